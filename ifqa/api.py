@@ -9,13 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-from ifqa.config.corpus import load_corpus
+from ifqa.config.corpus import corpus_of, load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.config.overrides import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
-from ifqa.pipeline.documents import corpus_of
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import answers_of, prediction_for_each
 from ifqa.pipeline.system import System

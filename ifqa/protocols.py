@@ -4,7 +4,7 @@ A class of ifqa inherits its role. A class from outside needs only one method (`
 `ifqa.plugins.load` adds the rest. A constructor's keyword arguments are its settings, but for those in GIVEN, which it is handed.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -30,6 +30,19 @@ def silent(done: float) -> None:
     """An `Advance` that reports nothing."""
 
 
+@dataclass(frozen=True)
+class Requirement:
+    """A thing that is needed; `how` says how to get it, and is empty if the thing is here."""
+
+    what: str
+    how: str = ""
+
+    @property
+    def here(self) -> bool:
+        """Whether it is here."""
+        return not self.how
+
+
 class Plugin:
     """What every role has."""
 
@@ -44,6 +57,11 @@ class Plugin:
     def fingerprint(cls, *_: Any, **settings: Any) -> str:
         """One hash of the files that these settings name; empty if they name none."""
         return ""
+
+    @classmethod
+    def requirements(cls, *_: Any, **settings: Any) -> Iterable[Requirement]:
+        """What these settings need to run below `root`: files, models, a key. Only names and places are looked at."""
+        return ()
 
 
 class Learned(Plugin):
@@ -100,6 +118,11 @@ class Indexed(Retriever):
     def built_from(cls, *_: Any, **settings: Any) -> str:
         """One hash of the files that `build` uses, such as a model's; empty if it uses none."""
         return ""
+
+    @classmethod
+    def build_requirements(cls, index: Path, *_: Any, **settings: Any) -> Iterable[Requirement]:
+        """What `build` into `index`, and a search of it, need before they can run below `root`; as `requirements`."""
+        return ()
 
 
 class Reader(Learned):
@@ -161,6 +184,10 @@ class LanguageModel(Learned):
     @classmethod
     def refuse(cls, *_: Any, **settings: Any) -> None:
         """Raise IfqaError for settings that no file may hold, such as a URL with a key in it."""
+
+    @classmethod
+    def require_access(cls, *_: Any, **settings: Any) -> None:
+        """Raise IfqaError before hours of work if there is no key and no completion is kept from before."""
 
     def ready(self) -> None:
         """Raise IfqaError if the model cannot be asked; for example, there is no key."""

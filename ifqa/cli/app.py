@@ -185,8 +185,8 @@ def check(
     json: Json = False,
 ) -> None:
     """Dry run: list what is needed and missing, check settings, and estimate disk, memory, time and cost."""
+    from ifqa.pipeline.check import as_json
     from ifqa.pipeline.check import check as check_all
-    from ifqa.pipeline.findings import as_json
 
     def check_one(name: str) -> int:
         found, problem = [], None

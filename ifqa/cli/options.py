@@ -204,8 +204,8 @@ def experiment_over(
     experiment = changed_experiment(name, changes)
     if docs is None:
         return experiment
+    from ifqa.config.corpus import corpus_of
     from ifqa.config.overrides import override
-    from ifqa.pipeline.documents import corpus_of
 
     return override(experiment, {"corpus": corpus_of(docs, experiment, include or (), exclude or ())})
 

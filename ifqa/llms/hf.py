@@ -12,10 +12,10 @@ from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, tokens_o
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.batches import out_of_memory
-from ifqa.models.causal import find, is_adapter
+from ifqa.models.causal import find, is_adapter, lacks
 from ifqa.models.hub import quiet
 from ifqa.progress import say
-from ifqa.protocols import Advance, LanguageModel, Place, silent
+from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
 from ifqa.records import Completion, Request
 from ifqa.settings import Natural, Precision, checked
 from ifqa.spending import Estimate, Spent
@@ -277,6 +277,11 @@ class HF(LanguageModel):
     def refuse(cls, *, store: str = "", **_: Any) -> None:
         """Refuse what no experiment's file may hold: a store elsewhere on the disk."""
         check_store(store)
+
+    @classmethod
+    def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
+        """The model."""
+        return [Requirement(model, lacks(model, root))]
 
     @classmethod
     def fingerprint(cls, model: str, root: Path = Path(), **_: Any) -> str:

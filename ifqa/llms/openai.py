@@ -16,7 +16,7 @@ from ifqa.llms.request_scheduler import RequestScheduler, run
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.llms.token_counts import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
-from ifqa.protocols import Advance, LanguageModel, silent
+from ifqa.protocols import Advance, LanguageModel, Requirement, silent
 from ifqa.records import Completion, Request
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.spending import Estimate, Spent
@@ -109,6 +109,34 @@ class OpenAI(LanguageModel):
         self._cache = CompletionCache(root / store)
         self._account = Account(self.price, max_cost, max_total_tokens, budget)
         self._cached = 0
+
+    @classmethod
+    def requirements(cls, *, base_url: str = "", **_: object) -> list[Requirement]:
+        """A key, unless the server is on this machine."""
+        try:
+            address = address_of(base_url)
+            if is_local(address):
+                return []
+            key_for(address)
+        except IfqaError as error:
+            return [Requirement("an API key", str(error))]
+        return [Requirement("an API key")]
+
+    @classmethod
+    def require_access(
+        cls, *, base_url: str = "", store: str = "completions", root: Path = Path(), **_: object
+    ) -> None:
+        """Completions that are kept from before need no key.
+
+        Raises:
+            IfqaError: there is no key for the server, and nothing is kept.
+        """
+        try:
+            key_for(address_of(base_url))
+        except IfqaError as error:
+            if not CompletionCache(root / store).has_completions():
+                raise
+            say(f"{error}; what is kept in {root / store} needs no key")
 
     @classmethod
     def refuse(cls, *, base_url: str = "", store: str = "", **_: Any) -> None:

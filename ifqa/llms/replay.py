@@ -7,7 +7,7 @@ from typing import Any
 from ifqa.errors import IfqaError, unknown
 from ifqa.llms.cache import VERSION, CompletionCache, bounded, record_of
 from ifqa.llms.token_counts import at_most
-from ifqa.protocols import Advance, LanguageModel, Place, silent
+from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
 from ifqa.records import Completion, Request
 from ifqa.settings import Natural, checked
 from ifqa.spending import Estimate, Spent
@@ -74,6 +74,15 @@ class Replay(LanguageModel):
         self._cached += cached
         advance(len(requests))
         return found
+
+    @classmethod
+    def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
+        """The recording."""
+        try:
+            recording(str(root / path) if (root / path).exists() else path)
+        except IfqaError as error:
+            return [Requirement(f"the recording {path}", str(error))]
+        return [Requirement(f"the recording {path}")]
 
     @classmethod
     def fingerprint(cls, path: str, **_: Any) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import Requirement
 from ifqa.storage.files import cached_sha256, read_json
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
@@ -126,6 +127,16 @@ def question_model(model: str, query_model: str = "") -> str:
     if config.get("model_type") != "dpr":
         return ""
     return query_model or partner(model)
+
+
+def model_requirement(name: str, root: Path) -> Requirement:
+    """A model that is packaged, a folder below `root`, or in the hub's cache; else it is fetched from the hub."""
+    return Requirement(name, "" if is_here(str(root / name)) or is_here(name) else FETCHED)
+
+
+def encoder_requirements(model: str, root: Path, query_model: str = "") -> list[Requirement]:
+    """The encoder of passages, and DPR's encoder of questions."""
+    return [model_requirement(name, root) for name in dict.fromkeys((model, query_model or partner(model)))]
 
 
 def partner(model: str) -> str:

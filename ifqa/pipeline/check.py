@@ -4,27 +4,89 @@ The number of passages is estimated from a sample of the sources. The other rate
 on two cores. They tell minutes from days; every estimate is printed with "about".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
+from typing import Literal, NamedTuple, get_args
 
-from ifqa.config.corpus import load_corpus
+from ifqa.config.corpus import build_settings, load_corpus
 from ifqa.config.experiment import load_experiment, retriever_tables, search_settings
 from ifqa.config.overrides import override
+from ifqa.corpus.forecast import forecast
+from ifqa.corpus.sources import files_of
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.corpus_check import check_corpus
-from ifqa.pipeline.findings import Finding, all_of, forecasted, found_needs
-from ifqa.pipeline.ready import needs, needs_of_corpus
+from ifqa.pipeline.requirements import corpus_requirements, requirements
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.system import System, opened, refuse_other_families
-from ifqa.pipeline.verify import verify
 from ifqa.progress import counted, duration
-from ifqa.protocols import Retriever
+from ifqa.protocols import Requirement, Retriever
 from ifqa.records import Passage, Question, Request
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.queries import rewrite
+from ifqa.storage.artifacts import Artifact, damaged, strangers
+from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource, list_resources
+from ifqa.workers.machine import cores, total_memory
+
+Kind = Literal["", "forecasts", "stages", "needs", "verified"]
+
+
+class Finding(NamedTuple):
+    """A line for people; and for programs its fields, below the key `kind` of the JSON. The header's kind is empty."""
+
+    line: str
+    kind: Kind = ""
+    fields: Mapping[str, object] = MappingProxyType({})
+
+
+def as_json(name: str, found: Iterable[Finding], problem: str) -> dict[str, object]:
+    """What `check` found, as JSON data: the fields of each kind of finding, and the error, which is empty for none."""
+    several = list(found)
+    kinds = [kind for kind in get_args(Kind) if kind and (kind != "verified" or kind in {one.kind for one in several})]
+    by_kind = {kind: [dict(one.fields) for one in several if one.kind == kind] for kind in kinds}
+    missing = sum(not need["here"] for need in by_kind["needs"])
+    return {"name": name, **by_kind, "missing": missing, "problem": problem}
+
+
+def all_of(*parts: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """The findings of all parts; the errors of those that fail are raised together after the last part."""
+    problems = []
+    for part in parts:
+        try:
+            yield from part()
+        except IfqaError as error:
+            problems.append(str(error))
+    if problems:
+        raise IfqaError("; ".join(dict.fromkeys(problems)))
+
+
+def found_needs(needed: Sequence[Requirement]) -> Iterator[Finding]:
+    """How many things are here, and a line for each."""
+    here = sum(need.here for need in needed)
+    yield Finding(f"  needs: {here} of {len(needed)} here" + (f", {len(needed) - here} missing" * (here < len(needed))))
+    for need in needed:
+        line = f"    {'here   ' if need.here else 'missing'}  {need.what}" + (f": {need.how}" if need.how else "")
+        yield Finding(line, "needs", {"what": need.what, "here": need.here, "how": need.how})
+
+
+def forecasted(line: str, what: str, **known: object) -> Finding:
+    """A finding of how much work is left; what is not in `known` is unknown."""
+    fields = dict.fromkeys(("seconds", "disk", "memory", "calls", "prompt_tokens", "completion_tokens", "cost"), None)
+    return Finding(line, "forecasts", {"what": what, "made": False, **fields, **known})
+
+
+def size(count: float) -> str:
+    """Bytes in a readable unit: "275 kB"."""
+    if round(count) < 1000:  # round first: 999.6 kB is 1 MB
+        return counted(count, "byte")
+    for unit in ("kB", "MB", "GB"):
+        count /= 1000
+        if round(count) < 1000:
+            return f"{count:.0f} {unit}"
+    return f"{count / 1000:.1f} TB"
 
 
 def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False) -> Iterator[Finding]:
@@ -46,8 +108,8 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thoro
             )
         build = CorpusBuild(load_corpus(name))
         indexes = build.corpus.indexes
-        parts = [lambda: check_corpus(build, indexes), lambda: found_needs(needs_of_corpus(build, indexes))]
-        yield from all_of(*parts, *([lambda: _verified(build)] if thorough else []))
+        parts = [lambda: _check_corpus(build, indexes), lambda: found_needs(corpus_requirements(build.corpus, indexes))]
+        yield from all_of(*parts, *([lambda: verify(build)] if thorough else []))
         return
     try:
         experiment = load_experiment(name)
@@ -58,12 +120,7 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thoro
         known = {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
         raise unknown("experiment or corpus", name, known) from error
     changed = Run(override(experiment, changes))
-    yield from all_of(lambda: _experiment(changed), *([lambda: _verified(changed)] if thorough else []))
-
-
-def _verified(of: Run | CorpusBuild) -> Iterator[Finding]:
-    for line, fields in verify(of):
-        yield Finding(line, "verified", fields)
+    yield from all_of(lambda: _experiment(changed), *([lambda: verify(changed)] if thorough else []))
 
 
 def _experiment(run: Run) -> Iterator[Finding]:
@@ -84,7 +141,7 @@ def _experiment(run: Run) -> Iterator[Finding]:
     for stage in (*experiment.stages, "score"):
         made = run.is_made(stage)
         yield Finding(f"  {stage}: {'made' if made else 'to do'}", "stages", {"stage": stage, "made": made})
-    yield from found_needs(needs(run))
+    yield from found_needs(requirements(run))
     if problems:
         raise IfqaError("; ".join(dict.fromkeys(problems)))
 
@@ -95,7 +152,7 @@ def _its_corpus(run: Run, system: System, questions: Sequence[Question]) -> Iter
         return
     for index in experiment.indexes:
         run.corpus.require_index(index)
-    for found in check_corpus(run.corpus, experiment.indexes):
+    for found in _check_corpus(run.corpus, experiment.indexes):
         yield found._replace(line=f"  {found.line}")
 
 
@@ -203,3 +260,129 @@ def asked_of_model(system: System, requests: Sequence[Request] | None, asker: st
         f"{taken.completion_tokens:,} of answers, {money}"
     )
     return forecasted(line, what, **known)
+
+
+def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
+    corpus = build.corpus
+    workers = corpus.workers or cores()
+    disk = seconds = memory = 0.0
+    count: float | None = None
+    problems = []
+    passages, what = build.artifact("passages"), f"passages of {corpus.name}"
+    try:
+        found = build.sources
+        built = passages.manifest and passages.is_made_from(build.inputs("passages"))  # it hashes, so only if needed
+        expected = None if built else forecast(found)
+    except IfqaError as error:
+        problems.append(str(error))
+        yield forecasted(f"corpus {corpus.name}: passages to build, when their sources can be read", what)
+    else:
+        if passages.manifest and built:
+            count = passages.manifest["record"]["passages"]
+            yield forecasted(
+                f"corpus {corpus.name}: {counted(count, 'passage')}, built", what, made=True, passages=count
+            )
+        elif expected is None:
+            count = 0
+            line = f"corpus {corpus.name}: passages to build from a pipe; their number is known once it has been read"
+            yield forecasted(line, what)
+        else:
+            count, disk = expected.passages, expected.disk
+            seconds, memory = expected.seconds(workers), expected.memory(workers)
+            yield Finding(
+                f"corpus {corpus.name}: about {counted(expected.pages, 'page')} and {counted(count, 'passage')} to build "
+                f"from {counted(len(corpus.sources), 'source')}, estimated from {expected.seen:.1%} of the input"
+            )
+            line = (
+                f"  passages: about {size(disk)} of disk, {size(memory)} of memory, {duration(seconds)} with "
+                f"{counted(workers, 'process', 'processes')}"
+            )
+            yield forecasted(line, what, passages=round(count), seconds=seconds, disk=disk, memory=memory)
+    for name in indexes:
+        what = f"index {name} of {corpus.name}"
+        if build.is_made(name):
+            yield forecasted(f"  index {name}: built", what, made=True)
+            continue
+        table, taken = corpus.indexes[name], None
+        try:
+            if count is not None:
+                taken = corpus.plugins.indexed(table["retriever"]).forecast(round(count), **build_settings(table))
+        except IfqaError as error:
+            problems.append(str(error))
+        if taken is None:
+            yield forecasted(f"  index {name}: to build; time, disk and memory are unknown", what)
+            continue
+        line = (
+            f"  index {name}: to build, about {size(taken.disk)} of disk, {size(taken.memory)} of memory, "
+            f"{duration(taken.seconds)}{taken.about}"
+        )
+        yield forecasted(line, what, seconds=taken.seconds, disk=taken.disk, memory=taken.memory)
+        disk, seconds, memory = disk + taken.disk, seconds + taken.seconds, max(memory, taken.memory)
+    free = shutil.disk_usage(Path.cwd()).free
+    if disk:
+        line = f"  in all about {size(disk)} of disk ({size(free)} free), {size(memory)} of memory, {duration(seconds)}"
+        yield forecasted(line, f"corpus {corpus.name} in all", seconds=seconds, disk=disk, memory=memory)
+    if disk > free:
+        problems.append(
+            f"corpus {corpus.name} needs about {size(disk)} of disk, {size(free)} is free in {Path.cwd()}; "
+            "make room or work on a larger disk"
+        )
+    if (here := total_memory()) and memory > here:
+        problems.append(
+            f"corpus {corpus.name} needs about {size(memory)} of memory, this machine has {size(here)}; "
+            "use fewer workers: [passages] workers = 1"
+        )
+    if problems:
+        raise IfqaError("; ".join(problems))
+
+
+def verify(of: Run | CorpusBuild) -> Iterator[Finding]:
+    """Hash every file of an experiment and its corpus, or of a corpus with its sources; a line and fields for each artifact.
+
+    Raises:
+        IfqaError: a file is missing, or not as it was written, or a source is not as it was read; after the lines on
+            the others.
+    """
+    wrong: list[Path] = []
+    errors: list[str] = []
+    for artifact in _artifacts(of):
+        folder = artifact.folder
+        if (manifest := artifact.manifest) is None:
+            continue
+        found = list(damaged(folder, manifest, thorough=True))
+        wrong += [folder / name for name in found]
+        count = len(manifest["record"]["files"])
+        others = strangers(folder)
+        besides = f"; in no manifest, and not read: {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
+        line = f"  {folder}: {len(found) or 'none'} of {count:,} files damaged{besides if others else ''}"
+        yield Finding(line, "verified", {"what": str(folder), "files": count, "damaged": found, "strangers": others})
+    if wrong:
+        errors.append(f"not as they were written: {_few(wrong)}; remove their folders, and run the same command again")
+    build = of if isinstance(of, CorpusBuild) else of.corpus
+    if build and (manifest := build.artifact("passages").manifest):
+        corpus = build.corpus
+        read = {str(facts[2]) for facts in manifest["record"].get("sources", {}).values()}
+        paths = [path for source in build.sources for path in files_of(source)]
+        changed = [path for path in paths if cached_sha256(path) not in read]
+        what = f"sources of {corpus.folder / 'passages'}"
+        line = f"  {what}: {len(changed) or 'none'} of {len(paths):,} files changed"
+        yield Finding(line, "verified", {"what": what, "files": len(paths), "changed": [str(path) for path in changed]})
+        if changed:
+            errors.append(
+                f"not as they were when the passages were built: {_few(changed)}; bring back the files of then, or "
+                f"touch these and build the passages again: ifqa passages {corpus.name}"
+            )
+    if errors:
+        raise IfqaError("; ".join(errors))
+
+
+def _few(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths[:5])) + (" …" if len(paths) > 5 else "")
+
+
+def _artifacts(of: Run | CorpusBuild) -> Iterator[Artifact]:
+    build = of if isinstance(of, CorpusBuild) else of.corpus
+    if build:
+        yield from map(build.artifact, ("passages", *build.corpus.indexes))
+    if isinstance(of, Run):
+        yield from map(of.artifact, (*of.experiment.stages, "score"))

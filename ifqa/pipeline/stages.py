@@ -23,7 +23,6 @@ from ifqa.corpus.pipe import something_is_piped_in
 from ifqa.corpus.shards import BAD, Shards, bad_pages, known_files, made_files, why_none
 from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import ask
-from ifqa.pipeline.ready import require_key
 from ifqa.pipeline.run import CorpusBuild, Run, Stage, as_run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.pipeline.system import Session, System, refuse_other_families
@@ -224,8 +223,10 @@ def prepare(experiment: Experiment | Run) -> None:
     if run.experiment.reader:
         run.fingerprint("reader")
     refuse_other_families(run)
-    if run.will_ask():
-        require_key(run.experiment)
+    llm = run.experiment.llm
+    if llm and run.will_ask():
+        settings, root = run.experiment.llm_settings, run.experiment.root
+        run.plugins.llm(llm["name"]).require_access(root=root, **settings)
     if run.corpus:
         corpus, parts = run.corpus.corpus, ["passages", *run.experiment.indexes]
         if all(map(run.corpus.is_made, parts)):

@@ -1,11 +1,13 @@
 """Reader 'fid': Fusion-in-Decoder encodes each passage alone, attends to all of them, and generates the answer."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.protocols import Advance, Place, Reader, Requirement, silent
+from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_requirement
 from ifqa.reading.t5.passages import MAX_ANSWER, passage_inputs, prediction
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Positive, Precision, YesNo, checked
@@ -95,6 +97,12 @@ class Fid(Reader):
         from ifqa.reading.t5.opened import measured_pace
 
         return measured_pace(self)
+
+    @classmethod
+    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
+        """The checkpoint."""
+        name = checkpoint or DEFAULT["fid"]
+        return [checkpoint_requirement(name, "fid", [name], root)]
 
     @classmethod
     def trained(cls, checkpoint: str = "", **_: object) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.protocols import Advance, Place, Reader, Requirement, silent
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import is_share
 from ifqa.storage.files import read_jsonl, require, sha256, text_field
@@ -64,6 +64,11 @@ class Predictions(Reader):
             )
             for question in questions
         ]
+
+    @classmethod
+    def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
+        """The file."""
+        return [Requirement(path, "" if (root / path).exists() else "no such file; put it there or name another")]
 
     @classmethod
     def fingerprint(cls, path: str) -> str:

@@ -10,7 +10,8 @@ from typing import Annotated, Literal, cast, get_args
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.protocols import Advance, Place, Reader, Requirement, silent
+from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_requirement
 from ifqa.reading.t5.passages import MAX_ANSWER, Mode, passage_inputs, prediction
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, checked
@@ -136,6 +137,12 @@ class Rag(Reader):
         from ifqa.reading.t5.opened import measured_pace
 
         return measured_pace(self)
+
+    @classmethod
+    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
+        """The checkpoint."""
+        name = checkpoint or DEFAULT["rag"]
+        return [checkpoint_requirement(name, "rag", [name], root)]
 
     @classmethod
     def trained(cls, checkpoint: str = "", **_: object) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.protocols import Advance, Place, Reader, Requirement, silent
+from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_requirement
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Positive, Precision, YesNo, checked
 
@@ -143,6 +144,15 @@ class UnifiedQA(Reader):
         from ifqa.reading.t5.opened import measured_pace
 
         return measured_pace(self, self._group)
+
+    @classmethod
+    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
+        """The checkpoint of every group."""
+        name = checkpoint or DEFAULT["unifiedqa"]
+        try:
+            return [checkpoint_requirement(name, "unifiedqa", group_folders(name, root).values(), root)]
+        except IfqaError as error:
+            return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
 
     @classmethod
     def trained(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:

@@ -12,7 +12,7 @@ from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.screening import KEYWORDS, Drawn
 from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
-from ifqa.pipeline.ready import is_scored, missing
+from ifqa.pipeline.requirements import is_scored, missing
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.screen import GoldScreened
 from ifqa.pipeline.stage_inputs import answers_of, predictions_of

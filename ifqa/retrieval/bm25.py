@@ -15,10 +15,10 @@ from pydantic import Field
 from ifqa.corpus.store import count_passages, shards_of
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
-from ifqa.protocols import Indexed
+from ifqa.protocols import Indexed, Requirement
 from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.retrieval.jvm import MEMORY, java, run
-from ifqa.retrieval.prebuilt import entry, put
+from ifqa.retrieval.prebuilt import entry, place, put
 from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
@@ -206,6 +206,20 @@ class BM25(Indexed):
             what = f"Anserini ended with {status} and {indexed:,} of {count:,} passages indexed"
             raise _why(files, folder, what, output)
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
+
+    @classmethod
+    def build_requirements(cls, index: Path, *, prebuilt: str = "", **_: object) -> list[Requirement]:
+        """A prebuilt index, which is fetched by `build`."""
+        if not prebuilt:
+            return []
+        what = f"the prebuilt index {prebuilt}"
+        try:
+            folder, size = place(prebuilt), entry(prebuilt).bytes
+        except IfqaError as error:
+            return [Requirement(what, str(error))]
+        if folder.exists() or index.exists():
+            return [Requirement(what)]
+        return [Requirement(what, f"{size:,} bytes, fetched into {folder.parent} by: ifqa index {index.parent.name}")]
 
     @classmethod
     def built_from(cls, prebuilt: str = "", **_: object) -> str:

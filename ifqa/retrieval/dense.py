@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import NAME, identity_of, model_folder, question_model
-from ifqa.protocols import Indexed, Place
+from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folder, question_model
+from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
@@ -211,6 +211,13 @@ class Dense(Indexed):
     def trained(cls, model: str = NAME, **_: object) -> str:
         """The split family that a model of `ifqa train dense` was trained on; empty for others. Loads and fetches nothing."""
         return _stamp(model)["family"] if Path(model).is_dir() else ""
+
+    @classmethod
+    def build_requirements(
+        cls, index: Path, *, model: str = NAME, query_model: str = "", root: Path = Path(), **_: object
+    ) -> list[Requirement]:
+        """The encoder."""
+        return encoder_requirements(model, root, query_model)
 
     @classmethod
     def built_from(cls, model: str = NAME, query_model: str = "", **_: object) -> str:

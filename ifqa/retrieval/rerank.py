@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from ifqa.models.hub import model_requirement
 from ifqa.plugins import code_of, load
-from ifqa.protocols import Place
+from ifqa.protocols import Place, Requirement
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of
@@ -67,6 +69,11 @@ class Rerank(SinglePart):
         self._model = opens(device=device)
         self.family = self._model.manifest.get("family", "")
         self.trained_on = (*self._model.manifest.get("sources", {}).values(), *self.trained_on)
+
+    @classmethod
+    def requirements(cls, *, model: str = cross_encoder.OWN, root: Path = Path(), **_: object) -> list[Requirement]:
+        """A model that is not part of this package."""
+        return [] if model in (cross_encoder.OWN, READER) else [model_requirement(model, root)]
 
     @classmethod
     def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:

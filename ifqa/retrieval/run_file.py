@@ -12,7 +12,7 @@ from ifqa.corpus.store import parse, passage_line
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.formats.runs import read_run
-from ifqa.protocols import Place, Retriever
+from ifqa.protocols import Place, Requirement, Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.storage.files import require, sha256
 
@@ -94,6 +94,11 @@ class RunFile(Retriever):
                 f"{len(self._entries):,} others, such as {next(iter(self._of_text), 'nothing')!r}"
             )
         return number
+
+    @classmethod
+    def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
+        """The file."""
+        return [Requirement(path, "" if (root / path).exists() else "no such file; put it there or name another")]
 
     @classmethod
     def fingerprint(cls, path: str) -> str:

@@ -14,8 +14,8 @@ from ifqa.corpus.id_index import write_id_index
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.check import verify
 from ifqa.pipeline.run import CorpusBuild
-from ifqa.pipeline.verify import verify
 from ifqa.storage.artifacts import read_manifest
 
 
@@ -143,7 +143,7 @@ def test_a_shard_that_no_manifest_lists_is_neither_found_nor_indexed():
     assert [one.id for one in PassageStore(folder)] == ["p0", "p1", "p2", "p3", "p4"]
     index = stages.build_index(few, "words")
     assert read_manifest(index)["record"]["passages"] == 5
-    assert [line for line, _ in verify(CorpusBuild(few))] == [
+    assert [finding.line for finding in verify(CorpusBuild(few))] == [
         "  indexes/few/passages: none of 4 files damaged; in no manifest, and not read: passages-00099.jsonl",
         "  indexes/few/words: none of 1 files damaged",
         "  sources of indexes/few/passages: none of 1 files changed",

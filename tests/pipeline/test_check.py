@@ -16,8 +16,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.corpus.forecast import Forecast
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.check import check
-from ifqa.pipeline.findings import as_json
+from ifqa.pipeline.check import as_json, check
 
 FILE = '[reader]\nname = "predictions"\npath = "answers.jsonl"\n'
 GOLD = '[retriever]\nname = "gold"\nk = 2\n'
@@ -137,8 +136,8 @@ def machine(tmp_path, monkeypatch):
     corpus()
     machine = SimpleNamespace(free=1e10, memory=1.6e10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: machine)
-    monkeypatch.setattr("ifqa.pipeline.corpus_check.total_memory", lambda: machine.memory)
-    monkeypatch.setattr("ifqa.pipeline.corpus_check.cores", lambda: 2)
+    monkeypatch.setattr("ifqa.pipeline.check.total_memory", lambda: machine.memory)
+    monkeypatch.setattr("ifqa.pipeline.check.cores", lambda: 2)
     yield machine
     sys.modules.pop("outside_of_check", None)
 
@@ -147,7 +146,7 @@ def machine(tmp_path, monkeypatch):
 def forecast(monkeypatch):
     """A forecast of passages with round numbers: 1 GB, 30 s on two cores, 450 MB."""
     made = Forecast(pages=10, passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
-    monkeypatch.setattr("ifqa.pipeline.corpus_check.forecast", lambda sources: made)
+    monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: made)
 
 
 def answers(*said):
@@ -280,7 +279,7 @@ def test_a_corpus_file_may_say_how_many_processes():
 
 
 def test_a_count_of_1_has_no_plural(monkeypatch):
-    monkeypatch.setattr("ifqa.pipeline.corpus_check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
+    monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
     write("indexes/few.toml", "[passages]\nworkers = 1\n" + Path("indexes/few.toml").read_text())
     lines = checked("few")[0]
     assert (

@@ -10,8 +10,8 @@ from ifqa.config.corpus import load_corpus
 from ifqa.corpus import sources
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.check import verify
 from ifqa.pipeline.run import CorpusBuild
-from ifqa.pipeline.verify import verify
 from ifqa.storage import files
 
 
@@ -36,7 +36,7 @@ def change(path):
 
 
 def test_an_untouched_corpus_passes(corpus):
-    assert [line for line, _ in verify(CorpusBuild(corpus))] == [
+    assert [finding.line for finding in verify(CorpusBuild(corpus))] == [
         "  indexes/c/passages: none of 4 files damaged",
         "  sources of indexes/c/passages: none of 1 files changed",
     ]
@@ -45,7 +45,7 @@ def test_an_untouched_corpus_passes(corpus):
 def test_a_source_with_a_hidden_change_is_named(corpus):
     change(Path("d.xml"))
     found = verify(CorpusBuild(corpus))
-    assert [next(found), next(found)][1][0] == "  sources of indexes/c/passages: 1 of 1 files changed"
+    assert [next(found), next(found)][1].line == "  sources of indexes/c/passages: 1 of 1 files changed"
     with pytest.raises(IfqaError, match=r"not as they were when the passages were built: .*d\.xml; .*ifqa passages c"):
         next(found)
 

@@ -13,8 +13,8 @@ from ifqa.config.corpus import load_corpus
 from ifqa.corpus.id_index import write_id_index
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.ready import Need, needs_of_corpus
-from ifqa.pipeline.run import CorpusBuild
+from ifqa.pipeline.requirements import corpus_requirements
+from ifqa.protocols import Requirement
 from ifqa.records import Question
 from ifqa.retrieval import prebuilt
 from ifqa.retrieval.bm25 import BM25
@@ -110,7 +110,7 @@ def test_a_copy_in_pyserinis_cache_is_used_and_survives_there(published, index, 
         '[index.bm25]\nretriever = "bm25"\nprebuilt = "tiny"\n'
     )
     corpus = load_corpus("mine", tmp_path)
-    assert needs_of_corpus(CorpusBuild(corpus), ["bm25"])[1] == Need("the prebuilt index tiny")
+    assert corpus_requirements(corpus, ["bm25"])[1] == Requirement("the prebuilt index tiny")
     stages.build_passages(corpus)
     folder = stages.build_index(corpus, "bm25")
     assert ask(folder) == ask(index)
@@ -181,12 +181,12 @@ def test_what_is_needed_names_the_bytes_and_the_command(published, tmp_path):
     )
     for name in ("tiny", "tini"):
         (tmp_path / f"indexes/{name}.toml").write_text(table.format("data/psgs_w100/psgs_w100.tsv.gz", name))
-    passages, index = needs_of_corpus(CorpusBuild(load_corpus("tiny", tmp_path)), ["bm25"])
+    passages, index = corpus_requirements(load_corpus("tiny", tmp_path), ["bm25"])
     assert "fetch it with: ifqa data psgs_w100" in passages.how
     size = published.entry.bytes
     assert index.what == "the prebuilt index tiny"
     assert index.how == f"{size:,} bytes, fetched into {tmp_path / 'cache/indexes'} by: ifqa index tiny"
-    assert "did you mean 'tiny'" in needs_of_corpus(CorpusBuild(load_corpus("tini", tmp_path)), ["bm25"])[1].how
+    assert "did you mean 'tiny'" in corpus_requirements(load_corpus("tini", tmp_path), ["bm25"])[1].how
 
 
 def test_a_name_that_pyserini_lacks_and_settings_of_a_build_are_refused(published, passages, tmp_path):

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from ifqa.corpus.documents.places import place_of
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
-from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.models.encoders import SHORT, is_found, is_mpnet
+from ifqa.models.hub import FETCHED, is_packaged, model_requirement
+from ifqa.protocols import Advance, Place, Reader, Requirement, silent
 from ifqa.reading.span.confidence import FILE as CALIBRATION
 from ifqa.reading.span.confidence import features, load_calibration
 from ifqa.reading.span.weights import encoder_of, identity_of, load_weights, manifest_of
@@ -189,6 +191,23 @@ class Extractive(Reader):
         """Passages per second on two cores, for `ifqa check`."""
         twice, once = _PACE[type(self._model.encoder).__name__]
         return twice if self._first != self._second else once
+
+    @classmethod
+    def requirements(
+        cls, *, weights: str = "", encoder: str = "", root: Path = Path(), **_: object
+    ) -> Iterator[Requirement]:
+        """The weights that are named, and their encoder if it is not part of this installation."""
+        folder = root / weights if weights else SHIPPED
+        if weights:
+            yield model_requirement(weights, root)
+        if not encoder and (folder / "manifest.json").exists():
+            try:
+                encoder = manifest_of(folder)["encoder"]["name"]
+            except IfqaError as error:
+                yield Requirement(f"the manifest of {weights}", str(error))
+        if encoder and not is_packaged(encoder):
+            how = f"fetch it with: ifqa data {SHORT}" if is_mpnet(encoder) else FETCHED
+            yield Requirement(encoder, "" if is_found(encoder, root) else how)
 
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:

@@ -1,12 +1,14 @@
 """Opens checkpoints of T5: this project's, any T5 of the hub, and those of facebookresearch/FiD."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import loading, model_folder, open_tokenizer, quiet, weights_identity
+from ifqa.models.hub import loading, model_folder, model_requirement, open_tokenizer, quiet, weights_identity
+from ifqa.protocols import Requirement
 from ifqa.reading.t5.text import CONVENTIONS, Conventions
 from ifqa.storage.files import read_json
 
@@ -106,6 +108,12 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
             "name the model's own tokenizer: --set reader.tokenizer=NAME"
         )
     return Checkpoint(model, texts, conventions, family, sources)
+
+
+def checkpoint_requirement(checkpoint: str, reader: str, names: Iterable[str], root: Path) -> Requirement:
+    """A checkpoint of a reader, which consists of the models `names`."""
+    here = all(model_requirement(name, root).here for name in names)
+    return Requirement(f"the checkpoint {checkpoint}", "" if here else mend_of(reader))
 
 
 def mend_of(reader: str) -> str:

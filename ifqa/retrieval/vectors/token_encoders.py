@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
-from ifqa.models.hub import identity_of, loading, model_folder, quiet, refuse_missing
-from ifqa.protocols import Indexed, Place
+from ifqa.models.hub import encoder_requirements, identity_of, loading, model_folder, quiet, refuse_missing
+from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encoders import in_float, load_report, refuse_other_weights
 from ifqa.retrieval.vectors.sharded_build import Encode, Pace, encode_here, pace
@@ -107,6 +107,11 @@ class TokenIndexed(Indexed):
         """
         opened = cls.open_model(model, precision, device)
         return pace(cls.encoder(opened, titles), opened.device.type, copies=3)
+
+    @classmethod
+    def build_requirements(cls, index: Path, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
+        """The encoder."""
+        return encoder_requirements(model, root)
 
     @classmethod
     def built_from(cls, *, model: str, **_: object) -> str:

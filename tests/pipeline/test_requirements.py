@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.pipeline.ready import Need, is_scored, missing, needs
+from ifqa.pipeline.requirements import is_scored, missing, requirements
 from ifqa.pipeline.stages import run
+from ifqa.protocols import Requirement
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +70,8 @@ def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
     Path("mine").mkdir()
     encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}
     Path("mine/manifest.json").write_text(json.dumps({"family": "ifqa/full", "encoder": encoder}))
-    [need] = [one for one in needs(experiment) if not one.here]
-    assert need == Need(encoder["name"], "fetch it with: ifqa data all-mpnet-base-v2")
+    [need] = [one for one in requirements(experiment) if not one.here]
+    assert need == Requirement(encoder["name"], "fetch it with: ifqa data all-mpnet-base-v2")
     Path("models/all-mpnet-base-v2").mkdir(parents=True)
     assert missing(experiment) == []
 
