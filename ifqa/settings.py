@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -40,6 +40,7 @@ _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "at most",
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Table = TypeVar("_Table", bound="Table")
+_Shape = TypeVar("_Shape", bound=Mapping[str, object])
 
 
 class Table(BaseModel):
@@ -61,11 +62,33 @@ def check_stored(model: type[_Table], value: object, where: str, mend: str = "")
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "all of it"
-        raise IfqaError(
-            f"{where}: not as ifqa writes it ({place}: {first['msg']})" + (f"; {mend}" if mend else "")
-        ) from error
+        raise _other_shape(error, where, mend) from error
+
+
+def check_shape(shape: type[_Shape], value: object, where: str) -> _Shape:
+    """A value that this program wrote, as it is, if it has the shape of a TypedDict; `where` begins the error.
+
+    Raises:
+        IfqaError: as `check_stored`.
+    """
+    try:
+        _holder(shape).model_validate({"value": value})
+    except ValidationError as error:
+        raise _other_shape(error, where, outer=1) from error
+    return cast(_Shape, value)
+
+
+@cache
+def _holder(shape: type[Mapping[str, object]]) -> type[Stored]:
+    """A model of a shape, which it checks as strictly as a `Stored` its own keys."""
+    return create_model("Holder", __base__=Stored, value=(shape, ...))
+
+
+def _other_shape(error: ValidationError, where: str, mend: str = "", outer: int = 0) -> IfqaError:
+    """The error of a value of another shape; the first `outer` keys of its place are left out."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"][outer:])) or "all of it"
+    return IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']})" + (f"; {mend}" if mend else ""))
 
 
 def check_table(model: type[_Table], table: object, where: str) -> _Table:

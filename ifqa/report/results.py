@@ -8,6 +8,7 @@ file.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, bases, load_experiment, parse_experiment
@@ -18,7 +19,7 @@ from ifqa.models.pypi_weights import SMOLLM2
 from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import load
 from ifqa.progress import say
-from ifqa.report.results_log import RECORDS, How, Record, identities, made, outside_plugins, sealed
+from ifqa.report.results_log import RECORDS, Record, RunFacts, identities, made, outside_plugins, sealed
 from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import VERSION, Content
 from ifqa.storage.artifacts import identity, is_made, read_manifest
@@ -54,7 +55,7 @@ class Result:
 
     experiment: Experiment
     scores: Content | None = None
-    made: How = field(default_factory=How)
+    made: RunFacts = field(default_factory=lambda: cast(RunFacts, {}))
     inputs: str = ""
     here: bool = False
     stale: str = ""
@@ -182,17 +183,12 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     small = llm.get("model") == SMOLLM2.name
     found += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
     found += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
-    of_reader = reader_needs(experiment.reader["name"]) if experiment.reader else []
-    found += dict.fromkeys([*of_reader, *(["a GPU"] if hub else [])])
+    reader = experiment.reader["name"] if experiment.reader else ""
+    found += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
+    found += ["a GPU"] if hub or reader in _ON_GPU else []
     if llm.get("name") == "openai":
         found.append("a language model's server" if llm.get("base_url") else "a key")
     return tuple(found)
-
-
-def reader_needs(reader: str) -> list[str]:
-    """What a reader needs beside this package and a language model: a file or weights, and a GPU."""
-    weights = _WEIGHTS.get(reader)
-    return [*([weights] if weights else []), *(["a GPU"] if reader in _ON_GPU else [])]
 
 
 def _measured_here(experiment: Experiment) -> Result | None:

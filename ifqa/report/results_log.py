@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, Required, cast
 
-from pydantic import Field
+from typing_extensions import TypedDict
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, retriever_tables
@@ -20,7 +20,7 @@ from ifqa.plugins import Kind, code_of, file_of, load, load_indexed, open_benchm
 from ifqa.retrieval import queries
 from ifqa.scoring.stored import scores_in
 from ifqa.scoring.summary import VERSION, Content
-from ifqa.settings import Natural, NotNegative, Stored, check_stored, settings_of, with_fractions
+from ifqa.settings import Natural, NotNegative, check_shape, settings_of, with_fractions
 from ifqa.storage.artifacts import StageRecord, identity, read_manifest
 from ifqa.storage.files import json_line, read_jsonl, sha256, text_field, unicode_text
 from ifqa.storage.resources import PACKAGE
@@ -30,64 +30,41 @@ _KEYS = {"experiment", "version", "tables", "inputs", "scores", "made"}
 _LATER = {"identities"}  # keys that older records lack
 
 
-class How(TypedDict, total=False):
+class RunFacts(TypedDict, total=False):
     """How scores were made; `run` and the keys after it are there only where they apply."""
 
-    at: str  # ISO time
-    hardware: str
-    python: str
-    commit: str
-    seconds: dict[str, float]  # by stage
+    at: Required[str]  # ISO time
+    hardware: Required[str]
+    python: Required[str]
+    commit: Required[str]
+    seconds: Required[dict[str, NotNegative]]  # by stage
     libraries: dict[str, str]  # versions
     inputs: dict[str, str]  # file -> SHA-256: the benchmark's, the corpus's, the reader's weights
     run: str  # SHA-256 of run.trec
     own_passages: bool  # whether the run names passages that the retriever made
-    passages: int  # of the corpus
+    passages: Natural  # of the corpus
     model: str
     server: str  # scheme, host and port of who was asked
-    cost: float | None  # of the last attempt in US dollars; None where the price is unknown
-    tokens: int  # of all answers
+    cost: NotNegative | None  # of the last attempt in US dollars; None where the price is unknown
+    tokens: Natural  # of all answers
     label: str
     trained_on_them: bool
 
 
-class Record(TypedDict):
-    """A line of RESULTS.jsonl; `identities` are as `identities` gives them."""
-
+class _Head(TypedDict):
     experiment: str
     version: int
     tables: dict[str, object]
     inputs: str
-    scores: Content
-    made: How
+    made: RunFacts
     sha256: str
     identities: NotRequired[dict[str, str]]
 
 
-class _How(Stored):
-    at: str
-    hardware: str
-    python: str
-    commit: str
-    seconds: dict[str, NotNegative]
-    libraries: dict[str, str] = Field(default_factory=dict)
-    inputs: dict[str, str] = Field(default_factory=dict)
-    run: str = ""
-    own_passages: bool = False
-    passages: Natural = 0
-    model: str = ""
-    cost: NotNegative | None = None
-    tokens: Natural = 0
-    label: str = ""
-    trained_on_them: bool = False
+class Record(_Head):
+    """A line of RESULTS.jsonl; `identities` are as `identities` gives them."""
 
-
-class _Record(Stored):
-    version: int
-    tables: dict[str, object]
-    inputs: str
-    made: _How
-    identities: dict[str, str] = Field(default_factory=dict)
+    scores: Content
 
 
 def read_records(root: Path = Path()) -> dict[str, Record]:
@@ -112,8 +89,8 @@ def read_records(root: Path = Path()) -> dict[str, Record]:
 
 def _checked(line: Mapping[str, object], where: str) -> Record:
     """A line, checked; the scores only if they are of the current scorer, because older ones may have another shape."""
-    check_stored(_Record, line, where)
-    if line["version"] == VERSION:
+    head = check_shape(_Head, line, where)
+    if head["version"] == VERSION:
         scores_in(line["scores"], f"{where}: scores")
     return cast(Record, line)
 
@@ -138,7 +115,7 @@ def outside_plugins(tables: object) -> set[str]:
     return set[str]().union(*map(outside_plugins, tables)) if isinstance(tables, list) else set()
 
 
-def made(experiment: Experiment) -> How:
+def made(experiment: Experiment) -> RunFacts:
     """How the scores of a finished experiment were made, from the manifests of its corpus and its stages.
 
     Raises:
@@ -146,9 +123,14 @@ def made(experiment: Experiment) -> How:
     """
     stages = {stage: stage_record(experiment.folder / stage) for stage in experiment.stages}
     last = stages[experiment.stages[-1]]
-    found: How = {"at": last["at"], "hardware": last["hardware"], "python": last["python"], "commit": last["commit"]}
-    found["seconds"] = {stage: one["seconds"] for stage, one in stages.items()}
-    found["libraries"] = last["libraries"]
+    found: RunFacts = {
+        "at": last["at"],
+        "hardware": last["hardware"],
+        "python": last["python"],
+        "commit": last["commit"],
+        "seconds": {stage: record["seconds"] for stage, record in stages.items()},
+        "libraries": last["libraries"],
+    }
     corpus = stage_record(experiment.corpus_folder / "passages") if experiment.corpus else None
     found["inputs"] = _inputs(experiment, corpus.get("sources", {}) if corpus else {})
     if "retrieve" in stages and (run := stages["retrieve"]["files"].get("run.trec")):

@@ -2,74 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, cast
-
-from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.summary import Content, Row
-from ifqa.settings import Natural, Share, Stored, Text, check_stored, is_share
+from ifqa.settings import check_shape, is_share
 from ifqa.storage.files import read_json, read_jsonl
 
 SCORES, ROWS = "scores.json", "per_question.jsonl"
-Percent = Annotated[float, Field(ge=0, le=100)]
-
-
-class _Mean(Stored):
-    value: Percent
-    low: Percent
-    high: Percent
-    questions: Natural = 0
-    groups: Natural = 0
-
-
-class _Macro(Stored):
-    measures: dict[str, _Mean]
-
-
-class _Part(_Macro):
-    questions: Natural
-
-
-class _Risk(_Mean):
-    coverage: Percent
-
-
-class _Bin(_Mean):
-    questions: Natural
-    confidence: Percent
-
-
-class _Sureness(Stored):
-    risks: list[_Risk] = Field(min_length=1)
-    bins: list[_Bin] = Field(min_length=1)
-
-
-class _Scores(_Part):
-    n_failed: Natural
-    n_abstained: Natural = 0
-    sureness: _Sureness | None = None
-    subsets: dict[str, _Part]
-    of: Natural
-    not_asked: Natural
-    retry: Natural
-    groups: dict[str, _Part] = Field(default_factory=dict)
-    macro: _Macro = Field(default_factory=lambda: _Macro(measures={}))
-    ceiling: Percent = 0.0
-    chance: dict[str, Percent] = Field(default_factory=dict)
-
-
-class _Row(Stored):
-    id: Text
-    subsets: list[str]
-    gold_read: bool = False
-    answer_read: bool = False
-    failed: Share = 0.0
-    abstained: Share = 0.0
-    confidence: Share = 0.0
-    answer: str = ""
-    candidate: str = ""
-    factual: str = ""
 
 
 def read_scores(folder: Path) -> Content:
@@ -87,11 +26,11 @@ def scores_in(value: object, where: str) -> Content:
     Raises:
         IfqaError: a value is missing, or has the wrong type or range.
     """
-    check_stored(_Scores, value, where)
-    scores = cast(Content, value)
-    for key, beside in (("groups", "macro"), ("ceiling", "chance")):
-        if key in scores and beside not in scores:
-            raise IfqaError(f"{where}: not as ifqa writes it ({beside}: Field required beside {key})")
+    scores = check_shape(Content, value, where)
+    beside = {"groups": "macro", "ceiling": "chance"}
+    for key in ("of", "not_asked", "retry", *(beside[known] for known in beside if known in scores)):
+        if key not in scores:
+            raise IfqaError(f"{where}: not as ifqa writes it ({key}: Field required)")
     return scores
 
 
@@ -105,8 +44,8 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def _row(record: Mapping[str, object], where: str) -> Row:
-    check_stored(_Row, record, where)
+    row = check_shape(Row, record, where)
     for key, value in record.items():
-        if key not in _Row.model_fields and not is_share(value):
+        if key not in Row.__annotations__ and not is_share(value):
             raise IfqaError(f"{where}: not as ifqa writes it ({key}: wanted a number from 0 to 1, found {value!r:.80})")
-    return cast(Row, record)
+    return row

@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import NotRequired, TypedDict, cast, final
+from typing import (
+    Annotated,
+    NotRequired,  # pydantic reads that of typing from Python 3.12 on
+    cast,
+    final,
+)
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure, RankingMeasure
@@ -10,20 +18,22 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.scheme import GOLD_READ, Declared
+from ifqa.settings import Natural, Share, Text
 
+Percent = Annotated[float, Field(ge=0, le=100)]
 VERSION = 5  # raise it when a measure changes, so that experiments are scored again
 
 
 class Row(TypedDict):
     """A line of `per_question.jsonl`; further keys are the scores, by the names of their measures (`score_in`)."""
 
-    id: str
+    id: Text
     subsets: list[str]
     gold_read: NotRequired[bool]  # whether the passages given to the reader hold a gold passage, and an answer
     answer_read: NotRequired[bool]
-    failed: NotRequired[float]
-    abstained: NotRequired[float]  # 1; only if the reader did
-    confidence: NotRequired[float]  # that the answer, or the candidate, is right
+    failed: NotRequired[Share]
+    abstained: NotRequired[Share]  # 1; only if the reader did
+    confidence: NotRequired[Share]  # that the answer, or the candidate, is right
     answer: NotRequired[str]
     candidate: NotRequired[str]
     factual: NotRequired[str]
@@ -32,11 +42,11 @@ class Row(TypedDict):
 class Mean(TypedDict):
     """A score and its 95% bootstrap interval, in percent; the number of questions or groups, if it is not over all."""
 
-    value: float
-    low: float
-    high: float
-    questions: NotRequired[int]
-    groups: NotRequired[int]
+    value: Percent
+    low: Percent
+    high: Percent
+    questions: NotRequired[Natural]
+    groups: NotRequired[Natural]
 
 
 Means = dict[str, Mean]
@@ -46,7 +56,7 @@ Means = dict[str, Mean]
 class Part(TypedDict):
     """Scores over a subset or a group."""
 
-    questions: int
+    questions: Natural
     measures: Means
 
 
@@ -58,48 +68,48 @@ class Macro(TypedDict):
 
 
 class Risk(TypedDict):
-    """A point of the risk-coverage curve: the share of wrong answers among the surest questions, in percent."""
+    """A point of the risk-coverage curve: the share of wrong answers among the surest questions."""
 
-    coverage: float  # the share of the questions that are answered, in percent
-    value: float
-    low: float
-    high: float
+    coverage: Percent  # the share of the questions that are answered
+    value: Percent
+    low: Percent
+    high: Percent
 
 
 class Bin(TypedDict):
-    """A bin of a reliability diagram: questions of like confidence. All but `questions` are in percent."""
+    """A bin of a reliability diagram: questions of like confidence."""
 
-    questions: int
-    confidence: float  # mean
-    value: float  # the share of right answers
-    low: float
-    high: float
+    questions: Natural
+    confidence: Percent  # mean
+    value: Percent  # the share of right answers
+    low: Percent
+    high: Percent
 
 
 class Sureness(TypedDict):
     """What the figures of confidence show: the risk at each coverage, and fifteen bins, those of least confidence first."""
 
-    risks: list[Risk]
-    bins: list[Bin]
+    risks: Annotated[list[Risk], Field(min_length=1)]
+    bins: Annotated[list[Bin], Field(min_length=1)]
 
 
 @final
 class Content(TypedDict):
     """What `Collected.scores` returns; in `scores.json` also what the score stage adds."""
 
-    questions: int
-    n_failed: int
+    questions: Natural
+    n_failed: Natural
     measures: Means
     subsets: dict[str, Part]
-    n_abstained: NotRequired[int]  # if there are any
+    n_abstained: NotRequired[Natural]  # if there are any
     sureness: NotRequired[Sureness]  # if the reader gives confidences
     groups: NotRequired[dict[str, Part]]
     macro: NotRequired[Macro]
-    ceiling: NotRequired[float]
-    chance: NotRequired[dict[str, float]]
-    not_asked: NotRequired[int]
-    retry: NotRequired[int]
-    of: NotRequired[int]
+    ceiling: NotRequired[Percent]
+    chance: NotRequired[dict[str, Percent]]
+    not_asked: NotRequired[Natural]
+    retry: NotRequired[Natural]
+    of: NotRequired[Natural]
 
 
 def score_in(row: Row, key: str) -> float | None:
