@@ -89,7 +89,7 @@ class Budget:
     @property
     def open(self) -> int:
         """Number of requests that are out, for all models."""
-        return sum(one.open for one in self.accounts)
+        return sum(account.open for account in self.accounts)
 
 
 class Account:
@@ -127,9 +127,9 @@ class Account:
             room = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
             before, self.aside = self.aside, (self.aside[0] + room.prompt, self.aside[1] + room.completion)
             accounts = self.budget.accounts
-            tokens = sum(sum(one.spent) + sum(one.aside) for one in accounts)
+            tokens = sum(sum(account.spent) + sum(account.aside) for account in accounts)
             if (self.max_tokens and tokens > self.max_tokens) or (
-                self.max_cost and self.price and math.fsum(one.at_most for one in accounts) > self.max_cost
+                self.max_cost and self.price and math.fsum(account.at_most for account in accounts) > self.max_cost
             ):
                 self.aside = before
                 return None

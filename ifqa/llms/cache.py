@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -27,6 +27,7 @@ from ifqa.records import Completion, Request
 
 FILE = "completions.sqlite"
 VERSION = 1  # of a record, and of the tables
+ANSWER = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}  # the completion of a record
 LONGEST_TEXT = 200_000  # characters kept of an answer; a line of a file holds several answers, and is read up to 16 MB
 BUSY = 60.0  # seconds to wait for another process that writes
 BEAT = 2.0  # seconds from one sign of life of an asker to the next
@@ -85,7 +86,7 @@ def key_of(model: str, request: Request) -> str:
 
 def record_of(model: str, request: Request, completion: Completion) -> str:
     """A completion and its request as one line of JSON, in the cache and in a recording."""
-    values = {name: value for name, value in asdict(completion).items() if name not in ("error", "cached")}
+    values = {name: getattr(completion, name) for name in ANSWER}
     # in ASCII, as a lone surrogate cannot be written in UTF-8
     return json.dumps({"version": VERSION, "request": content(model, request), "completion": values})
 
@@ -123,8 +124,8 @@ class CompletionCache:
     def get(self, model: str, requests: Iterable[Request]) -> dict[Request, Completion]:
         """Those of the requests that have a completion. Each that is damaged counts as none, and a message says so."""
         with self.reading() as connection:
-            found = {request: self.find(connection, model, request) for request in requests}
-        return {request: completion for request, completion in found.items() if completion}
+            completions = {request: self.find(connection, model, request) for request in requests}
+        return {request: completion for request, completion in completions.items() if completion}
 
     def put(self, model: str, completions: Mapping[Request, Completion]) -> None:
         """Store completions; on return they are on the disk.
@@ -133,7 +134,7 @@ class CompletionCache:
             ValueError: one is a failure; failures are never stored.
             IfqaError: the disk is full, or the file cannot be written to.
         """
-        rows = {key_of(model, request): _row(model, request, one) for request, one in completions.items()}
+        rows = {key_of(model, request): _row(model, request, completion) for request, completion in completions.items()}
         if not rows:
             return
         with self.explained("nothing was written"), closing(self.open()) as connection, transaction(connection):
@@ -459,18 +460,15 @@ def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _completion(record: str | bytes, asked: dict[str, Any]) -> Completion | None:
+def _completion(record: str | bytes, request: dict[str, Any]) -> Completion | None:
     """The completion of a record; None if it is of another request, or damaged."""
     try:
         values = json.loads(record)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(values, Mapping) or values.get("version") != VERSION or values.get("request") != asked:
+    if not isinstance(values, dict) or values.get("version") != VERSION or values.get("request") != request:
         return None
     answer = values.get("completion")
-    kinds = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}
-    if not isinstance(answer, Mapping) or set(answer) != set(kinds):
-        return None
-    if not all(isinstance(answer[name], kind) for name, kind in kinds.items()):
+    if not isinstance(answer, dict) or {name: type(value) for name, value in answer.items()} != ANSWER:
         return None
     return replace(Completion(**answer), cached=True)

@@ -105,12 +105,12 @@ class Caches:
             return None
         if self._ids and not self._layers:
             self._layers = self._read()
-        made = DynamicCache()
+        cache = DynamicCache()
         count = self._model.config.get_text_config(decoder=True).num_hidden_layers
-        made.layers = [Buffer(tokens) for _ in range(count)]
-        for layer, (keys, values) in zip(made.layers, self._layers, strict=False):
+        cache.layers = [Buffer(tokens) for _ in range(count)]
+        for layer, (keys, values) in zip(cache.layers, self._layers, strict=False):
             layer.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
-        return made
+        return cache
 
     def _read(self) -> list[tuple[Tensor, Tensor]]:
         """The keys and values of the beginning in each layer, [1, heads, tokens, size]."""
@@ -150,7 +150,7 @@ class Rows:
                 self._finish[row] = self._end(row, token)
                 if self._on_text and row == 0:
                     self._on_text(self._text(row))
-        return ids.new_tensor([bool(one) for one in self._finish]).bool()
+        return ids.new_tensor([bool(finish) for finish in self._finish]).bool()
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
         """A row's text up to its first stop string; its tokens are all that were computed, with the end token."""
@@ -189,8 +189,8 @@ class Draws:
         self._step = 0
         self._rows = [row for row, request in enumerate(requests) if request.temperature > 0]
         drawn = [requests[row] for row in self._rows]
-        self._temperatures = torch.tensor([[max(one.temperature, _COLDEST)] for one in drawn], device=device)
-        most = max((one.max_tokens for one in drawn), default=0)
+        self._temperatures = torch.tensor([[max(request.temperature, _COLDEST)] for request in drawn], device=device)
+        most = max((request.max_tokens for request in drawn), default=0)
         self._numbers = torch.zeros(len(drawn), most)
         for row, request in enumerate(drawn):
             generator = torch.Generator().manual_seed(seed(request))

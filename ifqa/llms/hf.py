@@ -75,16 +75,16 @@ class HF(LanguageModel):
         if not model.strip():
             raise IfqaError(f"hf: model is empty; {MEND}")
         quiet()
-        found = find(model, root)
-        self.family, self.trained_on = found.family, found.sources
-        self.model = load_model(found.folder, device, precision, found.adapter)
-        self.tokenizer = load_tokenizer(found.folder, self.model)
-        own = window_of(self.model)
-        if window > own:
-            raise IfqaError(f"hf: window is {window:,}, and {model} has no more than {own:,} positions")
-        self.window = window or own
+        files = find(model, root)
+        self.family, self.trained_on = files.family, files.sources
+        self.model = load_model(files.folder, device, precision, files.adapter)
+        self.tokenizer = load_tokenizer(files.folder, self.model)
+        longest = window_of(self.model)
+        if window > longest:
+            raise IfqaError(f"hf: window is {window:,}, and {model} has no more than {longest:,} positions")
+        self.window = window or longest
         self.chat = bool(self.tokenizer.chat_template)
-        self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{found.identity[:16]}"
+        self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{files.identity[:16]}"
         if precision != "auto":
             self.name += f" {precision}"
         self.room = batch_tokens or room(self.model)
@@ -146,7 +146,7 @@ class HF(LanguageModel):
             while todo:
                 group = todo[: self._together(todo)]
                 answers = self._generate(group, caches, text_callback() if group[0][0] == requests[0] else None)
-                self._cache.put(self.name, {request: one for request, one in answers.items() if not one.error})
+                self._cache.put(self.name, {request: answer for request, answer in answers.items() if not answer.error})
                 self._calls += sum(not completion.error for completion in answers.values())
                 self._tokens = tokens_of(answers.values(), self._tokens)
                 for request, completion in answers.items():
@@ -264,7 +264,9 @@ class HF(LanguageModel):
         )  # fmt: skip
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode([one for one in tokens if one not in self._ends], skip_special_tokens=True)
+        text: str = self.tokenizer.decode(
+            [token for token in tokens if token not in self._ends], skip_special_tokens=True
+        )
         return text
 
     def _piece(self, token: int) -> str:

@@ -47,7 +47,7 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
     if adapter:
         model = _merged(model, adapter)
     # The last tokens' states are a slice. torch.matmul copies the whole output matrix for each row of a batch of those.
-    model.get_output_embeddings().register_forward_pre_hook(lambda _, given: (given[0].contiguous(), *given[1:]))
+    model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: (inputs[0].contiguous(), *inputs[1:]))
     try:
         return model.eval().to(device)
     except torch.OutOfMemoryError as error:
@@ -66,9 +66,11 @@ def _merged(model: Any, adapter: Path) -> Any:
 def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
     """Refuse other kinds by config.json: a masked model, say, would load as a causal one and write nonsense."""
     known = {name for names in causal for name in ([names] if isinstance(names, str) else names)}
-    found = list(config.architectures or [])
-    if config.is_encoder_decoder or (found and not known.intersection(found)):
-        raise IfqaError(f"{folder} is no causal language model but {', '.join(found) or config.model_type}; {MEND}")
+    architectures = list(config.architectures or [])
+    if config.is_encoder_decoder or (architectures and not known.intersection(architectures)):
+        raise IfqaError(
+            f"{folder} is no causal language model but {', '.join(architectures) or config.model_type}; {MEND}"
+        )
 
 
 def load_tokenizer(folder: Path, model: Any) -> Any:
@@ -98,9 +100,8 @@ def ends(model: Any, tokenizer: Any) -> frozenset[int]:
     """The tokens that end an answer, from all of the model's files: a chat's end token often differs from a text's."""
     config = model.config.get_text_config(decoder=True)
     named = [model.generation_config.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id]
-    return frozenset(
-        one for several in named for one in (several if isinstance(several, list) else [several]) if one is not None
-    )
+    tokens = [token for entry in named for token in (entry if isinstance(entry, list) else [entry])]
+    return frozenset(token for token in tokens if token is not None)
 
 
 def room(model: Any) -> int:

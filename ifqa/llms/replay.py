@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.cache import VERSION, CompletionCache, bounded, record_of
+from ifqa.llms.cache import ANSWER, VERSION, CompletionCache, bounded, record_of
 from ifqa.llms.token_counts import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
 from ifqa.records import Completion, Request
@@ -16,7 +16,6 @@ from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
 _REQUEST = {"messages": list, "text": str, "max_tokens": int, "temperature": int | float, "stop": list, "sample": int}
-_COMPLETION = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}
 
 
 class Replay(LanguageModel):
@@ -69,11 +68,10 @@ class Replay(LanguageModel):
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """The recorded completions, in the requests' order; a request that was not recorded gets an error."""
         missing = Completion(error=f"not recorded in {self.path.name}")
-        found = [self._completions.get(request, missing) for request in requests]
-        cached = sum(not one.error for one in found)
-        self._cached += cached
+        completions = [self._completions.get(request, missing) for request in requests]
+        self._cached += sum(not completion.error for completion in completions)
         advance(len(requests))
-        return found
+        return completions
 
     @classmethod
     def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
@@ -132,20 +130,20 @@ def record(path: Path, cache: CompletionCache, model: str, requests: Iterable[Re
 
 def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
     """Recorded completions by request, and the names of their models."""
-    found: dict[Request, Completion] = {}
+    completions: dict[Request, Completion] = {}
     models: dict[str, None] = {}
     for number, line in read_jsonl(path):
         where = f"{path}:{number}"
         if line.get("version", VERSION) != VERSION:
             raise IfqaError(f"{where}: a recording of version {line['version']!r}; this ifqa reads {VERSION}")
-        asked, said = field(line, "request", dict, where), field(line, "completion", dict, where)
-        if model := asked.pop("model", ""):
+        prompt, answer = field(line, "request", dict, where), field(line, "completion", dict, where)
+        if model := prompt.pop("model", ""):
             models[str(model)] = None
-        request = _request(_checked(asked, _REQUEST, f"{where}: request"), where)
-        completion = bounded(Completion(**_checked(said, _COMPLETION, f"{where}: completion"), cached=True))
-        if found.setdefault(request, completion) != completion:
+        request = _request(_checked(prompt, _REQUEST, f"{where}: request"), where)
+        completion = bounded(Completion(**_checked(answer, ANSWER, f"{where}: completion"), cached=True))
+        if completions.setdefault(request, completion) != completion:
             raise IfqaError(f"{where}: the same request has another completion further up; leave one of the lines out")
-    return found, list(models)
+    return completions, list(models)
 
 
 def _checked(values: dict[str, Any], kinds: dict[str, Any], where: str) -> dict[str, Any]:
@@ -160,9 +158,9 @@ def _checked(values: dict[str, Any], kinds: dict[str, Any], where: str) -> dict[
 def _request(values: dict[str, Any], where: str) -> Request:
     messages, stop = values.pop("messages", []), values.pop("stop", [])
     for message in messages:
-        if not isinstance(message, list) or [type(one) for one in message] != [str, str]:
+        if not isinstance(message, list) or list(map(type, message)) != [str, str]:
             raise IfqaError(f"{where}: a message must be [role, content], found {message!r:.80}")
-    if not all(isinstance(one, str) for one in stop):
+    if not all(isinstance(string, str) for string in stop):
         raise IfqaError(f"{where}: 'stop' must be a list of strings, found {stop!r:.80}")
     try:
         return Request(messages=tuple((role, text) for role, text in messages), stop=tuple(stop), **values)

@@ -126,19 +126,19 @@ def _tokens(text: str) -> list[tuple[_Kind, str, Fraction | date | None]]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise CalculatorError(f"unexpected character {text[position]!a}")
-        position, found = match.end(), match.group()
+        position, token = match.end(), match.group()
         if match["date"]:
-            tokens.append(("date", found, _date(match)))
+            tokens.append(("date", token, _date(match)))
         elif match["number"]:
-            tokens.append(("number", found, bounded(Fraction(found.replace(",", "")))))
+            tokens.append(("number", token, bounded(Fraction(token.replace(",", "")))))
         elif match["word"]:
-            word = found.lower()
+            word = token.lower()
             word = word.removesuffix("s") if word.removesuffix("s") in _UNITS else word
             if word not in _WORDS:
-                raise CalculatorError(f"unknown word {found!r}")
+                raise CalculatorError(f"unknown word {token!r}")
             tokens.append(("word", word, None))
         elif match["sign"]:
-            tokens.append(("sign", found, None))
+            tokens.append(("sign", token, None))
     return tokens
 
 

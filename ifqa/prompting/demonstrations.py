@@ -134,7 +134,8 @@ def draw_demos(
         IfqaError: there are fewer than `count` questions to draw from.
     """
     barred = set(map(_plain, avoid))
-    candidates = [one for one in questions if one.answers and one.answers[0].strip() and _plain(one.text) not in barred]
+    answered = [question for question in questions if question.answers and question.answers[0].strip()]
+    candidates = [question for question in answered if _plain(question.text) not in barred]
     if (there := len(candidates)) < count:
         raise IfqaError(f"wanted {count} demonstrations, found {there} questions to draw them from; ask for fewer")
     drawn = sorted(candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest())[:count]
@@ -156,7 +157,7 @@ def _demo(record: dict[str, object], where: str) -> Demo:
     line = check_table(DemoTable, record, where)
     passages = [check_table(PassageTable, passage, f"{where}: passages") for passage in line.passages]
     demo = Demo(
-        line.question, line.answer, tuple(Passage(one.id, one.title, one.text) for one in passages), line.steps,
+        line.question, line.answer, tuple(Passage(passage.id, passage.title, passage.text) for passage in passages), line.steps,
         line.factual, line.expression, tuple(line.choices),
     )  # fmt: skip
     try:

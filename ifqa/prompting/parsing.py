@@ -72,22 +72,22 @@ class Parser:
             return Parsed("", problem="cut short before it ended thinking")
         if not text.strip():
             return Parsed("", problem="empty")
-        lines = self._own_lines(text)
+        lines = self._answer_lines(text)
         if self.rule == "whole":
             background = " ".join(" ".join(self._from_first(lines)).split())
             return Parsed(background, problem="" if background else "empty")
         factual, _ = self._computed(self._marked(lines, self.factual) or "")
         if self.rule == "first line":
-            found = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
+            answer_line = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
             missing = "empty"
         else:
             marked = self._marked(lines, self.answer)
-            found = marked or ""
+            answer_line = marked or ""
             missing = f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
-        answer, problem = self._computed(found)
+        answer, problem = self._computed(answer_line)
         return Parsed(answer, factual, problem or ("" if answer else missing))
 
-    def _own_lines(self, text: str) -> list[str]:
+    def _answer_lines(self, text: str) -> list[str]:
         """The lines before the model, having answered, goes on with a question of its own."""
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
@@ -105,14 +105,14 @@ class Parser:
 
     def _marked(self, lines: list[str], marker: str) -> str | None:
         """The text after the last marker at a line's start, on its line or the next that is not empty; None if no marker."""
-        found: str | None = None
+        marked: str | None = None
         for line in lines:
             rest = _after(marker, line)
             if rest is not None:
-                found = rest
-            elif found == "" and not any(_after(other, line) is not None for other in (self.answer, self.factual)):
-                found = "" if _NOTHING.fullmatch(line) else line
-        return found
+                marked = rest
+            elif marked == "" and not any(_after(other, line) is not None for other in (self.answer, self.factual)):
+                marked = "" if _NOTHING.fullmatch(line) else line
+        return marked
 
     def _computed(self, text: str) -> tuple[str, str]:
         """The cleaned answer with its expressions computed, and why that fails, or ""."""
@@ -129,21 +129,21 @@ def lettered(choices: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(names, choices, strict=False))
 
 
-def offered(found: Parsed, choices: Sequence[str]) -> Parsed:
+def offered(parsed: Parsed, choices: Sequence[str]) -> Parsed:
     """The choice that an answer names, by its text, its letter or both ("(B) less"); a problem if it names none, or several.
 
     Letters in either case, punctuation and blanks make no difference; other words do.
     """
-    if found.problem:
-        return found
+    if parsed.problem:
+        return parsed
     named = {
         choice
         for letter, choice in lettered(choices)
-        if _plain(found.answer) in {_plain(choice), _plain(letter), _plain(f"{letter} {choice}")}
+        if _plain(parsed.answer) in {_plain(choice), _plain(letter), _plain(f"{letter} {choice}")}
     }
     if len(named) == 1:
-        return replace(found, answer=named.pop())
-    return Parsed("", problem=f"{found.answer[:60]!r} is {'several' if named else 'none'} of the choices")
+        return replace(parsed, answer=named.pop())
+    return Parsed("", problem=f"{parsed.answer[:60]!r} is {'several' if named else 'none'} of the choices")
 
 
 def _plain(text: str) -> str:

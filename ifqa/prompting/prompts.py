@@ -112,13 +112,13 @@ class Prompt:
             IfqaError: a demonstration lacks a part that the prompt shows, or a question has no choices and the prompt shows some.
         """
         shown = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
-        asked = self._user(question, passages, choices, searched)
+        last = self._user(question, passages, choices, searched)
         if chat:
-            system = [("system", self.system)] if self.system else []
+            head = [("system", self.system)] if self.system else []
             turns = [turn for user, reply in shown for turn in (("user", user), ("assistant", reply))]
-            return (*system, *turns, ("user", asked)), ""
-        told = [self.system] if self.system else []
-        return (), _BETWEEN.join([*told, *(f"{user}\n{reply}" for user, reply in shown), f"{asked}\n{self.opening}"])
+            return (*head, *turns, ("user", last)), ""
+        system = [self.system] if self.system else []
+        return (), _BETWEEN.join([*system, *(f"{user}\n{reply}" for user, reply in shown), f"{last}\n{self.opening}"])
 
     def show(self, demo: Demo) -> str:
         """The completion that a demonstration shows.
@@ -142,8 +142,8 @@ class Prompt:
 
         If the prompt shows choices, the answer is one of the question's `choices`, in their own words.
         """
-        found = self.parser.parse(completion)
-        return offered(found, choices) if self.shows_choices and choices else found
+        parsed = self.parser.parse(completion)
+        return offered(parsed, choices) if self.shows_choices and choices else parsed
 
     @property
     def shows_choices(self) -> bool:
@@ -166,10 +166,10 @@ class Prompt:
         untitled = _without(self.passage, "title")
         texts = [
             _fill(
-                self.passage if one.title.strip() else untitled,
-                {"number": str(n), "title": one.title, "text": one.text},
+                self.passage if passage.title.strip() else untitled,
+                {"number": str(n), "title": passage.title, "text": passage.text},
             )
-            for n, one in enumerate(passages if self.reads_passages else (), start=1)
+            for n, passage in enumerate(passages if self.reads_passages else (), start=1)
         ]
         shown = _BETWEEN.join(texts) if texts else self.no_passages
         before = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
