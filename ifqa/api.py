@@ -11,7 +11,8 @@ from typing import Any, Self, Unpack
 
 from ifqa.config.corpus import corpus_of, load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.config.overrides import FLAGS, Changes, override
+from ifqa.config.flags import FLAGS, Changes
+from ifqa.config.overrides import override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
@@ -307,7 +308,7 @@ def _experiment_from(name: str, root: str | Path, settings: Settings | None, cha
         raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
     if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
         raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
-    given = {FLAGS[flag]: value for flag, value in changes.items() if value is not None}
+    given = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}
     return override(load_experiment(name, _existing_folder(root)), given | dict(settings or {}))
 
 

@@ -85,7 +85,7 @@ def index(
 
 @app.command()
 @with_workers
-@changing("k", "retriever", "model", "max_cost", "max_tokens", "limit")
+@changing("retrieve")
 def retrieve(
     changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False
 ) -> None:
@@ -98,7 +98,7 @@ def retrieve(
 
 @app.command()
 @with_workers
-@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+@changing("read")
 def read(changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     chosen = changed_experiment(experiment, changes)
@@ -108,7 +108,7 @@ def read(changes: dict[str, object], workers: Any, experiment: ExperimentName = 
 
 
 @app.command()
-@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "limit")
+@changing("score")
 def score(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
     chosen = changed_experiment(experiment, changes)
@@ -119,7 +119,7 @@ def score(changes: dict[str, object], experiment: ExperimentName = "sample", jso
 
 @app.command()
 @with_workers
-@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+@changing("read")
 def run(
     changes: dict[str, object],
     workers: Any,
@@ -158,7 +158,7 @@ def run(
 
 @app.command()
 @with_workers
-@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+@changing("read")
 def probe(changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Read a finished experiment's questions again with another supposition or other passages, and show what is lost."""
     chosen = changed_experiment(experiment, changes)
@@ -177,7 +177,7 @@ def probe(changes: dict[str, object], workers: Any, experiment: ExperimentName =
 
 
 @app.command()
-@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+@changing("read")
 def check(
     names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],
     changes: dict[str, object],

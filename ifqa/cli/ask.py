@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 _HISTORY, _REMEMBERED = ".ask_history", 1000  # below indexes/; lines
 
 
-@changing(
-    "corpus", "retriever", "k", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens"
-)  # fmt: skip
+@changing("ask")
 def ask(
     changes: dict[str, object],
     question: Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
+from ifqa.config.flags import FLAGS, TYPES, Flag, Verbs
 from ifqa.errors import IfqaError
 from ifqa.progress import CONTROLS, be_quiet, printable_line
 
@@ -38,42 +39,19 @@ ExperimentName = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
 Given = dict[str, Any]  # options by name; typer has converted the values as their annotations say
-#: A flag -> its type and help; `config.overrides.FLAGS` has the setting that it changes.
-_FLAGS: dict[str, object] = {
-    "k": Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")],
-    "retriever": Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
-    "reader": Annotated[str | None, typer.Option("--reader", help="Reader: a name, my_module:Class, or none.")],
-    "passages": Annotated[int | None, typer.Option("--passages", help="Passages to read for each question.")],
-    "corpus": Annotated[str | None, typer.Option("--corpus", help="Corpus to search instead.")],
-    "checkpoint": Annotated[
-        str | None, typer.Option("--checkpoint", help="Weights of the reader: a folder, or a model of the hub.")
-    ],
-    "prompt": Annotated[
-        str | None, typer.Option("--prompt", help="Prompt of the reader 'llm': a file prompts/NAME.toml.")
-    ],
-    "model": Annotated[str | None, typer.Option("--model", help="Language model to ask.")],
-    "max_cost": Annotated[
-        float | None, typer.Option("--max-cost", min=0, help="US dollars this run may cost; 0: no cap.")
-    ],
-    "max_tokens": Annotated[
-        int | None, typer.Option("--max-tokens", min=0, help="Tokens this run may take; 0: no cap.")
-    ],
-    "limit": Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")],
-}
 _SET = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting: reader.passages=10, llm.model=gpt-4.1-mini. Repeatable."),
 ]
 
 
-def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator that gives a verb these flags and --set; the verb gets the changed settings as the argument `changes`."""
-    options = {name: _FLAGS[name] for name in flags} | {"settings": _SET}
+def changing(verbs: Verbs) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that gives a verb its flags and --set; the verb gets the changed settings as the argument `changes`."""
+    flags = {name: flag for name, flag in FLAGS.items() if verbs in flag.verbs}
+    options: dict[str, object] = {name: _option(name, flag) for name, flag in flags.items()}
 
     def changes(given: Given) -> dict[str, object]:
-        from ifqa.config.overrides import FLAGS
-
-        changed = {FLAGS[name]: value for name in flags if (value := given[name]) is not None}
+        changed = {flag.setting: value for name, flag in flags.items() if (value := given[name]) is not None}
         by_set = settings_of_flags(given["settings"])
         if twice := sorted(changed.keys() & by_set.keys()):
             raise IfqaError(
@@ -81,7 +59,13 @@ def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]
             )
         return {"changes": changed | by_set}
 
-    return with_options(options, changes)
+    return with_options(options | {"settings": _SET}, changes)
+
+
+def _option(name: str, flag: Flag) -> object:
+    """The annotation of a flag, from which typer makes its option."""
+    option = typer.Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.least)
+    return Annotated[TYPES[name] | None, option]  # type: ignore[valid-type]
 
 
 def with_workers(verb: Callable[..., None]) -> Callable[..., None]:

@@ -15,10 +15,8 @@ from ifqa.cli.options import (
 )
 from ifqa.progress import is_quiet
 
-_CHANGED = ("corpus", "retriever", "k", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens")
 
-
-@changing(*_CHANGED)
+@changing("ask")
 def serve(
     changes: dict[str, object],
     experiment: ExperimentName = "sample",
@@ -58,7 +56,7 @@ def serve(
     run(chosen, address, Limits(queue, timeout, per_address), is_quiet())
 
 
-@changing(*_CHANGED)
+@changing("ask")
 def mcp(
     changes: dict[str, object],
     experiment: ExperimentName = "sample",

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any
 
 from ifqa.config.expected import expected_tables
 from ifqa.config.experiment import Experiment, parse_experiment
@@ -17,37 +17,6 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.models.causal import runs_here
 from ifqa.storage.files import create, write
 
-
-class Changes(TypedDict, total=False):
-    """The flags of the command line, and arguments of the Python functions, that change an experiment."""
-
-    k: int
-    retriever: str
-    reader: str
-    passages: int
-    corpus: str
-    checkpoint: str
-    prompt: str
-    model: str
-    max_cost: float
-    max_tokens: int
-    limit: int
-
-
-#: A flag -> the setting that it changes.
-FLAGS = {
-    "k": "k",
-    "retriever": "retriever",
-    "reader": "reader",
-    "passages": "reader.passages",
-    "corpus": "corpus",
-    "checkpoint": "reader.checkpoint",
-    "prompt": "reader.prompt",
-    "model": "llm.model",
-    "max_cost": "llm.max_cost",
-    "max_tokens": "llm.max_total_tokens",
-    "limit": "limit",
-}
 NO_READER = "none"  # as a reader's name: no reader; only the retrieved passages are scored
 _LONGEST = 200  # bytes of a folder's name
 

@@ -8,9 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from ifqa.cli import app as module
+from ifqa.cli.options import changing
 from ifqa.cli.process import STOPPED
+from ifqa.config import flags
+from ifqa.config.experiment import load_experiment
+from ifqa.config.overrides import override
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import as_run
 from ifqa.workers.tasks import Workers
@@ -291,3 +297,22 @@ def test_half_a_character_in_any_argument_is_refused_in_one_line(monkeypatch, ca
     assert (stopped.value.code, told.count("\n")) == (2, 1)
     assert told.startswith(f"ifqa: argument {place + 1}, '")
     assert "\\udcff': wanted text in UTF-8" in told
+
+
+def test_a_new_flag_is_one_line(monkeypatch):
+    monkeypatch.setitem(flags.FLAGS, "seed", flags.Flag("seed", "Seed of the bootstrap."))
+    monkeypatch.setitem(flags.TYPES, "seed", int)
+    given = {}
+
+    @changing("read")
+    def verb(changes):
+        """A verb."""
+        given.update(changes)
+
+    program = typer.Typer()
+    program.command()(verb)
+    runner = CliRunner()
+    assert "Seed of the bootstrap." in runner.invoke(program, ["--help"]).output
+    runner.invoke(program, ["--seed", "3"])
+    assert override(load_experiment("sample"), given).seed == 3
+    assert "+seed=3" in override(load_experiment("sample"), given).name
