@@ -65,7 +65,7 @@ def changing(verbs: Verbs) -> Callable[[Callable[..., None]], Callable[..., None
 def _option(name: str, flag: Flag) -> object:
     """The annotation of a flag, from which typer makes its option."""
     option = typer.Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.least)
-    return Annotated[TYPES[name] | None, option]  # type: ignore[valid-type]
+    return Annotated[TYPES[name] | None, option]
 
 
 def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
