@@ -38,6 +38,7 @@ from ifqa.version import __version__
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
+    from ifqa.pipeline.run import Run
 
 app = typer.Typer(
     help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
@@ -113,8 +114,10 @@ def score(changes: dict[str, object], experiment: ExperimentName = "sample", jso
     """Score an experiment's rankings and answers over all of its questions."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
+    from ifqa.pipeline.run import Run
 
-    raise typer.Exit(_show(chosen, stages.score(chosen), json))
+    run = Run(chosen)
+    raise typer.Exit(_show(run, stages.score(run), json))
 
 
 @app.command()
@@ -142,16 +145,18 @@ def run(
     """Run every stage of experiments that is not done, and show the scores."""
     chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
+    from ifqa.pipeline.run import Run
     from ifqa.pipeline.system import Session
     from ifqa.report.console import show_examples
 
     session = Session()  # one session, so that a cap holds for all experiments together
 
     def run_one(experiment: "Experiment") -> int:
-        folder = stages.run(experiment, session, workers)
+        run = Run(experiment)
+        folder = stages.run(run, session, workers)
         if show and experiment.reader and not json:
-            show_examples(experiment, folder, show)
-        return _show(experiment, folder, json)
+            show_examples(run, folder, show)
+        return _show(run, folder, json)
 
     raise typer.Exit(each(chosen, run_one, [one.name for one in chosen]))
 
@@ -230,14 +235,16 @@ def _show_artifact(folder: Path, json: bool) -> int:
     return int(all_failed(record))
 
 
-def _show(experiment: "Experiment", folder: Path, json: bool) -> int:
+def _show(run: "Run", folder: Path, json: bool) -> int:
     """Print an experiment's scores, as tables or as JSON; gives the exit code."""
     from ifqa.report.console import exit_code, scores_json, show_scores
+    from ifqa.scoring.stored import read_scores
 
     if not json:
-        return show_scores(experiment, folder)
-    print_json(scores_json(experiment, folder))
-    return exit_code(experiment, folder)
+        return show_scores(run, folder)
+    scores = read_scores(folder)
+    print_json(scores_json(run.experiment, folder, scores))
+    return exit_code(run.experiment, scores)
 
 
 def _version(wanted: bool) -> None:

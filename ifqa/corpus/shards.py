@@ -19,9 +19,9 @@ from ifqa.corpus.blocks import Block, FileMade, Shard, make_shard
 from ifqa.corpus.documents.reading import Made
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
+from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
 from ifqa.storage.replacing import INPUTS
-from ifqa.storage.torn import keep_whole_lines
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _KINDS = {"block": int, "key": str, "bytes": int, "sha256": str, "left_out": dict, "bad": list}

@@ -13,13 +13,12 @@ from ifqa.corpus.screening import KEYWORDS, Drawn
 from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.requirements import is_scored, missing
-from ifqa.pipeline.run import Run
+from ifqa.pipeline.run import Run, as_run
 from ifqa.pipeline.screen import GoldScreened
 from ifqa.pipeline.stage_inputs import answers_of, predictions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import complain, printable
 from ifqa.report.answers import print_answer
-from ifqa.report.results_log import stage_record
 from ifqa.report.sanitize import plain
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.table import Table
@@ -44,9 +43,12 @@ _ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifq
 _LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
-def show_scores(experiment: Experiment, folder: Path) -> int:
+def show_scores(experiment: Experiment | Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
-    scores = read_scores(folder)
+    run, scores = as_run(experiment), read_scores(folder)
+    experiment = run.experiment
+    manifests = {stage: run.artifact(stage).manifest for stage in experiment.stages}
+    records = {stage: manifest["record"] for stage, manifest in manifests.items() if manifest}
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(plain(title.rstrip()), soft_wrap=True)
@@ -65,25 +67,23 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console.print(line, soft_wrap=True)
     for line in _beside(experiment, scores, by):
         console.print(line, soft_wrap=True)
-    for stage in experiment.stages:
-        for line in _spent(stage, stage_record(experiment.folder / stage)):
+    for stage, record in records.items():
+        for line in _spent(stage, record):
             console.print(line, soft_wrap=True)
-    if experiment.reader:
-        record = stage_record(experiment.folder / "read")
-        if record.get("trained_on_them"):
+    if read := records.get("read"):
+        if read.get("trained_on_them"):
             console.print(
                 "The reader was trained on these questions: its scores say nothing about other questions.",
                 soft_wrap=True,
             )
-        if label := record.get("label"):
+        if label := read.get("label"):
             console.print(f"{plain(label)}.", soft_wrap=True)
     console.print(f"{plain(str(folder))}/per_question.jsonl has every question.", soft_wrap=True)
-    return exit_code(experiment, folder)
+    return exit_code(experiment, scores)
 
 
-def exit_code(experiment: Experiment, folder: Path) -> int:
+def exit_code(experiment: Experiment, scores: Content) -> int:
     """1 if an expected score lies outside its tolerance, or a request failed for each question; else 0."""
-    scores = read_scores(folder)
     return int(all_failed(scores) or any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
 
 
@@ -98,9 +98,8 @@ def all_failed(record: Mapping[str, Any]) -> bool:
     return True
 
 
-def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
+def scores_json(experiment: Experiment, folder: Path, scores: Content) -> dict[str, object]:
     """An experiment's scores and expected values, as JSON data."""
-    scores = read_scores(folder)
     expected = [
         {"measure": one.measure, "value": one.value, "tolerance": one.tolerance, "verdict": verdict(scores, one)}
         for one in experiment.expected
@@ -145,7 +144,7 @@ def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[s
         yield f"{plain(one.measure)} {found_here}, expected {one.value:g}{tolerance}{of}: {verdict(scores, one)}"
 
 
-def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
+def show_examples(experiment: Experiment | Run, folder: Path, count: int) -> None:
     """Print `count` questions of an experiment, chosen by `ifqa.report.examples`, each with its answer and first evidence.
 
     Args:
@@ -153,7 +152,8 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
         folder: its score folder.
         count: from 1; fewer are printed if the experiment has fewer questions.
     """
-    questions = Run(experiment).questions
+    run = as_run(experiment)
+    experiment, questions = run.experiment, run.questions
     said = predictions_of(experiment, questions)
     computed = {one.question_id for one in said if one.how and one.how.calculation}
     by = experiment.scheme

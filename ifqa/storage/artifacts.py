@@ -9,23 +9,24 @@ libraries, SHA-256 of every file) is for people.
 import errno
 import hashlib
 import json
+import math
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from pathlib import Path, PurePath
+from types import NoneType, UnionType
+from typing import Any, Literal, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.spending import Usage
+from ifqa.spending import SpentTable, Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
-from ifqa.storage.manifests import check_manifest
 from ifqa.storage.replacing import (
     ONLY_THERE,
     discard_empty,
@@ -38,6 +39,10 @@ from ifqa.storage.replacing import (
 
 MANIFEST = "manifest.json"
 _SMALL = 64_000_000  # bytes
+_OF_STAGE = {
+    "passages": frozenset(("passages", "sources")),
+    "index": frozenset(("passages",)),
+}  # keys that its record has
 
 
 class _File(TypedDict):
@@ -91,6 +96,56 @@ def identity(inputs: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
+def _check_manifest(manifest: object) -> None:
+    """Check that both halves of a manifest have the keys and types that this version reads.
+
+    Raises:
+        IfqaError: a key is missing or of another type; the message says which.
+    """
+    if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("inputs", "record")):
+        raise IfqaError("wanted the tables 'inputs' and 'record'")
+    record, needed = manifest["record"], _OF_STAGE.get(str(manifest["inputs"].get("stage")), frozenset())
+    _check(record, StageRecord, "record", needed)
+    if not record["files"]:
+        raise IfqaError("record.files is empty")
+    for name, facts in record["files"].items():
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+            raise IfqaError(f"record.files.{name} is outside the folder")
+        _check(facts, _File, f"record.files.{name}")
+    for path, facts in record.get("sources", {}).items():
+        if not isinstance(facts, list) or [type(fact) for fact in facts] != [int, int, str]:
+            raise IfqaError(f"record.sources.{path} is not [bytes, time of change, SHA-256]")
+    if "spent" in record:
+        _check(record["spent"], SpentTable, "record.spent")
+    if [type(tokens) for tokens in record.get("took", (0, 0))] != [int, int]:
+        raise IfqaError("record.took is not two numbers of tokens")
+
+
+def _check(table: object, shape: type, where: str, needed: frozenset[str] = frozenset()) -> None:
+    """Check the keys of a table that its TypedDict requires, and the types of those that are there."""
+    if not isinstance(table, dict):
+        raise IfqaError(f"{where} is not a table")
+    hints = get_type_hints(shape)
+    required: frozenset[str] = shape.__required_keys__ | needed  # type: ignore[attr-defined]
+    for key in (key for key in hints if key != "left_out" and key in required | table.keys()):
+        if key not in table:
+            raise IfqaError(f"{where}.{key} is missing")
+        value, kinds = table[key], _kinds(hints[key])
+        if not isinstance(value, kinds) or (isinstance(value, int | float) and not 0 <= value < math.inf):
+            names = " or ".join("null" if kind is NoneType else kind.__name__ for kind in kinds)
+            raise IfqaError(f"{where}.{key} is {value!r:.40}; wanted {names}")
+
+
+def _kinds(hint: object) -> tuple[type, ...]:
+    """The types that JSON values of an annotation have."""
+    if isinstance(hint, UnionType):
+        return tuple(kind for part in get_args(hint) for kind in _kinds(part))
+    kind: Any = get_origin(hint) or hint
+    if kind is float:
+        return (int, float)
+    return (list,) if kind is Sequence else (dict,) if is_typeddict(kind) else (kind,)
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a finished artifact, or None if the folder has no manifest.
 
@@ -106,7 +161,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     except IfqaError as error:
         raise IfqaError(f"{error}; {mend}") from error
     try:
-        check_manifest(manifest)
+        _check_manifest(manifest)
     except IfqaError as error:
         raise IfqaError(f"{path}: not a manifest ({error}); {mend}") from error
     return cast(Manifest, manifest)
@@ -374,12 +429,6 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
             or (hashed and cached_sha256(path) != facts["sha256"])
         ):
             yield name
-
-
-def is_damaged(folder: Path) -> bool:
-    """Whether the folder holds no finished artifact, or one with a damaged file."""
-    manifest = read_manifest(folder)
-    return manifest is None or any(damaged(folder, manifest))
 
 
 def _facts(folder: Path) -> dict[str, _File]:

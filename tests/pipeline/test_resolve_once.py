@@ -11,7 +11,9 @@ from ifqa import plugins
 from ifqa.benchmarks.sample import Sample
 from ifqa.config.experiment import load_experiment
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.reading.llm import Llm
+from ifqa.report.console import show_scores
 from ifqa.retrieval.bm25 import BM25
 from ifqa.storage import artifacts
 
@@ -46,8 +48,9 @@ def counts(tmp_path, monkeypatch):
     return counted
 
 
-def test_a_run_with_nothing_to_do_resolves_everything_once(counts):
-    stages.run(load_experiment("sample-llm"))
+def test_a_run_with_nothing_to_do_and_its_scores_resolve_everything_once(counts):
+    run = Run(load_experiment("sample-llm"))
+    show_scores(run, stages.run(run))
     assert {path for path in counts if path.endswith("manifest.json")} == {
         *(f"indexes/sample/{part}/manifest.json" for part in ("passages", "bm25")),
         *(f"experiments/sample-llm/{stage}/manifest.json" for stage in ("retrieve", "read", "score")),

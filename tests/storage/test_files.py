@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.storage import files
+from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import read_jsonl, write_jsonl
-from ifqa.storage.torn import keep_whole_lines
 
 
 @settings(max_examples=20)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO, TypedDict
 
 from ifqa.storage.artifacts import damaged, read_manifest
+from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import json_line, write
-from ifqa.storage.torn import keep_whole_lines
 
 SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
 

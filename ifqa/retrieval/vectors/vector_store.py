@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
+from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import create, json_line, read_jsonl, require, sha256, write, write_jsonl
-from ifqa.storage.torn import keep_whole_lines
 
 LOG = "vectors.jsonl"
 _KINDS = {"shard": int, "key": str, "passages": int, "sha256": list}  # types of a line's values
