@@ -6,7 +6,7 @@ file.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +22,7 @@ from ifqa.progress import say
 from ifqa.report.results_log import RECORDS, Record, RunFacts, identities, made, outside_plugins, sealed
 from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import VERSION, Content
-from ifqa.storage.artifacts import identity, is_made, read_manifest
+from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources, plain_name
 
@@ -51,6 +51,7 @@ class Result:
         here: whether the run is below the root that was asked for.
         stale: why the run no longer counts; empty if it does.
         needs: what it takes to run an experiment that was not run.
+        run: what is known of a run below the root.
     """
 
     experiment: Experiment
@@ -60,6 +61,7 @@ class Result:
     here: bool = False
     stale: str = ""
     needs: tuple[str, ...] = ()
+    run: Run | None = field(default=None, compare=False, repr=False)
 
 
 def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
@@ -100,41 +102,38 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
 
 def _result(experiment: Experiment, record: Record | None) -> Result:
     """The run below the root; else the record, if it is still valid; else what a run needs."""
-    found = _measured_here(experiment)
-    if found is None:
-        if record and _is_of(record, experiment):
+    run = Run(experiment)
+    result = _measured_here(run)
+    if result is None:
+        if record and _is_of(record, run):
             return Result(experiment, record["scores"], record["made"], record["inputs"])
         return Result(experiment, needs=needs(experiment))
-    if record and (found.inputs, found.scores) == (record["inputs"], record["scores"]):
-        return Result(experiment, found.scores, record["made"], found.inputs, here=True)  # the same run made again
-    return found
+    if record and (result.inputs, result.scores) == (record["inputs"], record["scores"]):
+        return replace(result, made=record["made"])  # the same run made again
+    return result
 
 
 def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Record]:
     """The records by name, with those replaced that differ from a run below the working directory; none is dropped."""
     kept = dict(records)
-    for one in results:
-        name = one.experiment.name
-        known = records.get(name)
-        if not one.here:
+    for result in results:
+        if not result.run or not result.here:
             continue
-        current = identities(one.experiment)
-        if not known or (known["inputs"], known["scores"], known.get("identities")) != (
-            one.inputs,
-            one.scores,
-            current,
-        ):
-            measured = {"inputs": one.inputs, "identities": current, "scores": one.scores, "made": dict(one.made)}
-            head = {"experiment": name, "version": VERSION, "tables": as_tables(one.experiment)}
-            kept[name] = sealed(head | measured)
+        name, current = result.experiment.name, identities(result.run)
+        known, new = records.get(name), (result.inputs, result.scores, current)
+        if not known or (known["inputs"], known["scores"], known.get("identities")) != new:
+            head = {"experiment": name, "version": VERSION, "tables": as_tables(result.experiment)}
+            measured = {"inputs": result.inputs, "identities": current, "scores": result.scores}
+            kept[name] = sealed(head | measured | {"made": dict(result.made)})
     return [kept[name] for name in sorted(kept)]
 
 
-def _is_of(record: Record, experiment: Experiment) -> bool:
+def _is_of(record: Record, run: Run) -> bool:
     """Whether a record is still valid for an experiment: the same scorer and tables; settings that change speed may differ.
 
     Where the record has `identities`, those that can be computed on this machine must be the same too.
     """
+    experiment = run.experiment
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_tables(experiment)):
         return False
     try:
@@ -144,7 +143,7 @@ def _is_of(record: Record, experiment: Experiment) -> bool:
     if _settings(recorded) != _settings(experiment):
         return False
     known = record.get("identities", {})
-    return not known or all(known.get(key, value) == value for key, value in identities(experiment).items())
+    return not known or all(known.get(key, value) == value for key, value in identities(run).items())
 
 
 def _settings(experiment: Experiment) -> dict[str, object]:
@@ -191,15 +190,16 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _measured_here(experiment: Experiment) -> Result | None:
+def _measured_here(run: Run) -> Result | None:
     """The scores below the working directory, or why they are stale; None if there are none."""
-    folder = experiment.folder / "score"
-    if read_manifest(folder) is None:
+    experiment, artifact = run.experiment, run.artifact("score")
+    if artifact.manifest is None:
         return None
     try:
-        inputs = Run(experiment).inputs("score")
+        inputs = run.inputs("score")
     except IfqaError as error:
         return Result(experiment, stale=str(error))
-    if not is_made(folder, inputs):
+    if not artifact.is_made_from(inputs):
         return Result(experiment, stale=f"its settings, or a stage before, are others now: ifqa run {experiment.name}")
-    return Result(experiment, read_scores(folder), made(experiment), identity(inputs), here=True)
+    scores = read_scores(artifact.folder)
+    return Result(experiment, scores, made(run), identity(inputs), here=True, run=run)

@@ -2,26 +2,26 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NotRequired, Required, cast
+from typing import Any, Literal, NotRequired, Required, cast
 
 from typing_extensions import TypedDict
 
-from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, retriever_tables
+from ifqa.config.corpus import Corpus
+from ifqa.config.experiment import retriever_tables
 from ifqa.corpus import blocks
 from ifqa.corpus.sources import FORMATS, Known
 from ifqa.errors import IfqaError
 from ifqa.identities import questions_identity
 from ifqa.pipeline.run import Run, identifying
-from ifqa.plugins import Kind, code_of, file_of, load, load_indexed, open_benchmark
+from ifqa.plugins import code_of, file_of
 from ifqa.retrieval import queries
 from ifqa.scoring.stored import scores_in
 from ifqa.scoring.summary import VERSION, Content
 from ifqa.settings import Natural, NotNegative, check_shape, settings_of, with_fractions
-from ifqa.storage.artifacts import StageRecord, identity, read_manifest
+from ifqa.storage.artifacts import Artifact, StageRecord, identity
 from ifqa.storage.files import json_line, read_jsonl, sha256, text_field, unicode_text
 from ifqa.storage.resources import PACKAGE
 
@@ -115,44 +115,45 @@ def outside_plugins(tables: object) -> set[str]:
     return set[str]().union(*map(outside_plugins, tables)) if isinstance(tables, list) else set()
 
 
-def made(experiment: Experiment) -> RunFacts:
+def made(run: Run) -> RunFacts:
     """How the scores of a finished experiment were made, from the manifests of its corpus and its stages.
 
     Raises:
         IfqaError: a manifest is missing or lacks something; or a file that was read is missing.
     """
-    stages = {stage: stage_record(experiment.folder / stage) for stage in experiment.stages}
+    experiment, llm = run.experiment, run.experiment.llm
+    stages = {stage: _record(run.artifact(stage)) for stage in experiment.stages}
     last = stages[experiment.stages[-1]]
-    found: RunFacts = {
+    corpus = _record(run.corpus.artifact("passages")) if run.corpus else None
+    facts: RunFacts = {
         "at": last["at"],
         "hardware": last["hardware"],
         "python": last["python"],
         "commit": last["commit"],
         "seconds": {stage: record["seconds"] for stage, record in stages.items()},
         "libraries": last["libraries"],
+        "inputs": _inputs(run, corpus.get("sources", {}) if corpus else {}),
     }
-    corpus = stage_record(experiment.corpus_folder / "passages") if experiment.corpus else None
-    found["inputs"] = _inputs(experiment, corpus.get("sources", {}) if corpus else {})
-    if "retrieve" in stages and (run := stages["retrieve"]["files"].get("run.trec")):
-        found["run"] = run["sha256"]
-        if "passages.jsonl" in stages["retrieve"]["files"]:
-            found["own_passages"] = True
+    files = stages["retrieve"]["files"] if "retrieve" in stages else {}
+    if "run.trec" in files:
+        facts["run"] = files["run.trec"]["sha256"]
+        if "passages.jsonl" in files:
+            facts["own_passages"] = True
     if corpus:
-        found["passages"] = corpus["passages"]
-    asked = [one["spent"] for one in stages.values() if "spent" in one]
-    if asked:
-        costs = [spent["cost"] for spent in asked if spent["cost"] is not None]
-        found["cost"] = sum(costs) if len(costs) == len(asked) else None
-        found["tokens"] = sum(sum(one["took"]) for one in stages.values() if "took" in one)
-    if experiment.llm and (model := experiment.llm.get("model")):
-        found["model"] = model
-    if servers := [one["server"] for one in stages.values() if "server" in one]:
-        found["server"] = " and ".join(dict.fromkeys(servers))
+        facts["passages"] = corpus["passages"]
+    if spent := [record["spent"] for record in stages.values() if "spent" in record]:
+        costs = [usage["cost"] for usage in spent if usage["cost"] is not None]
+        facts["cost"] = sum(costs) if len(costs) == len(spent) else None
+        facts["tokens"] = sum(sum(record["took"]) for record in stages.values() if "took" in record)
+    if llm and (model := llm.get("model")):
+        facts["model"] = model
+    if servers := [record["server"] for record in stages.values() if "server" in record]:
+        facts["server"] = " and ".join(dict.fromkeys(servers))
     if "read" in stages and (label := stages["read"].get("label")):
-        found["label"] = label
-    if any(one.get("trained_on_them") for one in stages.values()):
-        found["trained_on_them"] = True
-    return found
+        facts["label"] = label
+    if any(record.get("trained_on_them") for record in stages.values()):
+        facts["trained_on_them"] = True
+    return facts
 
 
 def stage_record(folder: Path) -> StageRecord:
@@ -161,21 +162,24 @@ def stage_record(folder: Path) -> StageRecord:
     Raises:
         IfqaError: there is no manifest, or it is malformed.
     """
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise IfqaError(f"{folder} is not there")
-    return manifest["record"]
+    return _record(Artifact(folder))
 
 
-def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:
+def _record(artifact: Artifact) -> StageRecord:
+    if artifact.manifest is None:
+        raise IfqaError(f"{artifact.folder} is not there")
+    return artifact.manifest["record"]
+
+
+def _inputs(run: Run, sources: Known) -> dict[str, str]:
     """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
-    splits = [(experiment.benchmark, experiment.split)]
-    for source in load_corpus(experiment.corpus, experiment.root).sources if experiment.corpus else ():
+    splits = [(run.experiment.benchmark, run.experiment.split)]
+    for source in run.corpus.corpus.sources if run.corpus else ():
         splits += [(source["benchmark"], split) for split in source.get("splits", ()) if "benchmark" in source]
-    files = [path for name, split in splits for path in open_benchmark(name, experiment.root).files(split)]
+    files = [path for name, split in splits for path in run.plugins.benchmark(name).files(split)]
     hashes = {_within(path): sha256(path) for path in files}
     hashes |= {_within(Path(path)): str(facts[2]) for path, facts in sources.items()}
-    weights = Run(experiment).fingerprint("reader").get("files") if experiment.reader else None
+    weights = run.fingerprint("reader").get("files") if run.experiment.reader else None
     return dict(sorted(hashes.items())) | ({"the reader's weights": str(weights)} if weights else {})
 
 
@@ -188,7 +192,7 @@ def _within(path: Path) -> str:
     return path.name
 
 
-def identities(experiment: Experiment) -> dict[str, str]:
+def identities(run: Run) -> dict[str, str]:
     """Identities of what an experiment's scores are made from, beside its own tables; a record with others is out of date.
 
     Returns:
@@ -196,60 +200,63 @@ def identities(experiment: Experiment) -> dict[str, str]:
         of the searched indexes, without paths; "questions": of the questions; "training": of the training questions, if
         the benchmark has some; "files": of the files that retriever and reader read. Missing files leave a key out.
     """
-    found = {"code": identity(_code(experiment))}
+    experiment = run.experiment
+    known = {"code": identity(_code(run))}
     with suppress(IfqaError):
-        found["questions"] = questions_identity(Run(experiment).questions)
+        known["questions"] = questions_identity(run.questions)
     with suppress(IfqaError):
-        benchmark = open_benchmark(experiment.benchmark, experiment.root)
-        if split := benchmark.training(experiment.split):
-            found["training"] = questions_identity(benchmark.questions(split))
+        if split := run.benchmark.training(experiment.split):
+            known["training"] = questions_identity(run.questions_of(experiment.benchmark, split))
     with suppress(IfqaError):
-        prints = {"retriever": Run(experiment).fingerprint("retriever")} if experiment.retriever else {}
-        prints |= {"reader": Run(experiment).fingerprint("reader")} if experiment.reader else {}
-        found["files"] = identity({kind: _files(one) for kind, one in prints.items()})
-    if experiment.corpus:
-        found["corpus"] = identity(_corpus(experiment))
-    return found
+        prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
+        prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
+        known["files"] = identity({kind: _files(fingerprint) for kind, fingerprint in prints.items()})
+    if run.corpus:
+        known["corpus"] = identity(_corpus(run.corpus.corpus, experiment.indexes))
+    return known
 
 
-def _code(experiment: Experiment) -> dict[str, object]:
+def _code(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
+    experiment = run.experiment
     retrievers = list(retriever_tables(experiment.retriever)) if experiment.retriever else []
-    named: list[tuple[Kind, str]] = [("benchmark", experiment.benchmark)]
-    named += [("retriever", one["name"]) for one in retrievers]
+    named: list[tuple[Literal["retriever", "reader", "llm"], str]] = [("retriever", t["name"]) for t in retrievers]
     named += [("reader", experiment.reader["name"])] if experiment.reader else []
     named += [("llm", experiment.llm["name"])] if experiment.llm else []
-    code: dict[str, object] = {f"{kind} {name}": code_of(load(kind, name)) for kind, name in named}
+    code: dict[str, object] = {f"benchmark {experiment.benchmark}": code_of(type(run.benchmark))}
+    code |= {f"{kind} {name}": code_of(run.plugins.load(kind, name)) for kind, name in named}
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     code |= {f"measures of {name}": sha256(file_of(name)) for name in modules}
-    rewritten = any("query" in one or one.get("reads", "question") != "question" for one in retrievers)
+    rewritten = any("query" in table or table.get("reads", "question") != "question" for table in retrievers)
     return code | ({"queries": queries.VERSION} if rewritten else {})
 
 
-def _files(found: Mapping[str, Any]) -> dict[str, object]:
+def _files(fingerprint: Mapping[str, Any]) -> dict[str, object]:
     """The hashes of files in a fingerprint, and in those of its parts and its language model."""
-    inner = {key: _files(found[key]) for key in ("llm",) if key in found}
-    return {"files": found.get("files", ""), "parts": [_files(one) for one in found.get("parts", ())]} | inner
+    inner = {key: _files(fingerprint[key]) for key in ("llm",) if key in fingerprint}
+    return {
+        "files": fingerprint.get("files", ""),
+        "parts": [_files(part) for part in fingerprint.get("parts", ())],
+    } | inner
 
 
-def _corpus(experiment: Experiment) -> dict[str, object]:
+def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
     """The settings of a corpus's sources, and of those of its indexes that the experiment searches; without paths.
 
     Settings at their defaults are left out, so that a setting that is new in a later version changes nothing.
     """
-    corpus = load_corpus(experiment.corpus, experiment.root)
     sources = []
     for source in corpus.sources:
         kind = FORMATS.get(str(source.get("format")))
-        own = {key: value for key, value in source.items() if key != "path"}
-        sources.append(_changed(kind, with_fractions(kind, own)) if kind else own)
-    indexes = {}
-    for name in experiment.indexes:
+        settings = {key: value for key, value in source.items() if key != "path"}
+        sources.append(_changed(kind, with_fractions(kind, settings)) if kind else settings)
+    searched = {}
+    for name in indexes:
         if name in corpus.indexes:
             table = corpus.indexes[name]
-            plugin = load_indexed(table["retriever"])
-            indexes[name] = [_changed(plugin.build, identifying(plugin, table)), code_of(plugin)]
-    return {"sources": sources, "version": blocks.VERSION, "indexes": indexes}
+            plugin = corpus.plugins.indexed(table["retriever"])
+            searched[name] = [_changed(plugin.build, identifying(plugin, table)), code_of(plugin)]
+    return {"sources": sources, "version": blocks.VERSION, "indexes": searched}
 
 
 def _changed(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:

@@ -2,15 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import (
-    Annotated,
-    NotRequired,  # pydantic reads that of typing from Python 3.12 on
-    cast,
-    final,
-)
+from typing import Annotated, NotRequired, cast, final
 
 from pydantic import Field
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure, RankingMeasure

@@ -11,6 +11,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.plugins import load
 from ifqa.report import results
 from ifqa.report.results import needs, updated
@@ -301,9 +302,9 @@ def test_a_record_is_out_of_date_if_its_corpus_changed():
     ("words", "stemmer", "same"), [(100, "porter", True), (20, "porter", False), (100, "none", False)]
 )
 def test_a_corpus_with_other_settings_has_another_identity(words, stemmer, same):
-    before = identities(load_experiment("sample"))
+    before = identities(Run(load_experiment("sample")))
     corpus_file(words, stemmer)
-    after = identities(load_experiment("sample"))
+    after = identities(Run(load_experiment("sample")))
     assert (before["corpus"] == after["corpus"]) is same
     assert {key for key in before if before[key] != after[key]} <= {"corpus"}
 
