@@ -2,9 +2,10 @@
 
 Usage: python experiments/benchmarks/extraction.py FOLDER [--show N]
 
-FOLDER holds a folder for each kind (`md`, `html`, `docx`, `epub`, `odt` is not read, `rst`, `csv`, `txt`, `pdf`) with files of
-that kind. `--gather FOLDER` fills it from what is installed: Debian's /usr/share/doc and the packages of this environment.
-Needs pandoc and pdftotext (Debian: pandoc, poppler-utils), and: pip install beautifulsoup4 pdfminer.six python-docx docutils
+FOLDER holds a folder for each kind (`md`, `html`, `docx`, `epub`, `rst`, `csv`, `txt`, `pdf`) with files of that kind.
+`--gather` fills it from what is installed: Debian's /usr/share/doc and the packages of this environment. A row of a table
+counts as a sentence. Needs pandoc and pdftotext (Debian: pandoc, poppler-utils), and
+`pip install beautifulsoup4 docutils ebooklib markdown pandas pdfminer.six python-docx`.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -26,8 +27,16 @@ LEAST = 4  # words of a sentence that counts
 
 def pandoc(kind: str) -> Callable[[Path], str]:
     def read(path: Path) -> str:
-        command = ["pandoc", "--from", kind, "--to", "plain", "--wrap", "none", str(path)]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        """Its HTML, in which a paragraph, a cell of a table and the like is a line; without the numbers of notes."""
+        from bs4 import BeautifulSoup
+
+        command = ["pandoc", "--from", kind, "--to", "html", "--wrap", "none", str(path)]
+        soup = BeautifulSoup(subprocess.run(command, capture_output=True, text=True, check=True).stdout, "html.parser")
+        for number in soup.select(".footnote-ref, .footnote-back"):
+            number.decompose()
+        for line_break in soup("br"):
+            line_break.replace_with("\n")
+        return soup.get_text()
 
     return read
 
@@ -77,9 +86,34 @@ def pdfminer(path: Path) -> str:
     return str(extract_text(path))
 
 
-def cells(path: Path) -> str:
+def ebooklib(path: Path) -> str:
+    """Its documents in the order of the spine, read by BeautifulSoup."""
+    from bs4 import BeautifulSoup
+    from ebooklib.epub import EpubNav, read_epub
+
+    book = read_epub(str(path), {"ignore_ncx": True})
+    parts = [book.get_item_with_id(name) for name, _ in book.spine]
+    soups = [BeautifulSoup(part.content, "html.parser") for part in parts if part and not isinstance(part, EpubNav)]
+    return "\n".join(element.get_text("\n") for soup in soups for element in soup.find_all("body"))
+
+
+def row(names: Sequence[str], cells: Sequence[str]) -> str:
+    """A row as one sentence: names and values, but for the title, which is its heading."""
+    pairs = zip(names, cells, strict=False)
+    return " ".join(f"{name} {cell.strip()}" for name, cell in pairs if cell.strip() and name.lower() != "title")
+
+
+def module_csv(path: Path) -> str:
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as handle:
-        return "\n".join(cell for row in csv.reader(handle) for cell in row)
+        names, *rows = csv.reader(handle)
+    return "\n".join(words(row(names, cells)) for cells in rows)
+
+
+def pandas(path: Path) -> str:
+    from pandas import read_csv
+
+    table = read_csv(path, dtype=str, keep_default_na=False, encoding_errors="replace", index_col=False)
+    return "\n".join(words(row(list(table.columns), cells)) for cells in table.itertuples(index=False))
 
 
 def plain(path: Path) -> str:
@@ -90,9 +124,9 @@ READERS: dict[str, dict[str, Callable[[Path], str]]] = {
     "md": {"pandoc": pandoc("gfm+footnotes"), "Python-Markdown": python_markdown},
     "html": {"pandoc": pandoc("html"), "BeautifulSoup": beautiful_soup},
     "docx": {"pandoc": pandoc("docx"), "python-docx": python_docx},
-    "epub": {"pandoc": pandoc("epub")},
+    "epub": {"pandoc": pandoc("epub"), "EbookLib": ebooklib},
     "rst": {"pandoc": pandoc("rst"), "docutils": docutils_text},
-    "csv": {"the module csv": cells},
+    "csv": {"the module csv": module_csv, "pandas": pandas},
     "txt": {"its bytes": plain},
     "pdf": {"pdftotext": pdftotext, "pdfminer": pdfminer},
 }
@@ -133,7 +167,7 @@ def compare(folder: Path, show: int, kinds: list[str]) -> None:
             for path in files:
                 try:
                     text, theirs = ours(path), read(path)
-                except (Unreadable, subprocess.CalledProcessError, UnicodeDecodeError, csv.Error) as error:
+                except (Unreadable, subprocess.CalledProcessError, UnicodeDecodeError, csv.Error, KeyError) as error:
                     print(f"  {path}: {error}", file=sys.stderr)
                     continue
                 count += 1

@@ -170,11 +170,16 @@ def read_epub(data: bytes) -> Iterator[Run]:
     if not package:
         raise Unreadable("its META-INF/container.xml names no book")
     book = archive.tree(package)
+    read = set[str]()
     items = {item.get("id"): item for item in book.findall(".//{*}item")}
     for number, reference in enumerate(book.findall(".//{*}itemref"), start=1):
         item = items.get(reference.get("idref"))
         if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():
             continue
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item.get("href") or "")))
+        href = unquote((item.get("href") or "").partition("#")[0])
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))
+        if name in read:  # some books name each heading of a document
+            continue
+        read.add(name)
         for run in html_runs(decode(archive.read(name))):
             yield Run(run.text, number, run.opens, run.level)

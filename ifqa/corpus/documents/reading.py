@@ -17,7 +17,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import say
 
 _LATE = 10  # seconds until a file that is being read is named
-VERSION = 2  # raised when a file becomes other passages, so that those of an earlier version are not used again
+VERSION = 3  # raised when a file becomes other passages, so that those of an earlier version are not used again
 
 #: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[Unit, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {

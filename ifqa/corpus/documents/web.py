@@ -23,6 +23,7 @@ _INLINE = frozenset(
 _TAG = re.compile(r"<(?:(!--)|([/?!]?)([a-zA-Z][^\s<>/]{0,40})([^<>]*)>)")
 _ROLE = re.compile(r"\brole\s*=\s*[\"']?([a-z]+)", re.IGNORECASE)
 _HIDDEN = re.compile(r"(?:^|\s)(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*[\"']?true)", re.IGNORECASE)
+_NOTE = re.compile(r"(?:foot|end|rear)note|\brole\s*=\s*[\"']?note", re.IGNORECASE)
 _CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
 _HEADING = re.compile(r"h([1-6])")
 
@@ -90,7 +91,9 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
 def _is_skipped(name: str, attributes: str, skipped: frozenset[str], roles: bool, article: int) -> bool:
     if name in _VOID or attributes.rstrip().endswith("/"):
         return False
-    if name in ("header", "footer") and article:  # an article's own heading
+    if article and name in ("header", "footer", "aside"):  # an article's own heading, or a box of it
+        return False
+    if name == "aside" and _NOTE.search(attributes):
         return False
     return name in skipped or (roles and (_role(attributes) in _MENUS or bool(_HIDDEN.search(attributes))))
 

@@ -1,6 +1,7 @@
 """Every kind of document: its text, headings, pages and lines; and what is broken or hostile is left out with a reason."""
 
 import io
+import re
 import zipfile
 from inspect import signature
 from pathlib import Path
@@ -79,6 +80,19 @@ def test_html_is_read_from_its_main_part():
         texts(".html", "<div>Teaser</div><main><header><h1>T</h1></header><p>Body</p></main><div>More</div>")
         == "T Body"
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<aside>Related</aside><p>Body.</p>", "Body."),
+        ("<section><p>Body.</p><aside>A box.</aside></section>", "Body. A box."),
+        ('<p>Body.</p><aside epub:type="footnote">A note.</aside>', "Body. A note."),
+        ('<p>Body.</p><aside role="doc-endnote">A note.</aside>', "Body. A note."),
+    ],
+)
+def test_html_has_the_notes_and_boxes_of_its_text(page, shown):
+    assert texts(".html", page) == shown
 
 
 @pytest.mark.parametrize(
@@ -206,12 +220,26 @@ def test_a_book_is_read_in_the_order_of_its_spine(tmp_path):
     assert runs(".epub", (tmp_path / "a.epub").read_bytes()) == [(1, 1, "One"), (1, 0, "First."), (2, 0, "Second.")]
 
 
+def test_a_book_whose_spine_names_places_in_its_documents_has_each_document_once():
+    names = ["a.xhtml", "a.xhtml#o1", "b.xhtml#o1", "b.xhtml#o2"]
+    items = "".join(f'<item id="{name}" href="{name}" media-type="text/html"/>' for name in names)
+    spine = "".join(f'<itemref idref="{name}"/>' for name in names)
+    book = archive(
+        META_INF__container_xml='<container><rootfile full-path="book.opf"/></container>',
+        book_opf=f"<package><manifest>{items}</manifest><spine>{spine}</spine></package>",
+        a_xhtml="<p>First.</p>",
+        b_xhtml="<p>Second.</p>",
+    )
+    assert runs(".epub", book) == [(1, 0, "First."), (3, 0, "Second.")]
+
+
 def archive(**files):
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
         for name, content in files.items():
-            made.writestr(name.replace("__", "/"), content)
-    return data.getvalue().replace(b"document_xml", b"document.xml")
+            path = re.sub(r"_(xml|opf|xhtml)$", r".\1", name.replace("__", "/"))
+            made.writestr(path.replace("META_INF", "META-INF"), content)
+    return data.getvalue()
 
 
 def test_a_zip_bomb_is_not_unpacked(monkeypatch):
