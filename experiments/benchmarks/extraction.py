@@ -15,8 +15,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
+from unicodedata import normalize
 
 from ifqa.corpus.documents.reading import read_request
 from ifqa.corpus.documents.text import Unreadable
@@ -97,23 +99,30 @@ def ebooklib(path: Path) -> str:
     return "\n".join(element.get_text("\n") for soup in soups for element in soup.find_all("body"))
 
 
-def row(names: Sequence[str], cells: Sequence[str]) -> str:
-    """A row as one sentence: names and values, but for the title, which is its heading."""
-    pairs = zip(names, cells, strict=False)
-    return " ".join(f"{name} {cell.strip()}" for name, cell in pairs if cell.strip() and name.lower() != "title")
+def rows(table: Iterable[Sequence[str]]) -> str:
+    """A table with a row as a sentence: "name value name value ..." without the title, which is the row's heading."""
+    names, *below = ([cell.strip() for cell in row] for row in table)
+    columns = [name or f"column {place}" for place, name in enumerate(names, start=1)]
+    pairs = (zip(columns, row, strict=False) for row in below)
+    return "\n".join(
+        words(" ".join(f"{name} {cell}" for name, cell in row if cell and name.lower() != "title")) for row in pairs
+    )
+
+
+def separator(path: Path) -> str:
+    return csv.Sniffer().sniff(path.read_text(errors="replace")[:20_000], ",;\t|").delimiter
 
 
 def module_csv(path: Path) -> str:
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as handle:
-        names, *rows = csv.reader(handle)
-    return "\n".join(words(row(names, cells)) for cells in rows)
+        return rows(csv.reader(handle, delimiter=separator(path)))
 
 
 def pandas(path: Path) -> str:
     from pandas import read_csv
 
-    table = read_csv(path, dtype=str, keep_default_na=False, encoding_errors="replace", index_col=False)
-    return "\n".join(words(row(list(table.columns), cells)) for cells in table.itertuples(index=False))
+    table = read_csv(path, sep=separator(path), header=None, dtype=str, keep_default_na=False, encoding_errors="replace")
+    return rows(table.itertuples(index=False))
 
 
 def plain(path: Path) -> str:
@@ -133,8 +142,9 @@ READERS: dict[str, dict[str, Callable[[Path], str]]] = {
 
 
 def words(text: str) -> str:
-    """The letters and digits of a text, lower case."""
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+    """The letters and digits of a text, lower case and without accents, which PDF readers set apart from their letters."""
+    plain_letters = re.sub(r"[\u02b0-\u036f]", "", normalize("NFKD", text.casefold()))
+    return " ".join(re.findall(r"[^\W_]+", plain_letters))
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -149,6 +159,7 @@ def lost(from_: Iterable[str], in_: str) -> list[str]:
     return [sentence for sentence in from_ if sentence.replace(" ", "") not in squeezed]
 
 
+@cache
 def ours(path: Path) -> str:
     request = {"name": path.name, "suffix": path.suffix.lower(), "words": 10**9, "overlap": 0, "columns": []}
     import json
@@ -167,7 +178,7 @@ def compare(folder: Path, show: int, kinds: list[str]) -> None:
             for path in files:
                 try:
                     text, theirs = ours(path), read(path)
-                except (Unreadable, subprocess.CalledProcessError, UnicodeDecodeError, csv.Error, KeyError) as error:
+                except (Unreadable, subprocess.CalledProcessError, csv.Error, KeyError, ValueError) as error:
                     print(f"  {path}: {error}", file=sys.stderr)
                     continue
                 count += 1

@@ -138,6 +138,9 @@ def _spans(section: _Section, words: int, overlap: int) -> Iterator[tuple[int, i
 
 def _pieces(sentence: str, place: int, longest: int) -> Iterator[tuple[int, int]]:
     """Start and end of a sentence without the blanks behind it, or of each `longest` words of a longer one."""
+    if len(sentence) <= 2 * longest:  # so many words have more characters
+        yield place, place + len(sentence.rstrip())
+        return
     found = [match.span() for match in re.finditer(r"\S+", sentence)]
     for first in range(0, len(found), longest):
         some = found[first : first + longest]

@@ -23,6 +23,7 @@ _NUMBER = re.compile(
 )
 _PAGE_NUMBER = re.compile(r"\d+|\b[ivxlc]+\b")
 _LEADERS = re.compile(r"(?:[.·…] ?){4,}\s*(?:\d+|[ivxlc]+)?$")  # "1.2 The wheel . . . . . 17"
+_PAGE_AT_END = re.compile(r"\s(?:\d+|[ivxlc]+)$")  # "1 Welcome 3"
 _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
 #: A word over two lines: PDFium's mark within a line that it joined, or a hyphen, with the beginning of the next line.
@@ -126,9 +127,17 @@ def _shape(line: str) -> str:
 
 
 def _without_contents(page: _Lines) -> _Lines:
-    """Nothing of a page of which a third are lines of a table of contents; else the page without these lines."""
-    rest = [(n, line) for n, line in page if not _LEADERS.search(line[-_LONGEST:])]
-    return [] if len(page) - len(rest) >= max(3, len(page) / 3) else rest
+    """The page without the lines of a table of contents.
+
+    If they are a third of it, what stands between them is of it too, and the lines above and below stay if there is a sentence.
+    """
+    entries = [n for n, line in page if _LEADERS.search(line[-_LONGEST:])]
+    known = set(entries)
+    rest = [(n, line) for n, line in page if n not in known]
+    if len(entries) < max(3, len(page) / 3):
+        return rest
+    around = [(n, line) for n, line in rest if not entries[0] < n < entries[-1] and not _PAGE_AT_END.search(line)]
+    return around if any(" " in line and _ENDED.search(line) for _, line in around) else []
 
 
 def _with_whole_words(page: _Lines, known: set[str]) -> _Lines:

@@ -79,8 +79,9 @@ def _shown(line: str, kind: str) -> str:
     """What a reader of the line sees."""
     if kind == "txt":
         return line.strip()
-    for pattern, shown in _RST:
-        line = pattern.sub(shown, line)
+    if "`" in line or "*" in line:  # else there is no markup
+        for pattern, shown in _RST:
+            line = pattern.sub(shown, line)
     return (
         _BULLET.sub("", line, count=1).strip()
         if _BULLET.match(line) and not line.strip()[:1].isalnum()

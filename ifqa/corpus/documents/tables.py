@@ -76,14 +76,19 @@ def _header(rows: Sequence[Sequence[str]]) -> int:
     """The index of the row that names the columns: the first one, or the one below a preamble.
 
     A preamble's rows have one cell where the table has several, or less than half of the table's and an empty line below them.
+    A row of which the first cell alone is empty is none: R and pandas leave the name of the rows' names empty.
     """
     cells = [sum(map(bool, map(str.strip, row))) for row in rows]
     _, width = _width(rows)
     empty = [n for n, count in enumerate(cells[:_PREAMBLE]) if not count]
     header = empty[-1] + 1 if empty and all(count * 2 < width for count in cells[: empty[-1]]) else 0
-    while header + 1 < len(rows) and width > 1 and cells[header] <= 1:
+    while header + 1 < len(rows) and width > 1 and cells[header] <= 1 and not _is_filled(rows[header][1:], width - 1):
         header += 1
     return min(header, len(rows) - 1)
+
+
+def _is_filled(cells: Sequence[str], width: int) -> bool:
+    return len(cells) == width and all(map(str.strip, cells))
 
 
 def _numbered(header: Sequence[str]) -> list[str]:

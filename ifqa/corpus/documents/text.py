@@ -67,6 +67,8 @@ class Run:
 
 def clean(text: str) -> str:
     """The text with single blanks for white space, without ligatures, soft hyphens and what could steer a terminal."""
+    if text.isascii() and text.isprintable():  # most is, and has none of these
+        return " ".join(text.split())
     text = CONTROLS.sub(lambda found: " " if found[0] < "\xa0" or found[0] in "\u2028\u2029" else "", text)
     return " ".join(text.translate(_LETTERS).split())
 

@@ -165,6 +165,13 @@ def test_running_heads_and_contents_are_left_out():
     assert shown == " ".join(line for lines in body for line in lines)
 
 
+def test_the_text_above_and_below_a_table_of_contents_is_kept():
+    entries = ["Contents", "1 Welcome 1", *(f"1.{n} The wheel . . . . . . {n}" for n in range(1, 6)), "2 Safety 9"]
+    page = ["The mill by Tom Ferris", "It may be copied", "without a fee.", *entries, "Nora Pike keeps it."]
+    shown = texts(".pdf", pdf([page, ["The wheel is of oak."]]))
+    assert shown == "The mill by Tom Ferris It may be copied without a fee. Contents Nora Pike keeps it. The wheel is of oak."
+
+
 def test_a_row_of_numbers_at_the_edge_of_pages_is_no_running_head():
     pages = [[f"{n} {n + 1} {n + 2}", *(f"line {word} {n} of text" for word in "abcdef")] for n in range(9)]
     assert "7 8 9" in texts(".pdf", pdf(pages[:3] + [["x"]] * 7 + pages[7:] + [["y"]] * 7))
@@ -279,6 +286,8 @@ def test_xml_with_entities_is_refused():
         ),
         ("Mills of Norway\nname,year\nOld,1901\nNew,1950\n", "Mills of Norway. name: Old. year: 1901. name: New. year: 1950."),
         ("value,value,\n1,2,3\n", "value: 1. value (2): 2. column 3: 3."),
+        (',x\n"1",0\n"2",7\n', "column 1: 1. x: 0. column 1: 2. x: 7."),
+        (",Mills,\nname,year,wheels\nOld,1901,2\n", "Mills. name: Old. year: 1901. wheels: 2."),
         ("a,b\n1,2,3,4\n5,6,7,8\n", "a: 1. b: 2. column 3: 3. column 4: 4. a: 5. b: 6. column 3: 7. column 4: 8."),
         ('a,b\nthe 5" nail,x\n"y"z,2\n"open,3\nlast,4\n', 'a: the 5" nail. b: x. a: "y"z. b: 2. a: "open. b: 3. a: last. b: 4.'),
         ('a;b\n"one\ntwo";so, so\nthree, four, five;6\n', "a: one two. b: so, so. a: three, four, five. b: 6."),
