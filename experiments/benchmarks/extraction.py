@@ -72,10 +72,15 @@ def python_markdown(path: Path) -> str:
 
 
 def docutils_text(path: Path) -> str:
+    from docutils import nodes
     from docutils.core import publish_doctree
 
     settings = {"report_level": 5, "halt_level": 6, "file_insertion_enabled": False}
-    return publish_doctree(path.read_text(errors="replace"), settings_overrides=settings).astext()
+    tree = publish_doctree(path.read_text(errors="replace"), settings_overrides=settings)
+    unseen = (nodes.system_message, nodes.comment, nodes.substitution_definition)
+    for node in [node for kind in unseen for node in tree.findall(kind)]:
+        node.parent.remove(node)
+    return tree.astext()
 
 
 def pdftotext(path: Path) -> str:
@@ -121,7 +126,9 @@ def module_csv(path: Path) -> str:
 def pandas(path: Path) -> str:
     from pandas import read_csv
 
-    table = read_csv(path, sep=separator(path), header=None, dtype=str, keep_default_na=False, encoding_errors="replace")
+    table = read_csv(
+        path, sep=separator(path), header=None, dtype=str, keep_default_na=False, encoding_errors="replace"
+    )
     return rows(table.itertuples(index=False))
 
 

@@ -12,6 +12,8 @@ _NEVER_LONGER = 200  # characters of a heading
 
 _TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
 _DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
+_REPLACE = re.compile(r"\.\. \|([^|]{1,100})\| replace:: (.*)")
+_SUBSTITUTED = re.compile(r"\|([^|]{1,100})\|")
 _NOTES = frozenset(
     "note warning tip hint important caution attention danger error admonition topic rubric glossary".split()
 )
@@ -31,7 +33,10 @@ def read_text(text: str) -> Iterator[Run]:
 
 def read_rst(text: str) -> Iterator[Run]:
     """The lines of reStructuredText. Of directives, notes and the like keep their text; roles keep what they show."""
-    yield from _runs(lines_of(text), "rst")
+    lines = lines_of(text)
+    if shown := {found[1]: found[2] for line in lines if (found := _REPLACE.match(line))}:
+        lines = [_SUBSTITUTED.sub(lambda found: shown.get(found[1], found[0]), line) for line in lines]
+    yield from _runs(lines, "rst")
 
 
 def _runs(lines: Sequence[str], kind: str) -> Iterator[Run]:

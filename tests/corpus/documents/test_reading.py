@@ -65,6 +65,11 @@ def test_rst_has_headings_by_their_rules_and_keeps_notes():
     assert runs(".rst", text) == [(1, 1, "Top"), (4, 2, "Inner"), (7, 0, "Mind the step."), (10, 0, "code here.")]
 
 
+def test_rst_shows_what_its_substitutions_stand_for():
+    text = "It needs |name| and |other|.\n\n.. |name| replace:: Python 3.10\n"
+    assert texts(".rst", text) == "It needs Python 3.10 and |other|."
+
+
 def test_html_has_no_menus_and_keeps_words_whole():
     page = "<nav>menu</nav><header>top</header>\n<h1>A\n<i>b</i></h1><p>H<sub>2</sub>O &amp; ice<br>x</p><script>1<2</script><footer>end</footer>"
     assert runs(".html", page) == [(2, 1, "A b"), (3, 0, "H2O & ice"), (3, 0, "x")]
@@ -169,7 +174,10 @@ def test_the_text_above_and_below_a_table_of_contents_is_kept():
     entries = ["Contents", "1 Welcome 1", *(f"1.{n} The wheel . . . . . . {n}" for n in range(1, 6)), "2 Safety 9"]
     page = ["The mill by Tom Ferris", "It may be copied", "without a fee.", *entries, "Nora Pike keeps it."]
     shown = texts(".pdf", pdf([page, ["The wheel is of oak."]]))
-    assert shown == "The mill by Tom Ferris It may be copied without a fee. Contents Nora Pike keeps it. The wheel is of oak."
+    assert (
+        shown
+        == "The mill by Tom Ferris It may be copied without a fee. Contents Nora Pike keeps it. The wheel is of oak."
+    )
 
 
 def test_a_row_of_numbers_at_the_edge_of_pages_is_no_running_head():
