@@ -132,8 +132,7 @@ def _without_contents(page: _Lines) -> _Lines:
     If they are a third of it, what stands between them is of it too, and the lines above and below stay if there is a sentence.
     """
     entries = [n for n, line in page if _LEADERS.search(line[-_LONGEST:])]
-    known = set(entries)
-    rest = [(n, line) for n, line in page if n not in known]
+    rest = [(n, line) for n, line in page if not _LEADERS.search(line[-_LONGEST:])]
     if len(entries) < max(3, len(page) / 3):
         return rest
     around = [(n, line) for n, line in rest if not entries[0] < n < entries[-1] and not _PAGE_AT_END.search(line)]
