@@ -1,6 +1,7 @@
 """GenRead (Yu et al. 2023): a language model writes the passages that the reader answers from."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from ifqa.llms.cache import tokens_of
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Passage, Question, Request, SearchResult
+from ifqa.records import Completion, Passage, Question, Request, SearchResult
 from ifqa.retrieval.parts import in_order
 from ifqa.settings import Temperature, checked
 from ifqa.spending import SpentTable, Usage
@@ -47,26 +48,30 @@ class GenRead(Retriever):
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
-        self._failed = self._not_asked = self._too_long = 0
+        self._counts: Counter[str] = Counter()
         self._took = (0, 0)
         self._before = llm.spent
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
-        asked = [self.requests([question], k) for question in questions]
-        answered = self.llm.complete([request for several in asked for request in several])
-        self._took = tokens_of(answered, self._took)
-        completions = iter(answered)
-        rankings = []
-        for question, several in zip(questions, asked, strict=True):
-            came = [next(completions) for _ in several]
-            self._failed += any(one.error for one in came)
-            self._too_long += not several
-            self._not_asked += any(one.error.startswith("not asked") for one in came)
-            texts = [" ".join(self.prompt.parse(one.text).answer.split()) for one in came if not one.error]
-            passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
-            rankings.append(in_order(passages, len(passages)))
-        return rankings
+        requests = [self.requests([question], k) for question in questions]
+        completions = self.llm.complete([request for of_question in requests for request in of_question])
+        self._took = tokens_of(completions, self._took)
+        rest = iter(completions)
+        return [
+            self._result(question, [next(rest) for _ in of_question])
+            for question, of_question in zip(questions, requests, strict=True)
+        ]
+
+    def _result(self, question: Question, completions: Sequence[Completion]) -> SearchResult:
+        errors = [completion.error for completion in completions if completion.error]
+        self._counts["retry"] += bool(errors)
+        self._counts["not_asked"] += any(error.startswith("not asked") for error in errors)
+        self._counts["too_long"] += not completions
+        answers = (self.prompt.parse(completion.text).answer for completion in completions if not completion.error)
+        texts = (" ".join(answer.split()) for answer in answers)
+        passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
+        return in_order(passages, len(passages))
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """All requests that `search` will make, for an estimate; none for a question longer than the model's window."""
@@ -77,9 +82,9 @@ class GenRead(Retriever):
     def usage(self) -> Usage:
         """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
         usage: Usage = {
-            "retry": self._failed,
-            "not_asked": self._not_asked,
-            "too_long": self._too_long,
+            "retry": self._counts["retry"],
+            "not_asked": self._counts["not_asked"],
+            "too_long": self._counts["too_long"],
             "spent": cast(SpentTable, asdict(self.llm.spent.since(self._before))),
             "took": self._took,
         }
