@@ -2,10 +2,8 @@
 
 from array import array
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
 from weakref import finalize
 
 from ifqa.corpus.store import parse, passage_line
@@ -29,7 +27,7 @@ class RunFile(Retriever):
     version = 1
 
     def __init__(self, path: Place) -> None:
-        """Read the rankings. Only ids and scores of a ctxs file stay in memory; its passages go to a temporary file when needed.
+        """Read the rankings. Only ids and scores of a ctxs file stay in memory; its passages go to a temporary file.
 
         Args:
             path: the file, plain or compressed.
@@ -47,10 +45,14 @@ class RunFile(Retriever):
         self._entries: list[list[Hit]] = []
         self._of_id: dict[str, int] = {}
         self._of_text: dict[str, int] = {}
+        self._lines, self._starts = TemporaryFile(prefix="ifqa-"), array("Q", [0])  # noqa: SIM115 (closed below)
+        finalize(self, self._lines.close)
         for number, (question, ranking) in enumerate(read_ctxs(Path(path))):
             self._entries.append([Hit(passage.id, score) for passage, score in ranking])
             self._of_id.setdefault(question.id, number)
             self._of_text.setdefault(_plain(question.text), number)
+            self._lines.writelines(passage_line(passage.id, passage.title, passage.text) for passage, _ in ranking)
+            self._starts.append(self._lines.tell())
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first k of each question's ranking; empty for a question that a TREC run leaves out.
@@ -71,19 +73,9 @@ class RunFile(Retriever):
 
     def _passages(self, number: int) -> list[Passage]:
         """Every passage of an entry of a ctxs file, in the order of the file."""
-        lines, starts = self._unfolded
-        lines.seek(starts[number])
-        return [parse(line, str(self.path)) for line in lines.read(starts[number + 1] - starts[number]).splitlines()]
-
-    @cached_property
-    def _unfolded(self) -> tuple[IO[bytes], "array[int]"]:
-        """A temporary file with the passages of a ctxs file, one a line, and where each entry's passages begin in it."""
-        lines, starts = TemporaryFile(prefix="ifqa-"), array("Q", [0])  # noqa: SIM115 (closed below)
-        finalize(self, lines.close)
-        for _, ranking in read_ctxs(Path(self.path)):
-            lines.writelines(passage_line(passage.id, passage.title, passage.text) for passage, _ in ranking)
-            starts.append(lines.tell())
-        return lines, starts
+        first, last = self._starts[number : number + 2]
+        self._lines.seek(first)
+        return [parse(line, str(self.path)) for line in self._lines.read(last - first).splitlines()]
 
     def _entry(self, question: Question) -> int:
         """The number of the question's entry in the ctxs file."""
