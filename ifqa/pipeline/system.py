@@ -213,8 +213,7 @@ class System:
             IfqaError: a question is empty, the threshold is not from 0 to 1, there is no reader, or a part breaks its
                 protocol.
         """
-        if threshold is not None and not is_share(threshold):
-            raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
+        check_threshold(threshold)
         asked = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
         top = [SearchResult(()) for _ in asked]
@@ -269,6 +268,16 @@ class System:
         missing = list(dict.fromkeys(passage_id for passage_id in ids if passage_id not in generated))
         known = generated | dict(zip(missing, fetch(self._store, missing), strict=True))
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
+
+
+def check_threshold(threshold: float | None) -> None:
+    """Check that a threshold is a confidence, or None.
+
+    Raises:
+        IfqaError: it is neither.
+    """
+    if threshold is not None and not is_share(threshold):
+        raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
 
 
 def as_questions(asked: Iterable[str | Question]) -> list[Question]:

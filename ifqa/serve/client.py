@@ -1,27 +1,29 @@
 """`Client`: a server's system, asked over HTTP with the methods of an opened system."""
 
-import json
+import math
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ifqa.errors import IfqaError
 from ifqa.llms.streaming import TextCallback
-from ifqa.pipeline.system import as_questions
+from ifqa.pipeline.system import as_questions, check_threshold
 from ifqa.records import Answer, Passage, Question, Ranking
 from ifqa.serve.answers import answer_of_form, ranking_of_form
-from ifqa.serve.forms import About, AnswerForm, Answers, PassageForm, Problem, Rankings
+from ifqa.serve.forms import About, AnswerForm, Answers, PassageForm, Problem, Rankings, Written
 from ifqa.serve.safety import is_loopback
 
 if TYPE_CHECKING:
     import httpx2
 
-_T = TypeVar("_T", About, Answers, Rankings, PassageForm)
+_T = TypeVar("_T", bound=BaseModel)
+_SECONDS = re.compile(r"\d{1,6}", re.ASCII)
 _SLACK = 30.0  # seconds above the server's own time limit
 _CONNECT = 5.0  # seconds
 
@@ -43,11 +45,17 @@ class Client:
     def __init__(self, url: str, *, token: str = "", patience: float = 60.0) -> None:
         import httpx2
 
-        host = urlsplit(url).hostname if url.startswith(("http://", "https://")) else None
+        try:
+            host = urlsplit(url).hostname if url.startswith(("http://", "https://")) else None
+            httpx2.URL(url)
+        except (ValueError, httpx2.InvalidURL):
+            host = None
         if not host:
             raise IfqaError(f"server {url!r:.80}: wanted an address, as in http://127.0.0.1:8017")
         self.url, self._patience = url.rstrip("/"), patience
-        token = token or os.environ.get("IFQA_TOKEN", "")
+        token = (token or os.environ.get("IFQA_TOKEN", "")).strip()
+        if not (token.isascii() and token.isprintable()):
+            raise IfqaError("the token has characters that no header can hold; wanted the server's own")
         self._web = httpx2.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {token}"} if token else {},
@@ -92,6 +100,7 @@ class Client:
         """The answer to a question, as `System.ask` gives it."""
         if on_text is None:
             return self.answer([question], threshold)[0]
+        check_threshold(threshold)
         [asked] = as_questions([question])
         return answer_of_form(
             self._streamed({"question": _sent(question, asked), "threshold": threshold}, on_text), asked
@@ -103,9 +112,11 @@ class Client:
         Raises:
             IfqaError: a question is empty or too long, the server refuses or cannot answer, or nobody answers there.
         """
+        check_threshold(threshold)
         found: list[Answer] = []
         for several, sent in self._parts(questions):
             forms = self._post("/v1/ask", {"questions": sent, "threshold": threshold}, Answers).answers
+            self._check_count(forms, several)
             found += [answer_of_form(form, one) for form, one in zip(forms, several, strict=True)]
         return found
 
@@ -118,12 +129,17 @@ class Client:
         found: list[Ranking] = []
         for several, sent in self._parts(questions):
             forms = self._post("/v1/retrieve", {"questions": sent, "k": k}, Rankings).rankings
+            self._check_count(forms, several)
             found += [ranking_of_form(form, one) for form, one in zip(forms, several, strict=True)]
         return found
 
     def passage(self, passage_id: str) -> Passage | None:
         """The corpus's passage of an id; None if there is no such passage."""
-        response = self._send("GET", f"/v1/passages/{quote(passage_id, safe='')}")
+        try:
+            quoted = quote(passage_id, safe="")
+        except UnicodeEncodeError:  # half a surrogate pair: no passage's id
+            return None
+        response = self._send("GET", f"/v1/passages/{quoted}")
         if response.status_code == 404:
             return None
         found = self._read(response, PassageForm)
@@ -135,6 +151,10 @@ class Client:
         sent = [_sent(one, question) for one, question in zip(questions, asked, strict=True)]
         for start in range(0, len(asked), most):
             yield asked[start : start + most], sent[start : start + most]
+
+    def _check_count(self, forms: Sequence[object], asked: Sequence[Question]) -> None:
+        if len(forms) != len(asked):
+            raise self._foreign()
 
     def _get(self, path: str, form: type[_T]) -> _T:
         return self._read(self._send("GET", path), form)
@@ -151,12 +171,13 @@ class Client:
         while True:
             try:
                 response = self._web.request(method, path, json=body, timeout=httpx2.Timeout(timeout, connect=_CONNECT))
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 raise self._nobody(error) from None
-            wait = response.headers.get("retry-after", "")
-            if response.status_code != 503 or not wait.isdecimal() or time.monotonic() + int(wait) > end:
+            later = response.headers.get("retry-after", "")
+            wait = max(int(later), 1) if _SECONDS.fullmatch(later) else math.inf
+            if response.status_code != 503 or time.monotonic() + wait > end:
                 return response
-            time.sleep(int(wait))
+            time.sleep(wait)
 
     def _streamed(self, body: Mapping[str, object], on_text: TextCallback) -> AnswerForm:
         import httpx2
@@ -174,24 +195,30 @@ class Client:
                     if field == "event":
                         name = value
                     elif field == "data" and name == "text":
-                        piece = json.loads(value)
-                        text = text[: piece["at"]] + piece["text"]
+                        piece = self._parsed(value, Written)
+                        text = text[: piece.at] + piece.text
                         on_text(text)
                     elif field == "data" and name == "answer":
-                        return AnswerForm.model_validate_json(value)
+                        return self._parsed(value, AnswerForm)
                     elif field == "data" and name == "problem":
-                        raise IfqaError(f"{self.url}: {Problem.model_validate_json(value).detail}")
-        except httpx2.TransportError as error:
+                        raise IfqaError(f"{self.url}: {self._parsed(value, Problem).detail}")
+        except httpx2.RequestError as error:
             raise self._nobody(error) from None
         raise IfqaError(f"{self.url}: the connection broke before the answer; ask again")
 
     def _read(self, response: "httpx2.Response", form: type[_T]) -> _T:
         if response.status_code != 200:
             raise self._refused(response)
+        return self._parsed(response.content, form)
+
+    def _parsed(self, text: str | bytes, form: type[_T]) -> _T:
         try:
-            return form.model_validate_json(response.content)
+            return form.model_validate_json(text)
         except ValidationError as error:
-            raise IfqaError(f"{self.url} answers, but not as ifqa serve does; is it another server?") from error
+            raise self._foreign() from error
+
+    def _foreign(self) -> IfqaError:
+        return IfqaError(f"{self.url} answers, but not as ifqa serve does; is it another server?")
 
     def _refused(self, response: "httpx2.Response") -> IfqaError:
         try:

@@ -1,4 +1,4 @@
-"""Connections: who sends no request in time, or reads no answer, is cut off, and of too many the longest silent one.
+"""Connections: who sends no whole request in time, or reads no answer, is cut off; of too many, who kept us waiting longest.
 
 uvicorn itself closes those alone that are silent after an answer.
 """
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection
 from typing import ClassVar
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -20,7 +21,7 @@ class Connection(H11Protocol):
     """One connection, closed by `abort`: what is still to be written, its client does not read."""
 
     limits: ClassVar[Limits]
-    _since = 0.0  # when its last byte came
+    _since = 0.0  # when its request began to come; before it when the connection was made, after it when the answer was
     _head_by: float | None = None  # when a head that has begun must be whole
     _unread: asyncio.TimerHandle | None = None
 
@@ -28,6 +29,11 @@ class Connection(H11Protocol):
     def silent(self) -> bool:
         """Whether no request of it is being answered."""
         return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def keeps_waiting(self) -> bool:
+        """Whether its client has to go on: with the next request, the rest of one, or the reading of an answer."""
+        return self.silent or self.cycle.more_body or self.flow.write_paused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first byte, and make room."""
@@ -41,13 +47,28 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; further ones of a head do not prolong its time."""
+        begins = self.silent and self._head_by is None
         super().data_received(data)
-        self._since = self.loop.time()
+        now = self.loop.time()
+        if begins:
+            self._since = now
         if not self.silent:
             self._head_by = None
         elif not self.transport.is_closing():
-            self._head_by = self._head_by or self._since + sizes.HEAD
+            self._head_by = self._head_by or now + sizes.HEAD
             self._close_at(self._head_by)
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; after the beginning of an answer only the end of the connection can say so."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         """The client does not read as fast as it is answered: give it a time."""
@@ -69,9 +90,9 @@ class Connection(H11Protocol):
         self.timeout_keep_alive_task = self.loop.call_at(moment, self.timeout_keep_alive_handler)
 
     def _keep(self, others: "Collection[Connection]", most: int) -> None:
-        """Close the longest silent one if there are as many as there may be; if none is silent, the gate answers 503."""
-        if len(others) >= most and (silent := [one for one in others if one.silent]):
-            longest = min(silent, key=lambda one: one._since)
+        """Of as many as there may be, close the one that keeps us waiting longest; if none does, the gate answers 503."""
+        if len(others) >= most and (waited_for := [one for one in others if one.keeps_waiting]):
+            longest = min(waited_for, key=lambda one: one._since)
             self.connections.discard(longest)
             longest.transport.abort()
 

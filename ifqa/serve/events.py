@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from ifqa.records import Answer
 from ifqa.serve.desk import Progress, Ticket
+from ifqa.serve.forms import Written
 from ifqa.serve.log import log
 from ifqa.serve.problems import of_error, problem
 from ifqa.serve.service import Service
@@ -45,7 +46,9 @@ async def events(service: Service, tickets: list[Ticket[Answer]], progress: Prog
                 begun, shown = shown, progress.text
                 at = next((n for n, pair in enumerate(zip(begun, shown, strict=False)) if pair[0] != pair[1]), None)
                 at = min(len(begun), len(shown)) if at is None else at
-                yield event("text", json.dumps({"at": at, "text": shown[at:]}))
+                yield event(
+                    "text", Written(at=at, text=shown[at:].encode("utf-8", "replace").decode()).model_dump_json()
+                )
         error = answering.exception()
         if error is None:
             yield event("answer", answering.result()[0].model_dump_json())

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from ifqa.records import Question
-from ifqa.serve.limits import CHOICES, CONTEXT, ID, QUESTION, QUESTIONS, K
+from ifqa.serve.limits import CHOICES, CONTEXT, ID, KEYS, QUESTION, QUESTIONS, K
 
 QUESTION_EXAMPLE = (
     "If Neil Armstrong had caught a bad fever shortly before the first lunar landing flight, "
@@ -41,6 +41,14 @@ class Form(BaseModel):
     """A request: unknown keys and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_few_keys(cls, given: object) -> object:
+        """Refuse many keys at once: to name each that is not known would take seconds, and all others would wait."""
+        if isinstance(given, dict) and len(given) > KEYS:
+            raise ValueError(f"{len(given):,} keys; wanted at most {KEYS}")
+        return given
 
 
 class Asked(Form):
@@ -200,6 +208,13 @@ class AnswerForm(BaseModel):
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
 
+class Written(BaseModel):
+    """The event `text`: what a language model writes, from the character `at`."""
+
+    at: Annotated[int, Field(ge=0)]
+    text: str
+
+
 class Answers(BaseModel):
     """The answers, in the order of the questions."""
 
@@ -233,10 +248,10 @@ class LimitsForm(BaseModel):
     """What the server takes at most."""
 
     question_characters: int
-    questions: int
+    questions: Annotated[int, Field(ge=1)]
     k: int
     body_bytes: int
-    seconds: float
+    seconds: Annotated[float, Field(ge=0, le=3600)]
     waiting: int
 
 

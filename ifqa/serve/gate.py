@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from http import HTTPMethod
 from typing import Any
 
@@ -16,10 +17,11 @@ from ifqa.serve.limits import Limits
 from ifqa.serve.log import begin_request, log
 from ifqa.serve.metrics import Metrics
 from ifqa.serve.problems import problem, response
-from ifqa.serve.safety import HEADERS, PROBES, Guard, TooLarge, read_body
+from ifqa.serve.safety import HEADERS, PROBES, SESSION, Guard, TooLarge, read_body
 
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
+_LEAVING = 0.05  # seconds until the request of a connection that made room has ended
 _LONGEST_PATH = 200  # characters of a path in the log
 
 
@@ -28,7 +30,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, metrics: Metrics) -> None:
         self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
-        self._answering: Counter[str] = Counter()  # requests by address
+        self._answering: Counter[str] = Counter()  # whole requests by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; the lifespan passes through."""
@@ -45,26 +47,41 @@ class Gate:
                 self._add(MutableHeaders(raw=message.setdefault("headers", [])), headers, own)
             await send(message)
 
-        self._answering[client] += 1
         try:
-            if refusal := self._crowded(scope["path"], client) or self._refusal(scope, headers):
+            if refusal := await self._crowded(scope["path"], client) or self._refusal(scope, headers):
                 await refusal(scope, receive, sending)
             else:
                 await self._pass_on(scope, headers, receive, sending)
         finally:
-            self._answering -= Counter([client])  # an address without requests is forgotten
             self._note(scope, client, status, time.monotonic() - began)
 
-    def _crowded(self, path: str, client: str) -> Response | None:
-        most = self._limits.per_address
-        if path in PROBES or (
-            self._answering.total() <= sizes.CONNECTIONS and (not most or self._answering[client] <= most)
-        ):
+    async def _crowded(self, path: str, client: str) -> Response | None:
+        if path in PROBES or self._has_room(client):
+            return None
+        await asyncio.sleep(_LEAVING)
+        if self._has_room(client):
             return None
         return response(problem(503, "too many connections are busy"), {"Retry-After": "5", "Connection": "close"})
 
+    def _has_room(self, client: str) -> bool:
+        most = self._limits.per_address
+        return self._answering.total() < sizes.CONNECTIONS and (not most or self._answering[client] < most)
+
+    @contextmanager
+    def _counted(self, client: str) -> Iterator[None]:
+        """Count a request among those that are answered; one whose body still comes may have to make room."""
+        self._answering[client] += 1
+        try:
+            yield
+        finally:
+            self._answering -= Counter([client])  # an address without requests is forgotten
+
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
+        if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw) > sizes.HEADERS:
+            return response(problem(400, "the request's head is too large"), {"Connection": "close"})
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may see another end of the body
+            return response(problem(400, "wanted either Content-Length or Transfer-Encoding"), {"Connection": "close"})
         if not self._guard.calls_us(headers, path):
             return response(
                 problem(421, "this server is not called by the name in Host; start it with --allow-host NAME")
@@ -87,11 +104,13 @@ class Gate:
 
     async def _pass_on(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Give the request to the application, its body read and bounded."""
+        client, most = (scope.get("client") or ("",))[0], sizes.SESSION if scope["path"] == SESSION else sizes.BODY
         if scope["method"] not in _CHANGING:
-            await self._app(scope, receive, send)
+            with self._counted(client):
+                await self._app(scope, receive, send)
             return
         try:
-            messages = await read_body(receive, headers, self._limits.seconds)
+            messages = await read_body(receive, headers, self._limits.seconds, most)
         except TooLarge:
             await response(problem(413, "the body is too large; send fewer questions"), {"Connection": "close"})(
                 scope, receive, send
@@ -100,6 +119,11 @@ class Gate:
         except TimeoutError:
             await response(problem(408, "the body did not come in time"), {"Connection": "close"})(scope, receive, send)
             return
+        with self._counted(client):
+            await self._answer(scope, messages, receive, send)
+
+    async def _answer(self, scope: Scope, messages: list[Message], receive: Receive, send: Send) -> None:
+        """Let the application answer while the client is there."""
         messages.reverse()
         left = asyncio.Event()
 

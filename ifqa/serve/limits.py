@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 BODY = 1 << 20  # bytes of a request's body
+SESSION = 8 << 10  # bytes of a body that shows the token: anybody may send one
 DISCARDED = 32 << 20  # bytes of a larger body that are read and dropped, so that its sender reads the refusal
 QUESTION = 2_000  # characters
 CONTEXT = 20_000  # characters of a question's context
@@ -10,6 +11,7 @@ CHOICES = 32  # of a question
 QUESTIONS = 64  # of a request
 K = 100  # passages to retrieve
 ID = 200  # characters of a question's or a passage's id
+KEYS = 20  # of a JSON object
 HEADERS = 32 << 10  # bytes of a request's line and headers
 CONNECTIONS = 512  # at a time; half of the files that many systems let a process open
 BACKLOG = 256  # connections that wait to be taken

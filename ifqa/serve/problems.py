@@ -43,8 +43,9 @@ def of_error(error: Exception) -> tuple[Problem, dict[str, str]] | None:
 
 def of_faults(errors: Sequence[Any]) -> Problem:
     """The problem of a request that is not as wanted, from the errors of pydantic; what was sent is not repeated."""
-    faults = [Fault(where=_place(one["loc"]), what=_whole(one["msg"].removeprefix("Value error, "))) for one in errors]
-    return problem(422, f"{faults[0].where}: {faults[0].what}", faults[:_FAULTS])
+    named = errors[:_FAULTS]
+    faults = [Fault(where=_place(one["loc"]), what=_whole(one["msg"].removeprefix("Value error, "))) for one in named]
+    return problem(422, f"{faults[0].where}: {faults[0].what}", faults)
 
 
 def _place(parts: Sequence[int | str]) -> str:

@@ -7,6 +7,7 @@ the names by which the server is called (Host) and the pages that call it (Origi
 import asyncio
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -18,13 +19,15 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
 from ifqa.errors import IfqaError
-from ifqa.serve.limits import BODY, DISCARDED
+from ifqa.serve.limits import DISCARDED
 
 COOKIE = "ifqa-session"
 _SHORTEST_TOKEN = 16  # characters
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^][\s:/?#@,\\]+))(?::\d*)?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # They need no token: nothing of the system is in them.
-_OPEN = ("/", "/favicon.ico", "/healthz", "/readyz", "/v1/session")
+SESSION = "/v1/session"
+_OPEN = ("/", "/favicon.ico", "/healthz", "/readyz", SESSION)
 PROBES = ("/healthz", "/readyz")  # a cluster calls them by any name
 
 POLICY = (
@@ -109,11 +112,9 @@ def _place(origin: str) -> str | None:
 
 
 def host_name(place: str) -> str:
-    """The name or address in "name", "name:port" or "[address]:port"; empty if it is none of these."""
-    try:
-        return (urlsplit(f"//{place}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+    """The name or address in "name", "name:port" or "[address]:port", in lower case; empty if it is none of these."""
+    match = _HOST.fullmatch(place)
+    return (match[1] or match[2]).lower().rstrip(".") if match else ""
 
 
 def _same(given: str, wanted: str) -> bool:
@@ -149,8 +150,8 @@ class TooLarge(Exception):
     """The body has more bytes than a request may have."""
 
 
-async def read_body(receive: Receive, headers: Headers, seconds: float) -> list[Message]:
-    """The messages of a request's body, all of it.
+async def read_body(receive: Receive, headers: Headers, seconds: float, most: int) -> list[Message]:
+    """The messages of a request's body, all of it, of at most so many bytes.
 
     Raises:
         TooLarge: it is too large; it was read to its end, within reason, so that its sender reads the refusal.
@@ -158,13 +159,13 @@ async def read_body(receive: Receive, headers: Headers, seconds: float) -> list[
     """
     declared = headers.get("content-length", "")
     found: list[Message] = []
-    size, large = 0, declared.isdecimal() and int(declared[:20]) > BODY
+    size, large = 0, declared.isdecimal() and int(declared[:20]) > most
     async with asyncio.timeout(seconds):
         while size <= DISCARDED:
             message = await receive()
             found.append(message)
             size += len(message.get("body", b""))
-            large = large or size > BODY
+            large = large or size > most
             if large:
                 found.clear()
             if message["type"] != "http.request" or not message.get("more_body"):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -112,6 +113,8 @@ def test_the_table_of_limits_says_what_holds():
         "the head of a request, from its first byte": f"{limits.HEAD:g} s",
         "the head of a request": f"{limits.HEADERS >> 10} KiB",
         "the body": f"{limits.BODY >> 20} MiB",
+        "the body of `POST /v1/session`": f"{limits.SESSION >> 10} KiB",
+        "keys of an object": f"{limits.KEYS}",
         "the next request after an answer": f"{limits.KEEP_ALIVE} s",
         "an answer that is not read": f"{limits.UNREAD:g} s",
         "questions of a request": f"{limits.QUESTIONS}",
@@ -135,6 +138,18 @@ def test_a_wrong_request_is_a_problem_in_one_line(name, web):
     assert (told["status"], told["request_id"], words in told["detail"]) == (status, "mine-1", True)
     assert "\n" not in told["detail"]
     assert held_reader.BATCHES == []
+
+
+@pytest.mark.parametrize("place", ["body", "question", "questions"])
+def test_keys_without_end_are_refused_together(place, web):
+    """To name each would hold up all others for seconds."""
+    keys = {f"k{n}": 1 for n in range(40_000)}
+    form = {"body": keys, "question": {"question": keys}, "questions": {"questions": [keys]}}[place]
+    began = time.monotonic()
+    found = web.post("/v1/ask", json=form)
+    assert (found.status_code, len(found.json()["errors"])) == (422, 1)
+    assert "40,000 keys; wanted at most 20" in found.json()["detail"]
+    assert time.monotonic() - began < 1
 
 
 def test_the_page_and_what_it_links_to_are_served(web):

@@ -118,7 +118,7 @@ def test_rubbish_is_refused_and_the_server_goes_on(experiment):
 
 def test_a_client_says_in_one_line_what_is_wrong(experiment):
     with on_loopback(experiment) as (_, url), ifqa.Client(url, patience=0) as client:
-        with pytest.raises(ifqa.IfqaError, match="threshold: Input should be less than or equal to 1"):
+        with pytest.raises(ifqa.IfqaError, match="threshold: wanted a confidence from 0 to 1"):
             client.ask("Who?", threshold=2)
         with pytest.raises(ifqa.IfqaError, match="the model refuses every request"):
             client.ask("refused?")

@@ -34,7 +34,18 @@ def bearer(token):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.evil.example", "[::1", "x@y"]
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "",
+        "127.0.0.1.evil.example",
+        "[::1",
+        "x@y",
+        "evil@localhost",
+        "localhost/x",
+        "localhost:80,evil",
+    ],
 )
 def test_a_foreign_host_is_refused(host, web):
     assert web.post("/v1/ask", json=QUESTION, headers={"host": host}).status_code == 421
@@ -100,6 +111,12 @@ def test_the_page_shows_the_token_once_and_has_a_cookie_then(guarded):
     assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value}).status_code == 200
     assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value + "x"}).status_code == 401
     assert guarded.delete("/v1/session").status_code == 204
+
+
+def test_a_token_takes_no_long_body(guarded):
+    """Anybody may send it."""
+    for body, status in (({"token": "x" * 1000}, 401), ({"token": "x" * 9000}, 413)):
+        assert guarded.post("/v1/session", json=body).status_code == status
 
 
 def test_every_response_has_the_headers_of_safety(guarded):
