@@ -29,6 +29,11 @@ _MORE = re.compile(
 #: Further ones, of amounts: a place in an order is lower where its number is higher.
 _LOWER = re.compile(r"\b(?:lower|smaller|cheaper|lighter|reduced|decreased)\b", re.IGNORECASE)
 _HIGHER = re.compile(r"\b(?:higher|larger|bigger|greater|taller|heavier|increased|raised)\b", re.IGNORECASE)
+#: Of spans of time, and of ages.
+_FASTER = re.compile(r"\b(?:faster|quicker)\b", re.IGNORECASE)
+_SLOWER = re.compile(r"\bslower\b", re.IGNORECASE)
+_YOUNGER = re.compile(r"\byounger\b", re.IGNORECASE)
+_SCORES = frozenset("point goal run vote".split())  # no place in an order is some of these further
 _NEGATED = re.compile(r"\b(?:not|never|without)\b|n't\b", re.IGNORECASE)
 _COMPARED = "more|fewer|less|additional|earlier|later|longer|shorter|older|younger|ahead"
 _DIFFERENCE = re.compile(rf"\bhow (?:many|much) (?:\w+ )?(?:{_COMPARED})\b", re.IGNORECASE)
@@ -72,6 +77,10 @@ def compute(passage: Number, question: Number, question_text: str) -> Results:
     less, more = _seen(_LESS, question_text), _seen(_MORE, question_text)
     if passage.unit not in ("ordinal", "nth"):
         less, more = less or _seen(_LOWER, question_text), more or _seen(_HIGHER, question_text)
+    if passage.unit in _SECONDS:
+        less, more = less or _seen(_FASTER, question_text), more or _seen(_SLOWER, question_text)
+    if passage.counts == "age":
+        less = less or _seen(_YOUNGER, question_text)
     return [None if less and not more else answers[0], None if more and not less else answers[1]]
 
 
@@ -229,7 +238,11 @@ def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | No
         return None
     if question == ONE and passage.before + passage.behind:  # an amount is not one more without a word of it
         return None
-    if question == ONE or unit in ("ordinal", "nth"):
+    if passage.of and question.of and passage.of != question.of:
+        return None
+    if unit in ("ordinal", "nth"):
+        return None if question.counts in _SCORES or question.counts in UNITS else (passage, value)
+    if question == ONE:
         return passage, value
     if unit in ("calendar year", "century", "%") or unit in _SECONDS or unit in _MONTHS:
         return None if question.counts else (passage, value)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ifqa.reading.span.quantities import CURRENCY, counted, multiplied, shown_as
+from ifqa.reading.span.quantities import CURRENCY, UNITS, counted, multiplied, shown_as
 
 _UNITS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
           "eighteen nineteen twenty").split()  # fmt: skip
@@ -26,7 +26,10 @@ _NTH_VALUES = {word: value for value, word in ORDINALS.items()}
 DIGITS = {word: str(value) for value, word in enumerate(_UNITS)}
 
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|[A-Za-z]+(?:-[a-z]+)?")
-_HUNDRED = re.compile(r"[ -]hundred\b", re.IGNORECASE)
+_HUNDRED = re.compile(r"[ -](?:hundred|(dozen))\b", re.IGNORECASE)
+_OF = re.compile(r"[ -][^\W\d_]+(?: (?:more|less|extra|additional))? of (?:the )?([^\W\d_]+)", re.IGNORECASE)
+_JOINED = re.compile(r",? (?:and )?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _UNIT = re.compile(
     r"[ -](?:(thousand|million|billion|trillion|minute|hour|day|week|fortnight|month|year|decade|century)s?|(second)s)\b"
     r"|(%)| (per ?cent)\b",
@@ -37,6 +40,7 @@ _ARTICLE = re.compile(
     r"|\b(?:half an?|an?)(?= (?:minute|hour|day|week|fortnight|month|year)\b)",
     re.IGNORECASE,
 )
+_COUNTED_DOZEN = re.compile(rf"\b(?:{'|'.join((*_UNITS, *_TENS))})[ -]$", re.IGNORECASE)
 _MONTH = "|".join(MONTH_NAMES)
 _NTH = "(?:st|nd|rd|th)?"
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![.,]?\d)")
@@ -62,6 +66,7 @@ class Number:
         unit: "million" and the like; "second" to "century" for a span of time; "%"; "ordinal"; "calendar year"; "date" and
             "month of year", each with "?" behind it if the text names no year; "list".
         counts: what it counts, as `ifqa.reading.span.quantities.counted` says.
+        of: what an amount in a unit is of: "sugar" in "200 g of sugar".
         before, behind: what the text writes around an amount of money or of a unit, such as "€" or " km".
         day_first: whether a date moved from this one is written as "7 July 2000"; else as in IfQA's answers, "July 7, 2000".
     """
@@ -75,6 +80,7 @@ class Number:
     before: str = ""
     behind: str = ""
     day_first: bool = False
+    of: str = ""
 
 
 #: The implicit step of a question: "had not won the 2007 title" means one title fewer.
@@ -100,7 +106,7 @@ def find_numbers(text: str, asked: bool = False, question: str = "", as_written:
         ]
     return found + [
         one
-        for one in _plain(text, asked)
+        for one in _whole_times(text, list(_plain(text, asked)))
         if one.unit == "calendar year" or not any(day.start <= one.start < day.end for day in dates)
     ]
 
@@ -150,10 +156,12 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
                 yield replace(number, unit="calendar year") if year else number
         elif word in _NTH_VALUES:
             yield _nth(text, start, end, float(_NTH_VALUES[word]), "ordinal")
+        elif word == "dozen" and _COUNTED_DOZEN.search(text, max(start - 12, 0), start):
+            continue  # "three dozen" was read with its "three"
         elif word in values:
             hundred = _HUNDRED.match(text, end) if values[word] < 100 else None
             if hundred:
-                yield _with_unit(text, start, hundred.end(), values[word] * 100.0)
+                yield _with_unit(text, start, hundred.end(), values[word] * (12.0 if hundred[1] else 100.0))
             else:
                 yield _with_unit(text, start, end, float(values[word]))
         elif first in values and second in values and 20 <= values[first] < 100:
@@ -162,6 +170,23 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
             yield _with_unit(text, start, start + len(first), float(values[first]))
         elif asked and word in _FACTORS:
             yield Number(start, end, _FACTORS[word], factor=True, counts=multiplied(text, end))
+
+
+def _whole_times(text: str, numbers: list[Number]) -> Iterator[Number]:
+    """The numbers, with "2 hours 40 minutes" as one of 160 minutes."""
+    last: Number | None = None
+    for one in numbers:
+        size = _SECONDS.get(one.unit, 0)
+        more = _SECONDS.get(last.unit, 0) if last else 0
+        gap = _UNIT.match(text, last.end) if last and size and more > size else None
+        if last and gap and _JOINED.fullmatch(text, gap.end(), one.start):
+            last = replace(one, start=last.start, value=last.value * more / size + one.value)
+            continue
+        if last:
+            yield last
+        last = one
+    if last:
+        yield last
 
 
 def _nth(text: str, start: int, end: int, value: float, unit: str) -> Number:
@@ -178,7 +203,10 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     if unit and unit not in SCALES:
         return Number(start, end, value, unit=unit)
     last = match.end() if match else end
-    return Number(start, end, value, False, unit, counted(text, start, last), *shown_as(text, start, last))
+    counts = counted(text, start, last)
+    substance = _OF.match(text, last) if counts in UNITS else None
+    of = substance[1].lower() if substance else ""
+    return Number(start, end, value, False, unit, counts, *shown_as(text, start, last), of=of)
 
 
 def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:

@@ -75,6 +75,14 @@ def test_what_a_number_counts(text: str, what: str) -> None:
         ("300 km", "14 rivers shorter", [None, None]),
         ("room 14", "a million more", [None, None]),
         ("a census in 1911", "four passengers more", [None, None]),
+        ("three dozen sailors", "twelve fewer sailors", [None, "24"]),
+        ("finished third", "two more points", [None, None]),
+        ("finished third", "two places lower", ["fifth", "first"]),
+        ("won in 2 hours 40 minutes", "ten minutes faster, how long", [None, "150 minutes"]),
+        ("took 2 hours and 40 minutes", "half an hour slower, how long", ["190 minutes", None]),
+        ("at the age of 24", "three years younger, how old", [None, "21"]),
+        ("200 g of sugar", "100 g more of butter", [None, None]),
+        ("200 g of sugar", "100 g more of sugar", ["300 g", None]),
     ],
 )
 def test_only_what_is_of_one_kind_is_computed(passage: str, step: str, wanted: list[str | None]) -> None:
