@@ -1,10 +1,11 @@
 """What a server does under idle connections, beside a model that hangs, on SIGTERM, and in memory over many odd requests.
 
-    python experiments/benchmarks/serve_attacks.py [idle] [hung] [stop] [steps] [methods]
+    python experiments/benchmarks/serve_attacks.py [idle] [bodies] [hung] [stop] [steps] [methods]
 
 Prints a line of JSON for each; without names for all. It works in a folder of its own.
 
 - idle: 1,500 connections send nothing; the seconds until a new client has an answer.
+- bodies: 700 connections send one byte of a body; the seconds until a new client has an answer.
 - hung: a language model hangs for 2 s while sixteen clients ask and leave after 1 s; the seconds until a new client has one. Then
   it hangs while sixteen clients stay; the seconds until all have theirs, and until a new client has its own.
 - stop: the seconds from SIGTERM to the end while a model hangs, and from a second SIGTERM.
@@ -39,7 +40,7 @@ import ifqa
 sys.path.append(str(Path(__file__).parents[2] / "tests/stand_ins"))
 from openai_server import Reply, serving
 
-IDLE, MANY, LIMIT = 1500, 10_000, 20
+IDLE, SLOW, MANY, LIMIT = 1500, 700, 10_000, 20
 SAMPLE = 'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n'
 STEPS = SAMPLE + '[retriever]\nname = "steps"\nk = 5\n'
 HUNG = """
@@ -97,13 +98,24 @@ def by_many(url: str, patience: float = 600) -> dict[str, object]:
 
 def idle() -> dict[str, object]:
     """A new client beside connections that send nothing."""
+    return beside_connections(IDLE, b"")
+
+
+def bodies() -> dict[str, object]:
+    """A new client beside connections whose bodies do not end."""
+    head = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    return beside_connections(SLOW, head)
+
+
+def beside_connections(count: int, begin: bytes) -> dict[str, object]:
+    """A new client beside so many connections that have sent no more than this."""
     with server(SAMPLE + '[retriever]\nname = "bm25"\nk = 5\n') as (_, url), ExitStack() as stack:
         place = ("127.0.0.1", int(url.rpartition(":")[2]))
-        for _ in range(IDLE):
-            stack.enter_context(socket.create_connection(place, timeout=60))
+        for _ in range(count):
+            stack.enter_context(socket.create_connection(place, timeout=60)).sendall(begin)
         began = time.monotonic()
         status = httpx2.post(f"{url}/v1/retrieve", json={"question": "Who?"}, timeout=60).status_code
-        return {"idle": IDLE, "status": status, "seconds": round(time.monotonic() - began, 3)}
+        return {"connections": count, "status": status, "seconds": round(time.monotonic() - began, 3)}
 
 
 def hung() -> dict[str, object]:
@@ -163,7 +175,7 @@ def methods() -> dict[str, object]:
 
 def main() -> None:
     """Run those named, or all."""
-    known = {one.__name__: one for one in (idle, hung, stop, steps, methods)}
+    known = {one.__name__: one for one in (idle, bodies, hung, stop, steps, methods)}
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # the stand-in for a model is ended while it hangs
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
