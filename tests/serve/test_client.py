@@ -66,7 +66,7 @@ def test_a_body_that_cannot_be_unpacked_is_refused(streams):
         ifqa.Client(url) as client,
         pytest.raises(ifqa.IfqaError, match="decompressing"),
     ):
-        client.ask(QUESTION_EXAMPLE, heard=print if streams else None)
+        client.ask(QUESTION_EXAMPLE, on_text=print if streams else None)
 
 
 @pytest.mark.parametrize("event", ["text", "answer", "problem"])
@@ -77,7 +77,7 @@ def test_events_of_another_form_are_refused(event, value):
         ifqa.Client(url) as client,
         pytest.raises(ifqa.IfqaError, match="not as ifqa serve does"),
     ):
-        client.ask(QUESTION_EXAMPLE, heard=print)
+        client.ask(QUESTION_EXAMPLE, on_text=print)
 
 
 @pytest.mark.parametrize("later", ["9" * 5000, "-1", "soon", "0"])
@@ -110,4 +110,4 @@ def test_what_no_request_can_hold_is_not_sent():
             assert client.passage("\ud800") is None
             for heard in (None, print):
                 with pytest.raises(ifqa.IfqaError, match="threshold: wanted a confidence"):
-                    client.ask(QUESTION_EXAMPLE, threshold=float("nan"), heard=heard)
+                    client.ask(QUESTION_EXAMPLE, threshold=float("nan"), on_text=heard)
