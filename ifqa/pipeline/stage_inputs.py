@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from ifqa.config.experiment import Experiment
-from ifqa.corpus.id_index import PassageFile
-from ifqa.corpus.store import PassageStore, Store, fetch_each
+from ifqa.corpus.store import PassageFile, PassageStore, Store, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
 from ifqa.pipeline.validation import how_in, steps_in

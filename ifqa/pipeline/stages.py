@@ -18,9 +18,9 @@ from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
 from ifqa.corpus.documents import told
 from ifqa.corpus.forecast import require_room
-from ifqa.corpus.id_index import write_id_index
 from ifqa.corpus.pipe import something_is_piped_in
 from ifqa.corpus.shards import BAD, Shards, bad_pages, known_files, made_files, why_none
+from ifqa.corpus.store import write_id_index
 from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import ask
 from ifqa.pipeline.run import CorpusBuild, Run, Stage, as_run

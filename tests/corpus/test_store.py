@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ifqa.corpus.id_index
 import ifqa.corpus.store
-from ifqa.corpus.id_index import PassageFile, write_id_index
-from ifqa.corpus.store import PassageStore, fetch, passage_line, shard_path, write_passages
+from ifqa.corpus.store import PassageFile, PassageStore, fetch, passage_line, shard_path, write_id_index, write_passages
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 from ifqa.storage.files import json_line
@@ -80,8 +78,7 @@ def test_the_error_for_a_duplicate_id_names_both_lines(tmp_path: Path, shard: in
 
 
 def test_ids_with_the_same_hash_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (ifqa.corpus.store, ifqa.corpus.id_index):
-        monkeypatch.setattr(module, "hash_id", lambda passage_id: 7)
+    monkeypatch.setattr(ifqa.corpus.store, "hash_id", lambda passage_id: 7)
     write_shard(tmp_path, 0, passages("a", "b", "c"))
     write_id_index(tmp_path)
     assert PassageStore(tmp_path).get(["c", "a"]) == passages("c", "a")

@@ -10,8 +10,7 @@ from outside_plugins import BUILDER, corpus, five_questions, outside, passages, 
 from scored_experiments import write
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus.id_index import write_id_index
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.store import PassageStore, write_id_index
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import verify

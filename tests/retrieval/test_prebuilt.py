@@ -10,7 +10,7 @@ import pytest
 from file_server import serving
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus.id_index import write_id_index
+from ifqa.corpus.store import write_id_index
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.requirements import corpus_requirements

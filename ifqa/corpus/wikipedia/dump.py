@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 from xml.parsers import expat
 
-from ifqa.corpus.wikipedia.namespaces import in_english, unknown_names
+from ifqa.corpus.wikipedia.cleanup import in_english, unknown_names
 from ifqa.errors import IfqaError
 
 Disambiguation = Literal["keep", "drop"]

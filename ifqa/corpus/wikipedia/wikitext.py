@@ -13,8 +13,8 @@ garbles text that a reader of the page sees:
 - a line that is one pair of brackets is kept;
 - a heading that ends in ".", "?" or "!" gets no second stop.
 
-"ifqa", the default: "release" plus indented prose, such as quotations (indents.py), minus the brackets and separators
-around dropped templates (gaps.py), and a raised number is kept apart from the number before it (10^6). The blank before a
+"ifqa", the default: "release" plus indented prose, such as quotations, minus the brackets and separators
+around dropped templates, and a raised number is kept apart from the number before it (10^6). The blank before a
 mark stays where it shows that a value is missing.
 
 Every step takes time linear in the page's length for any input: patterns use possessive quantifiers (`*+`) and stop at
@@ -27,10 +27,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from ifqa.corpus.wikipedia.gaps import GAP, without_gaps
-from ifqa.corpus.wikipedia.indents import without_lists
-from ifqa.corpus.wikipedia.namespaces import in_english
-from ifqa.corpus.wikipedia.opaque import resolve_opaque
+from ifqa.corpus.wikipedia.cleanup import GAP, in_english, resolve_opaque, without_gaps, without_lists
 
 Profile = Literal["ifqa", "release"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.gaps import GAP, without_gaps
+from ifqa.corpus.wikipedia.cleanup import GAP, without_gaps
 from ifqa.corpus.wikipedia.wikitext import to_text
 
 # wikitext as on real pages (x is any template), and its text in "ifqa"

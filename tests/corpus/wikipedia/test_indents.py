@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.indents import without_lists
+from ifqa.corpus.wikipedia.cleanup import without_lists
 from ifqa.corpus.wikipedia.wikitext import to_text
 
 PROSE = {
