@@ -17,7 +17,7 @@ from pydantic import Field
 
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import existing
-from ifqa.corpus.sources import Source
+from ifqa.corpus.sources import SourceTable
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import Plugins
 from ifqa.protocols import Indexed
@@ -66,13 +66,13 @@ class IndexSettings(TypedDict):
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.check` checks the sources.
+    """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_sources` checks the sources.
 
     `engine` ("local", "ray") and `workers` (0: one a core) say where passages are built; they do not change the passages.
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceTable, ...]
     indexes: dict[str, IndexSettings]
     engine: Engine = "local"
     workers: int = 0
@@ -121,8 +121,8 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
         table |= with_fractions(plugin.build, own)
-    sources, indexes = cast(list[Source], passages.sources), cast(dict[str, IndexSettings], file.index)
-    return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root, file.about, plugins)
+    indexes = cast(dict[str, IndexSettings], file.index)
+    return Corpus(name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins)
 
 
 def corpus_of(
@@ -136,7 +136,7 @@ def corpus_of(
     Args:
         path: the folder or file; relative paths count from the working directory.
         experiment: whose retriever will search it.
-        include, exclude: patterns of files, as `ifqa.corpus.documents.folder` takes them.
+        include, exclude: patterns of files, as `ifqa.corpus.documents.source.Documents` takes them.
 
     Raises:
         IfqaError: there is no such folder, or the experiment's retriever searches no index.

@@ -9,15 +9,13 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
-from ifqa.corpus.blocks import Block, FileMade, Shard, make_shard
-from ifqa.corpus.documents.reading import Made
 from ifqa.corpus.store import shard_path
+from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
 from ifqa.errors import IfqaError
 from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
@@ -26,6 +24,7 @@ from ifqa.storage.replacing import INPUTS
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _KINDS = {"block": int, "key": str, "bytes": int, "sha256": str, "left_out": dict, "bad": list}
 _KINDS |= dict.fromkeys(("pages", "passages", "words"), int)
+_FILE = [one.name for one in fields(FileRecord) if one.name not in ("shard", "start")]
 
 
 class _Line(TypedDict):
@@ -38,7 +37,7 @@ class _Line(TypedDict):
     sha256: str
     left_out: dict[str, int]
     bad: list[dict[str, str]]
-    files: NotRequired[list[FileMade]]  # of documents
+    files: NotRequired[list[dict[str, Any]]]  # of documents: `FileRecord` without the shard
 
 
 class Sums(TypedDict):
@@ -71,24 +70,24 @@ class Shards:
         self._keys: list[str] = []
         self.reused = 0
 
-    def unfinished(self, blocks: Iterable[Block], advance: Callable[[float], None]) -> Iterator[Block]:
-        """Number the blocks, and keep those without a shard; `advance` gets the bytes of input of the others."""
-        for number, block in enumerate(blocks):
-            self._keys.append(block.key())
+    def unfinished(self, units: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
+        """Number the units, and keep those without a shard; `advance` gets the bytes of input of the others."""
+        for number, unit in enumerate(units):
+            self._keys.append(unit.key())
             if self._is_here(number):
                 self.reused += 1
-                advance(block.read)
+                advance(unit.read)
             else:
-                yield replace(block, number=number)
+                yield replace(unit, number=number)
 
-    def copied(self, todo: Iterable[Block], advance: Callable[[float], None]) -> Iterator[Block]:
-        """Add the shards that only passages of an earlier build go into, here and now; gives the other blocks."""
-        for block in todo:
-            if block.is_made:
-                self.add(block.number, make_shard(block))
-                advance(block.read)
+    def copied(self, todo: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
+        """Add the shards that only passages of an earlier build go into, here and now; gives the other units."""
+        for unit in todo:
+            if unit.is_made:
+                self.add(unit.number, unit.make_shard())
+                advance(unit.read)
             else:
-                yield block
+                yield unit
 
     def add(self, number: int, shard: Shard) -> None:
         """Write a shard, then its line of the log; a block without passages has a line only."""
@@ -101,7 +100,7 @@ class Shards:
             "left_out": shard.tally.left_out, "bad": shard.tally.bad,
         }  # fmt: skip
         if shard.files:
-            line["files"] = list(shard.files)
+            line["files"] = [{name: getattr(file, name) for name in _FILE} for file in shard.files]
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
             handle.flush()
@@ -144,50 +143,21 @@ class Shards:
         return not line["passages"] or (path.exists() and sha256(path) == line["sha256"])
 
 
-def why_none(folder: Path, sums: Sums) -> str:
-    """Why the pages of a finished folder gave no passage: how many were left out, and the first that could not be read."""
-    if not sums["left_out"]:
-        return "check the sources in its file"
-    counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(sums["left_out"].items()))
-    _, first = next(read_jsonl(folder / BAD)) if sums["bad"] else (0, {})
-    return f"pages left out: {counts}" + (
-        f"; the first bad one, {first['title']!r}: {first['reason']}" if first else ""
-    )
-
-
 def bad_pages(folder: Path) -> list[dict[str, str]]:
     """The pages or files of a finished folder that were left out: id and reason of each."""
     return [record for _, record in read_jsonl(folder / BAD)] if (folder / BAD).exists() else []
 
 
-def known_files(folder: Path) -> dict[str, Sequence[int | str]]:
-    """Key -> bytes, time of change (ns) and SHA-256 of each file of documents that a folder of shards was made from."""
-    return {key: (one["bytes"], one["modified"], one["sha256"]) for key, (one, _) in _files(folder).items()}
-
-
-def made_files(folder: Path) -> dict[str, Made]:
-    """Key -> where the passages of each file of documents are in a folder of shards."""
-    return {key: made for key, (_, made) in _files(folder).items()}
-
-
-def _files(folder: Path) -> dict[str, tuple[FileMade, Made]]:
-    log = folder / LOG
-    if not log.is_file():
-        return {}
-    stat = log.stat()
-    return _files_made(folder, stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache(2)
-def _files_made(folder: Path, size: int, modified: int) -> dict[str, tuple[FileMade, Made]]:
-    found = {}
+def files_of(folder: Path) -> dict[str, FileRecord]:
+    """Key -> record of each file of documents that a folder of shards was made from."""
+    records = {}
     for line in _read_log(folder / LOG):
         start, shard = 0, shard_path(folder, line["block"])
         for file in line.get("files", ()):
-            end = start + file["length"]
-            found[file["key"]] = file, Made(shard, start, end, file["passages"], file["words"], file["reason"])
-            start = end
-    return found
+            record = FileRecord(**{name: file[name] for name in _FILE}, shard=shard, start=start)
+            start += record.length
+            records[record.key] = record
+    return records
 
 
 def _read_log(path: Path) -> Iterator[_Line]:

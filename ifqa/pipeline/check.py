@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from ifqa.config.corpus import build_settings, load_corpus
 from ifqa.config.experiment import load_experiment, retriever_tables, search_settings
 from ifqa.config.overrides import override
-from ifqa.corpus.forecast import forecast
-from ifqa.corpus.sources import files_of
+from ifqa.corpus.estimate import estimate
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.requirements import corpus_requirements, requirements
 from ifqa.pipeline.run import CorpusBuild, Run
@@ -270,9 +269,9 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
     problems = []
     passages, what = build.artifact("passages"), f"passages of {corpus.name}"
     try:
-        found = build.sources
+        sources = build.sources
         built = passages.manifest and passages.is_made_from(build.inputs("passages"))  # it hashes, so only if needed
-        expected = None if built else forecast(found)
+        expected = None if built else estimate(sources)
     except IfqaError as error:
         problems.append(str(error))
         yield forecasted(f"corpus {corpus.name}: passages to build, when their sources can be read", what)
@@ -362,7 +361,7 @@ def verify(of: Run | CorpusBuild) -> Iterator[Finding]:
     if build and (manifest := build.artifact("passages").manifest):
         corpus = build.corpus
         read = {str(facts[2]) for facts in manifest["record"].get("sources", {}).values()}
-        paths = [path for source in build.sources for path in files_of(source)]
+        paths = [path for source in build.sources for path in source.files()]
         changed = [path for path in paths if cached_sha256(path) not in read]
         what = f"sources of {corpus.folder / 'passages'}"
         line = f"  {what}: {len(changed) or 'none'} of {len(paths):,} files changed"

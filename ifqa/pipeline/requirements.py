@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ifqa.config.corpus import Corpus, build_settings
 from ifqa.config.experiment import Experiment, retriever_tables, search_settings
+from ifqa.corpus.sources import splits_of
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild, Run, as_run
 from ifqa.plugins import Plugins
@@ -62,8 +63,8 @@ def _split(benchmark: str, split: str, plugins: Plugins) -> Requirement:
 
 def _sources(corpus: Corpus) -> Iterator[Requirement]:
     for source in corpus.sources:
-        if source.get("format") == "gold" and source.get("splits"):
-            yield from (_split(source["benchmark"], split, corpus.plugins) for split in source["splits"])
+        if splits := splits_of(source):
+            yield from (_split(benchmark, split, corpus.plugins) for benchmark, split in splits)
             continue
         what = str(source.get("path", f"a source of {corpus.name}"))
         try:

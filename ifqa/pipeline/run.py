@@ -6,17 +6,18 @@ by the hash of its own inputs, so a change shows in every later stage. Nothing i
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, bases, retriever_tables, search_settings
-from ifqa.corpus import blocks, sources
-from ifqa.corpus.shards import known_files
-from ifqa.corpus.sources import Known, Source
+from ifqa.corpus import work_units
+from ifqa.corpus.shards import files_of
+from ifqa.corpus.sources import open_sources
 from ifqa.corpus.store import PassageStore
+from ifqa.corpus.work_units import FileRecord, Known, Source
 from ifqa.errors import IfqaError
 from ifqa.identities import questions_identity
 from ifqa.plugins import Plugins, accepted_arguments, code_of, file_of, settings_at
@@ -24,10 +25,9 @@ from ifqa.protocols import Benchmark, Plugin
 from ifqa.records import Question
 from ifqa.retrieval import queries
 from ifqa.scoring import summary
-from ifqa.settings import settings_of, with_fractions
+from ifqa.settings import settings_of
 from ifqa.storage.artifacts import Artifact, Manifest, identity
 from ifqa.storage.files import sha256
-from ifqa.storage.resources import find_resource
 
 Kind = Literal["retriever", "reader"]
 Stage = Literal["retrieve", "read", "score"]
@@ -50,33 +50,35 @@ class CorpusBuild:
 
     @cached_property
     def sources(self) -> list[Source]:
-        """Its sources, checked, with paths below its root; a source of format "gold" with its splits' questions.
+        """Its sources, checked.
 
         Raises:
             IfqaError: a format or a setting is wrong, or a file or split of a source is not there.
         """
-        root = self.corpus.root
-        located = [
-            Source(**{**source, "path": _below(root, source["path"])}) if _is_relative(source) else source
-            for source in self.corpus.sources
-        ]
-        sources.check(located)
-        return [
-            self._with_questions(cast(Source, with_fractions(sources.FORMATS[source["format"]], source)))
-            for source in located
-        ]
+        return open_sources(self.corpus.sources, self.corpus.root, self._questions_of)
 
-    def _with_questions(self, source: Source) -> Source:
-        if source["format"] != "gold":
-            return source
-        benchmark = self.corpus.plugins.benchmark(source["benchmark"])
-        if not source["splits"]:
-            known = ", ".join(benchmark.splits)
+    def _questions_of(self, benchmark: str, splits: Sequence[str]) -> list[list[Question]]:
+        """The questions of splits of a benchmark, for their gold passages."""
+        if not splits:
+            known = ", ".join(self.corpus.plugins.benchmark(benchmark).splits)
             raise IfqaError(
                 "'gold' source: setting 'splits': wanted at least one split"
-                f" of {source['benchmark']}{f' ({known})' if known else ''}, found an empty list"
+                f" of {benchmark}{f' ({known})' if known else ''}, found an empty list"
             )
-        return {**source, "questions": [self._questions(source["benchmark"], split) for split in source["splits"]]}
+        return [self._questions(benchmark, split) for split in splits]
+
+    @cached_property
+    def built_files(self) -> dict[str, FileRecord]:
+        """The files of documents of its finished passages."""
+        passages = self.artifact("passages")
+        return files_of(passages.folder) if passages.manifest else {}
+
+    @cached_property
+    def known(self) -> Known:
+        """The facts of the files that its finished passages were made from."""
+        manifest = self.artifact("passages").manifest
+        recorded = manifest["record"].get("sources", {}) if manifest else {}
+        return {**recorded, **{key: file.facts for key, file in self.built_files.items()}}
 
     def inputs(self, part: str) -> dict[str, object]:
         """The inputs of its passages or of one of its indexes.
@@ -89,13 +91,10 @@ class CorpusBuild:
         return self._inputs[part]
 
     def inputs_of_passages(self, known: Known | None = None) -> dict[str, object]:
-        """The sources' settings and the SHA-256 of their files; `known` as `sources.identify` takes it."""
-        if known is None:
-            passages = self.artifact("passages")
-            known = passages.manifest["record"].get("sources", {}) if passages.manifest else {}
-            known = {**known, **(known_files(passages.folder) if passages.manifest else {})}
-        identified = [sources.identify(source, known) for source in self.sources]
-        return {"stage": "passages", "version": blocks.VERSION, "sources": identified}
+        """The sources' settings and the SHA-256 of their files; `known` as `Source.fingerprint` takes it."""
+        known = self.known if known is None else known
+        fingerprints = [source.fingerprint(known) for source in self.sources]
+        return {"stage": "passages", "version": work_units.VERSION, "sources": fingerprints}
 
     def _inputs_of_index(self, name: str) -> dict[str, object]:
         """The build settings with their defaults, the retriever's code, and the identity of the passages."""
@@ -384,13 +383,3 @@ def _module(function: Callable[..., object]) -> str:
     while isinstance(function, partial):
         function = function.func
     return function.__module__ if inspect.isroutine(function) else type(function).__module__
-
-
-def _is_relative(source: Source) -> bool:
-    path = source.get("path")
-    return isinstance(path, str) and path != sources.PIPE and not Path(path).is_absolute()
-
-
-def _below(root: Path, path: str) -> str:
-    """The file that `find_resource` finds, otherwise `root / path`; `path` unchanged if the root is the working directory."""
-    return path if root == Path() else str(find_resource(path, root) or root / path)

@@ -7,20 +7,18 @@ stages before it. It makes its own artifact, unless that was made from exactly t
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import repeat, takewhile
+from itertools import chain, repeat, takewhile
 from pathlib import Path
 from typing import Any, Literal
 
 from ifqa.config.corpus import Corpus, build_settings
 from ifqa.config.experiment import Experiment
 from ifqa.config.overrides import write_resolved
-from ifqa.corpus import sources
-from ifqa.corpus.blocks import make_shard
-from ifqa.corpus.documents import told
-from ifqa.corpus.forecast import require_room
-from ifqa.corpus.pipe import something_is_piped_in
-from ifqa.corpus.shards import BAD, Shards, bad_pages, known_files, made_files, why_none
+from ifqa.corpus.estimate import require_room
+from ifqa.corpus.shards import BAD, Shards, bad_pages, files_of
+from ifqa.corpus.sources import size_of
 from ifqa.corpus.store import write_id_index
+from ifqa.corpus.work_units import EarlierBuild, FinishedBuild, make_shard
 from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import ask
 from ifqa.pipeline.run import CorpusBuild, Run, Stage, as_run
@@ -47,45 +45,45 @@ def build_passages(corpus: Corpus) -> Path:
         IfqaError: a source is missing or broken, holds no passage, two passages have the same id, or the disk is full.
     """
     build = CorpusBuild(corpus)
-    passages, found = build.artifact("passages"), build.sources
+    passages, sources, known = build.artifact("passages"), build.sources, dict(build.known)
     folder = passages.folder
-    with passages.make(lambda: build.inputs("passages"), CorpusBuild(corpus).inputs_of_passages, resume="any") as draft:
+
+    def again() -> dict[str, object]:
+        return CorpusBuild(corpus).inputs_of_passages(known)
+
+    with passages.make(lambda: build.inputs("passages"), again, resume="any") as draft:
         if draft is None:
-            if any(map(sources.is_pipe, found)) and something_is_piped_in():
-                say(f"{folder} came by a pipe; remove it to build it from another one")
+            for line in chain.from_iterable(source.when_current(folder) for source in sources):
+                say(line)
             return folder
-        require_room(found, draft.folder)
-        shards, pipe = Shards(draft.folder), sources.open_pipe(found)
-        documents = any(source["format"] == "documents" for source in found)
-        known, made = known_files(folder), {} if passages.damage or not passages.manifest else made_files(folder)
-        blocks = (block for source in found for block in sources.blocks(source, pipe, known, made))
-        with bar(f"passages of {corpus.name}", sources.size(found), unit="bytes") as advance:
-            todo = shards.copied(shards.unfinished(blocks, advance), advance)
-            for block, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
-                shards.add(block.number, shard)
-                advance(block.read)
-        sums = shards.finish()
+        require_room(sources, draft.folder)
+        shards, before = Shards(draft.folder), build.built_files
+        earlier = EarlierBuild(before, intact=not passages.damage)
+        units = chain.from_iterable(
+            [source.work_units(earlier) for source in sources]
+        )  # which opens standard input now
+        with bar(f"passages of {corpus.name}", size_of(sources), unit="bytes") as advance:
+            todo = shards.copied(shards.unfinished(units, advance), advance)
+            for unit, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
+                shards.add(unit.number, shard)
+                advance(unit.read)
+        sums, after = shards.finish(), files_of(draft.folder)
+        done = FinishedBuild(corpus.name, sums["left_out"], bad_pages(draft.folder), folder / BAD, before, after)
         if not sums["passages"]:
-            none = ", ".join(f"no file in {source['path']}" for source in found if source["format"] == "documents")
-            reasons = "; ".join(told.left_out(bad_pages(draft.folder))) or none if documents else ""
-            raise IfqaError(
-                f"corpus {corpus.name}: its sources hold no passage; {reasons or why_none(draft.folder, sums)}"
-            )
+            reasons = "; ".join(dict.fromkeys(source.why_empty(done) for source in sources))
+            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; {reasons}")
         if write_id_index(draft.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
-        draft.record |= {**sums, "sources": sources.facts(found, pipe)}
-        draft.inputs = build.inputs_of_passages(draft.record["sources"] | known_files(draft.folder))
-        changes = told.changes(known, known_files(draft.folder))
-    several = [counted(sums["passages"], "passage"), counted(sums["pages"], "file" if documents else "page")]
-    say(f"{folder}: {several[0]} of {several[1]} in {counted(sums['shards'], 'shard')}")
+        facts = {path: of_file for source in sources for path, of_file in source.facts().items()}
+        draft.record |= {**sums, "sources": facts}
+        known |= {key: file.facts for key, file in after.items()}
+        draft.inputs = build.inputs_of_passages(known | facts)
+    pages = counted(sums["pages"], sources[0].unit)
+    say(f"{folder}: {counted(sums['passages'], 'passage')} of {pages} in {counted(sums['shards'], 'shard')}")
     if shards.reused:
         say(f"{counted(shards.reused, 'block')} had been finished by an earlier build")
-    if documents:
-        say(f"{corpus.name}: {changes}")
-        for line in told.left_out(bad_pages(folder), folder / BAD):
-            say(line)
-    elif sums["bad"]:
-        say(f"{counted(sums['bad'], 'bad page')}: {folder / BAD}")
+    for line in dict.fromkeys(line for source in sources for line in source.summary(done)):
+        say(line)
     return folder
 
 

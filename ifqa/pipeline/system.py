@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
+from ifqa.corpus.sources import FORMATS
 from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import Budget
@@ -250,7 +251,7 @@ class System:
         manifest = build.artifact("passages").manifest
         record = dict(manifest["record"]) if manifest else {}
         counts = [count if isinstance(count := record.get(key), int) else 0 for key in ("passages", "pages", "bad")]
-        folders = [source["path"] for source in build.corpus.sources if source["format"] == "documents"]
+        folders = [table["path"] for table in build.corpus.sources if FORMATS[table["format"]].is_users_folder]
         if not folders:
             return Searched(build.corpus.name, counts[0])
         return Searched(build.corpus.name, counts[0], tuple(str(Path(folder)) for folder in folders), *counts[1:])

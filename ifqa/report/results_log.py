@@ -11,8 +11,9 @@ from typing_extensions import TypedDict
 
 from ifqa.config.corpus import Corpus
 from ifqa.config.experiment import retriever_tables
-from ifqa.corpus import blocks
-from ifqa.corpus.sources import FORMATS, Known
+from ifqa.corpus import work_units
+from ifqa.corpus.sources import FORMATS, splits_of
+from ifqa.corpus.work_units import Known
 from ifqa.errors import IfqaError
 from ifqa.identities import questions_identity
 from ifqa.pipeline.run import Run, identifying
@@ -175,7 +176,7 @@ def _inputs(run: Run, sources: Known) -> dict[str, str]:
     """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
     splits = [(run.experiment.benchmark, run.experiment.split)]
     for source in run.corpus.corpus.sources if run.corpus else ():
-        splits += [(source["benchmark"], split) for split in source.get("splits", ()) if "benchmark" in source]
+        splits += splits_of(source)
     files = [path for name, split in splits for path in run.plugins.benchmark(name).files(split)]
     hashes = {_within(path): sha256(path) for path in files}
     hashes |= {_within(Path(path)): str(facts[2]) for path, facts in sources.items()}
@@ -256,7 +257,7 @@ def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
             table = corpus.indexes[name]
             plugin = corpus.plugins.indexed(table["retriever"])
             searched[name] = [_changed(plugin.build, identifying(plugin, table)), code_of(plugin)]
-    return {"sources": sources, "version": blocks.VERSION, "indexes": searched}
+    return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
 
 
 def _changed(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:

@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ifqa.benchmarks.sample import Sample
-from ifqa.corpus import sources
-from ifqa.corpus.blocks import make_shard
+from ifqa.corpus.sources import open_source
 from ifqa.records import Passage
 from ifqa.report.stats.questions import measure
 from ifqa.scoring.measures.covers import covers
@@ -22,7 +21,7 @@ DUMP = BUNDLED / "sample" / "encyclopedia.xml"
 @pytest.fixture(scope="module")
 def passages():
     source = {"format": "dump", "path": "sample/encyclopedia.xml"}
-    lines = (line for block in sources.blocks(source) for line in make_shard(block).data.splitlines())
+    lines = (line for unit in open_source(source).work_units() for line in unit.make_shard().data.splitlines())
     return [Passage(record["id"], record["title"], record["contents"]) for record in map(json.loads, lines)]
 
 

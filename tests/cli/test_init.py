@@ -7,7 +7,6 @@ import pytest
 from ifqa.cli.init import files_of, start
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
-from ifqa.corpus.sources import blocks
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.scoring.scheme import declared
@@ -24,7 +23,9 @@ def test_what_is_written_fits_together():
     experiment = load_experiment("trial")
     questions = Run(experiment).questions
     assert (len(questions), experiment.indexes) == (3, ["bm25"])
-    articles = [one.text for block in blocks(CorpusBuild(load_corpus("trial")).sources[0]) for one in block.content]
+    articles = [
+        page.text for unit in CorpusBuild(load_corpus("trial")).sources[0].work_units() for page in unit.content
+    ]
     assert all(any(gold in text for text in articles) for one in questions for gold in one.gold_passages)
     by = declared("file", split=experiment.split)
     assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
@@ -37,8 +38,8 @@ def test_a_folder_of_documents_becomes_the_corpus():
     assert [str(path) for path in start("trial", docs)] == list(files_of("trial", docs))
     experiment = load_experiment("trial")
     assert (len(Run(experiment).questions), experiment.indexes) == (1, ["bm25"])
-    [block] = blocks(CorpusBuild(load_corpus("trial")).sources[0])
-    assert [file.name for file in block.content.files] == ["mill.md"]
+    [unit] = CorpusBuild(load_corpus("trial")).sources[0].work_units()
+    assert [document.file.name for document in unit.documents] == ["mill.md"]
 
 
 def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():

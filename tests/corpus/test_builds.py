@@ -14,8 +14,11 @@ from command_line import ifqa_here
 from dumps import HEAD, TAIL, multistream, page
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus import blocks, forecast, sources
+from ifqa.corpus import estimate
+from ifqa.corpus.sources import open_sources
 from ifqa.corpus.store import PassageStore
+from ifqa.corpus.wikipedia import source
+from ifqa.corpus.work_units import make_shard
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.storage.artifacts import read_manifest
@@ -26,8 +29,8 @@ PAGES = [page(n, f"Page {n}", " ".join(f"w{n}x{i}" for i in range(n * 37 % 400))
 @pytest.fixture(autouse=True)
 def small_blocks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sources, "PACKED", 4000)
-    monkeypatch.setattr(blocks, "TEXT", 20_000)
+    monkeypatch.setattr(source, "PACKED", 4000)
+    monkeypatch.setattr(source, "TEXT", 20_000)
     Path("indexes").mkdir()
 
 
@@ -75,13 +78,13 @@ def test_a_stopped_build_resumes_with_the_unfinished_blocks(monkeypatch, capsys)
         if len(finished) == 3:
             raise KeyboardInterrupt
         finished.append(block.number)
-        return blocks.make_shard(block)
+        return make_shard(block)
 
     monkeypatch.setattr(stages, "make_shard", make_three)
     with pytest.raises(KeyboardInterrupt):
         corpus()
         stages.build_passages(load_corpus("c", workers=1))
-    monkeypatch.setattr(stages, "make_shard", blocks.make_shard)
+    monkeypatch.setattr(stages, "make_shard", make_shard)
     assert build() == undisturbed
     assert "3 blocks had been finished by an earlier build" in capsys.readouterr().err
 
@@ -215,7 +218,7 @@ def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
 
 def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
     multistream(Path("d.xml.bz2"), PAGES, 5)
-    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**12, 10**12, 1000))
+    monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**12, 10**12, 1000))
     with pytest.raises(IfqaError, match=r"has room for 1.0 kB, the passages will take about .* [kM]B; .*larger disk"):
         build()
 
@@ -223,7 +226,7 @@ def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
 def test_a_forecast_is_near_the_built_numbers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     loaded = corpus()
-    expected = forecast.forecast(loaded.sources)
+    expected = estimate.estimate(open_sources(loaded.sources))
     record = read_manifest(stages.build_passages(loaded))["record"]
     assert expected.pages == pytest.approx(record["pages"], rel=0.3)
     assert expected.passages == pytest.approx(record["passages"], rel=0.3)
@@ -235,7 +238,7 @@ def test_a_dump_of_few_streams_is_forecast_too(each):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
     record = read_manifest(stages.build_passages(loaded))["record"]
-    assert forecast.forecast(loaded.sources).passages == pytest.approx(record["passages"], rel=0.5)
+    assert estimate.estimate(open_sources(loaded.sources)).passages == pytest.approx(record["passages"], rel=0.5)
 
 
 def test_a_build_with_a_missing_shard_is_not_finished(monkeypatch):
@@ -245,7 +248,7 @@ def test_a_build_with_a_missing_shard_is_not_finished(monkeypatch):
     def thief(block):
         for path in Path("indexes/c/.passages.partial").glob("passages-*.jsonl"):
             path.unlink()
-        return blocks.make_shard(block)
+        return make_shard(block)
 
     corpus()
     with monkeypatch.context() as patch, pytest.raises(IfqaError, match="is missing or changed"):
@@ -300,7 +303,7 @@ def test_a_build_needs_no_standard_input():
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("table", "message"),
     [
         ({"format": "dump", "path": "no*.xml"}, "no\\*.xml holds no dump"),
         (
@@ -312,12 +315,12 @@ def test_a_build_needs_no_standard_input():
         ({"format": "dump", "path": "d.xml", "pipe": 1}, "'pipe'"),
     ],
 )
-def test_a_source_that_cannot_be_read_is_refused_first(source, message):
+def test_a_source_that_cannot_be_read_is_refused_first(table, message):
     Path("d.xml").write_text(HEAD + TAIL)
     with pytest.raises(IfqaError, match=message):
-        sources.check([source])
+        open_sources([table])
 
 
 def test_standard_input_can_be_one_source_only():
     with pytest.raises(IfqaError, match="two sources are standard input"):
-        sources.check([{"format": "dump", "path": "-"}, {"format": "dump", "path": "-"}])
+        open_sources([{"format": "dump", "path": "-"}, {"format": "dump", "path": "-"}])

@@ -16,7 +16,10 @@ from dumps import HEAD, TAIL, page
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.corpus import sources
+from ifqa.corpus import source_files
+from ifqa.corpus.source_files import file_facts
+from ifqa.corpus.sources import open_source, open_sources, size_of
+from ifqa.corpus.wikipedia.source import Pipe
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.storage.artifacts import identity
@@ -48,14 +51,20 @@ def write_questions(answer="five", indent=None, split="dev"):
     Path(f"data/ifqa/full_split/{split}.json").write_text(json.dumps(records, indent=indent))
 
 
+def questions_of(benchmark, splits):
+    return [open_benchmark(benchmark).questions(split) for split in splits]
+
+
+def opened(table):
+    return open_source(table, questions_of=questions_of)
+
+
 def gold(**changes):
-    """A source of gold passages with the questions that the pipeline fills in."""
-    source = GOLD | changes
-    return source | {"questions": [open_benchmark(source["benchmark"]).questions(one) for one in source["splits"]]}
+    return GOLD | changes
 
 
-def known(source, facts=None):
-    return identity(sources.identify(source, facts or {}))
+def known(table, facts=None):
+    return identity(opened(table).fingerprint(facts or {}))
 
 
 def dump(path="d.xml", **settings):
@@ -66,10 +75,10 @@ def test_readable_sources_are_accepted():
     write_questions()
     articles = {"format": "articles", "path": "a.jsonl", "share": 0.5, "words": 1}
     good = [dump(profile="release"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED]
-    sources.check(good)
+    open_sources(good, questions_of=questions_of)
     Path("p.tsv").unlink()
     with pytest.raises(IfqaError, match=r"p\.tsv"):
-        sources.check(good)
+        open_sources(good, questions_of=questions_of)
 
 
 @pytest.mark.parametrize(
@@ -107,15 +116,15 @@ def test_readable_sources_are_accepted():
 def test_a_wrong_source_is_refused_in_one_line_at_any_place(source, complaint):
     for several in ([source], [dump(), source], [source, dump()]):
         with pytest.raises(IfqaError) as caught:
-            sources.check(several)
+            open_sources(several)
         assert complaint in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
 def test_one_source_may_be_standard_input_and_two_may_not():
-    sources.check([PIPED, dump()])
+    open_sources([PIPED, dump()])
     with pytest.raises(IfqaError, match="two sources are standard input"):
-        sources.check([PIPED, dump(), PIPED])
+        open_sources([PIPED, dump(), PIPED])
 
 
 def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
@@ -130,7 +139,7 @@ def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
     for name in [*reversed(parts), *others]:
         Path("parts", name).touch()
     Path("parts/wiki-articles11.xml").mkdir()
-    assert [file.name for file in sources.files_of(dump("parts"))] == parts
+    assert [file.name for file in opened(dump("parts")).files()] == parts
 
 
 def test_files_of_the_same_name_are_read_in_the_order_of_their_folders(monkeypatch):
@@ -139,13 +148,13 @@ def test_files_of_the_same_name_are_read_in_the_order_of_their_folders(monkeypat
         path.parent.mkdir()
         path.touch()
     monkeypatch.setattr(Path, "glob", lambda self, pattern: reversed(paths))
-    assert sources.files_of(dump("*/x.xml")) == paths
+    assert opened(dump("*/x.xml")).files() == paths
 
 
 @pytest.mark.parametrize("name", ["x.xml", "x.xml.bz2", "x.xml.gz", "x.xml.xz", "x.xml-p1p9.gz"])
 def test_a_dump_in_a_folder_may_be_packed(name):
     Path("empty", name).touch()
-    assert sources.files_of(dump("empty")) == [Path("empty", name)]
+    assert opened(dump("empty")).files() == [Path("empty", name)]
 
 
 @given(st.sets(st.integers(1, 10**6), min_size=1, max_size=8))
@@ -154,28 +163,29 @@ def test_a_pattern_lists_its_files_in_the_order_of_their_numbers(tmp_path_factor
     for number in numbers:
         (folder / f"part{number}.xml").touch()
     (folder / "part.xml.part").touch()
-    found = sources.files_of(dump(folder / "part*.xml"))
+    found = opened(dump(folder / "part*.xml")).files()
     assert found == [folder / f"part{number}.xml" for number in sorted(numbers)]
 
 
 def test_a_pattern_may_be_relative_or_absolute(tmp_path):
     Path("empty/x1.xml").touch()
-    assert [file.resolve() for file in sources.files_of(dump("empt?/x[0-9].xml"))] == [tmp_path / "empty/x1.xml"]
-    assert sources.files_of(dump(tmp_path / "empt?/x[0-9].xml")) == [tmp_path / "empty/x1.xml"]
+    assert [file.resolve() for file in opened(dump("empt?/x[0-9].xml")).files()] == [tmp_path / "empty/x1.xml"]
+    assert opened(dump(tmp_path / "empt?/x[0-9].xml")).files() == [tmp_path / "empty/x1.xml"]
 
 
 def test_a_file_whose_name_is_a_pattern_is_read(tmp_path):
     for name in ("x[1].xml", "x1.xml"):
         Path(name).touch()
-    assert sources.files_of(dump("x[1].xml")) == [tmp_path / "x[1].xml"]
+    assert opened(dump("x[1].xml")).files() == [tmp_path / "x[1].xml"]
 
 
 def test_each_format_lists_the_files_that_it_reads(tmp_path):
     for name in ("b.jsonl", "a.jsonl", "notes.txt"):
         Path("empty", name).touch()
-    assert sources.files_of({"format": "articles", "path": "empty"}) == [Path("empty/a.jsonl"), Path("empty/b.jsonl")]
-    assert sources.files_of({"format": "passages", "path": "p.tsv"}) == [tmp_path / "p.tsv"]
-    assert sources.files_of(GOLD) == sources.files_of(PIPED) == []
+    assert opened({"format": "articles", "path": "empty"}).files() == [Path("empty/a.jsonl"), Path("empty/b.jsonl")]
+    assert opened({"format": "passages", "path": "p.tsv"}).files() == [tmp_path / "p.tsv"]
+    write_questions()
+    assert opened(GOLD).files() == opened(PIPED).files() == []
 
 
 @pytest.mark.parametrize("kind", ["dump", "articles", "passages"])
@@ -184,9 +194,9 @@ def test_every_format_takes_a_pattern_with_any_folder_before_it(tmp_path, kind):
     for name in ("parts/p2.x", "parts/p10.x", "parts/below/p1.x"):
         Path(name).touch()
     for start in ("", f"{tmp_path}/"):
-        found = [file.resolve() for file in sources.files_of({"format": kind, "path": f"{start}parts/p*.x"})]
+        found = [file.resolve() for file in opened({"format": kind, "path": f"{start}parts/p*.x"}).files()]
         assert found == [tmp_path / "parts/p2.x", tmp_path / "parts/p10.x"]
-        assert len(sources.files_of({"format": kind, "path": f"{start}parts/**/*.x"})) == 3
+        assert len(opened({"format": kind, "path": f"{start}parts/**/*.x"}).files()) == 3
 
 
 def test_a_folder_of_passages_is_read_with_its_subfolders():
@@ -196,10 +206,10 @@ def test_a_folder_of_passages_is_read_with_its_subfolders():
     Path("many/below/p3.jsonl").write_text('{"id": "2", "contents": "b"}\n')
     for name in ("many/README.md", "many/.p1.jsonl", "many/p.jsonl.part"):
         Path(name).write_text("no passage")
-    source = {"format": "passages", "path": "many"}
-    assert [one.id for block in sources.blocks(source) for one in block.content] == ["1", "2", "3"]
-    assert sources.size([source]) == sum(path.stat().st_size for path in sources.files_of(source))
-    assert len(sources.identify(source, {})["files"]) == 3
+    source = opened({"format": "passages", "path": "many"})
+    assert [passage.id for unit in source.work_units() for passage in unit.content] == ["1", "2", "3"]
+    assert source.size() == sum(path.stat().st_size for path in source.files())
+    assert len(source.fingerprint({})["files"]) == 3
 
 
 def test_the_same_bytes_elsewhere_are_the_same_source():
@@ -266,8 +276,8 @@ def test_the_questions_of_every_split_are_part_of_gold_s_identity():
 def test_each_gold_passage_of_several_splits_is_taken_once_without_title():
     for split in ("dev", "train"):
         write_questions(split=split)
-    [block] = sources.blocks(gold(splits=["full-dev", "full-train"]))
-    assert [(one.title, one.text) for one in block.content] == [("", "Gold one.")]
+    [unit] = opened(gold(splits=["full-dev", "full-train"])).work_units()
+    assert [(passage.title, passage.text) for passage in unit.content] == [("", "Gold one.")]
 
 
 def made_up(file):
@@ -276,24 +286,24 @@ def made_up(file):
 
 
 def test_a_known_hash_is_used_while_size_and_time_of_change_are_equal(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_SMALL", 0)
+    monkeypatch.setattr(source_files, "_SMALL", 0)
     file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
     stat = file.stat()
-    assert sources.file_facts(file, facts) == (stat.st_size, stat.st_mtime_ns, "made up")
-    assert sources.identify(dump(), facts)["files"] == ["made up"]
+    assert file_facts(file, facts) == (stat.st_size, stat.st_mtime_ns, "made up")
+    assert opened(dump()).fingerprint(facts)["files"] == ["made up"]
 
 
 def test_a_small_source_is_hashed_whatever_was_known_of_it(tmp_path, monkeypatch):
     facts = made_up(tmp_path / "d.xml")
-    assert sources.identify(dump(), facts)["files"] == [hashlib.sha256(DUMP).hexdigest()]
-    monkeypatch.setattr(sources, "_SMALL", len(DUMP) - 1)
-    assert sources.identify(dump(), facts)["files"] == ["made up"]
+    assert opened(dump()).fingerprint(facts)["files"] == [hashlib.sha256(DUMP).hexdigest()]
+    monkeypatch.setattr(source_files, "_SMALL", len(DUMP) - 1)
+    assert opened(dump()).fingerprint(facts)["files"] == ["made up"]
 
 
 def test_a_known_hash_is_not_used_for_a_touched_file(tmp_path):
     file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
-    assert sources.file_facts(file, facts)[2] == hashlib.sha256(DUMP).hexdigest()
+    assert file_facts(file, facts)[2] == hashlib.sha256(DUMP).hexdigest()
 
 
 def test_a_known_hash_is_not_used_for_a_file_of_another_size(tmp_path):
@@ -301,7 +311,7 @@ def test_a_known_hash_is_not_used_for_a_file_of_another_size(tmp_path):
     modified = file.stat().st_mtime_ns
     file.write_bytes(DUMP + b"\n")
     os.utime(file, ns=(0, modified))
-    assert sources.file_facts(file, facts)[2] == hashlib.sha256(DUMP + b"\n").hexdigest()
+    assert file_facts(file, facts)[2] == hashlib.sha256(DUMP + b"\n").hexdigest()
 
 
 def test_a_hash_of_another_file_or_outside_a_table_is_not_used(tmp_path):
@@ -309,39 +319,45 @@ def test_a_hash_of_another_file_or_outside_a_table_is_not_used(tmp_path):
     Path("e.xml").write_bytes(DUMP[::-1])
     os.utime("e.xml", ns=(0, 0))
     true = hashlib.sha256(DUMP).hexdigest()
-    assert sources.file_facts(tmp_path / "d.xml", made_up(tmp_path / "e.xml"))[2] == true
-    assert sources.file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest written by hand
+    assert file_facts(tmp_path / "d.xml", made_up(tmp_path / "e.xml"))[2] == true
+    assert file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest written by hand
 
 
 def test_facts_read_back_from_json_give_the_same_identities(monkeypatch):
-    monkeypatch.setattr(sources, "_SMALL", 0)
+    monkeypatch.setattr(source_files, "_SMALL", 0)
     several = [dump(), {"format": "articles", "path": "a.jsonl"}]
-    facts = json.loads(json.dumps(sources.facts(several, None)))
+    facts = json.loads(
+        json.dumps({path: of_file for table in several for path, of_file in opened(table).facts().items()})
+    )
     assert [known(one, facts) for one in several] == [known(one) for one in several]
     made_up = {path: [*fact[:2], "made up"] for path, fact in facts.items()}
-    assert [sources.identify(one, made_up)["files"] for one in several] == [["made up"]] * 2  # no file is hashed again
+    assert [opened(one).fingerprint(made_up)["files"] for one in several] == [
+        ["made up"]
+    ] * 2  # no file is hashed again
 
 
 def test_sources_have_the_size_of_their_files_and_a_pipe_has_none():
     write_questions()
-    assert sources.size([dump(), {"format": "passages", "path": "p.tsv"}]) == len(DUMP) + len("1\ttext\ttitle\n")
-    assert sources.size([GOLD]) == 0
-    assert sources.size([dump(), PIPED]) is None
+    both = [opened(dump()), opened({"format": "passages", "path": "p.tsv"})]
+    assert size_of(both) == len(DUMP) + len("1\ttext\ttitle\n")
+    assert opened(GOLD).size() == 0
+    assert size_of([opened(dump()), opened(PIPED)]) is None
 
 
 def test_standard_input_is_not_read_if_no_source_names_it(monkeypatch):
     came = standard_input(monkeypatch, DUMP)
-    assert sources.open_pipe([dump(), {"format": "articles", "path": "a.jsonl"}, GOLD]) is None
+    for table in (dump(), {"format": "articles", "path": "a.jsonl"}):
+        assert list(opened(table).work_units())
     assert came.tell() == 0
 
 
 def test_a_terminal_or_a_closed_standard_input_is_refused(monkeypatch):
     standard_input(monkeypatch, terminal=True)
     with pytest.raises(IfqaError, match="nothing is piped in; wanted something like: bzcat"):
-        sources.open_pipe([PIPED])
+        opened(PIPED).work_units()
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(IfqaError, match="nothing is piped in"):
-        sources.open_pipe([dump(), PIPED])
+        opened(PIPED).work_units()
 
 
 @pytest.mark.parametrize(
@@ -350,14 +366,14 @@ def test_a_terminal_or_a_closed_standard_input_is_refused(monkeypatch):
 def test_standard_input_has_the_identity_of_a_file_with_the_same_bytes(monkeypatch, pack):
     data = pack(DUMP)
     came = standard_input(monkeypatch, data)
-    pipe = sources.open_pipe([PIPED])
-    titles = [one.title for block in sources.blocks(PIPED, pipe) for one in block.content]
+    piped = opened(PIPED)
+    titles = [page.title for unit in piped.work_units() for page in unit.content]
     assert titles == [f"Page {n}" for n in range(1, 6)]
     assert came.tell() == len(data)
-    assert pipe.facts() == (len(data), 0, hashlib.sha256(data).hexdigest())
+    assert piped.facts() == {"-": (len(data), 0, hashlib.sha256(data).hexdigest())}
     Path("same.xml").write_bytes(data)
-    assert sources.identify(PIPED, {})["files"] == [None]
-    assert known(PIPED, sources.facts([PIPED], pipe)) == known(dump("same.xml"))
+    assert opened(PIPED).fingerprint({})["files"] == [None]
+    assert known(PIPED, piped.facts()) == known(dump("same.xml"))
 
 
 class Trickle(BytesIO):
@@ -369,7 +385,7 @@ class Trickle(BytesIO):
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 20), max_size=9), st.sampled_from([BytesIO, Trickle]))
 def test_a_pipe_gives_counts_and_hashes_each_byte_once(data, sizes, kind):
-    pipe = sources.Pipe(kind(data))
+    pipe = Pipe(kind(data))
     read = b"".join(pipe.read(size) for size in sizes)
     assert read == data[: len(read)]
     assert pipe.facts() == (len(read), 0, hashlib.sha256(read).hexdigest())

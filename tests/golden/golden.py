@@ -111,13 +111,12 @@ def identities(out: Path) -> None:
 
 def passages(out: Path) -> None:
     """Passages of the sample and of our own pages, in both profiles, as written to shards."""
-    from ifqa.corpus import sources
-    from ifqa.corpus.blocks import make_shard
+    from ifqa.corpus.sources import open_source
 
     for profile in ("ifqa", "release"):
         for name, path in (("sample", "sample/encyclopedia.xml"), ("pages", str(HERE / "pages.xml"))):
             source = {"format": "dump", "path": path, "profile": profile}
-            data = b"".join(make_shard(block).data for block in sources.blocks(source))
+            data = b"".join(unit.make_shard().data for unit in open_source(source).work_units())
             lines = data.decode().splitlines()
             kept = lines if name == "pages" else [f"{json.loads(line)['id']} {sha(line.encode())}" for line in lines]
             out.mkdir(parents=True, exist_ok=True)
@@ -150,12 +149,11 @@ def vectors(out: Path) -> None:
 
 
 def sample_passages() -> Iterator[Any]:
-    from ifqa.corpus import sources
-    from ifqa.corpus.blocks import make_shard
+    from ifqa.corpus.sources import open_source
     from ifqa.records import Passage
 
-    for block in sources.blocks({"format": "dump", "path": "sample/encyclopedia.xml"}):
-        for line in make_shard(block).data.splitlines():
+    for unit in open_source({"format": "dump", "path": "sample/encyclopedia.xml"}).work_units():
+        for line in unit.make_shard().data.splitlines():
             record = json.loads(line)
             yield Passage(record["id"], record["title"], record["contents"])
 

@@ -13,7 +13,7 @@ from scored_experiments import benchmark, write
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
-from ifqa.corpus.forecast import Forecast
+from ifqa.corpus.estimate import BuildEstimate
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import as_json, check
@@ -145,8 +145,8 @@ def machine(tmp_path, monkeypatch):
 @pytest.fixture
 def forecast(monkeypatch):
     """A forecast of passages with round numbers: 1 GB, 30 s on two cores, 450 MB."""
-    made = Forecast(pages=10, passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
-    monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: made)
+    made = BuildEstimate(pages=10, passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
+    monkeypatch.setattr("ifqa.pipeline.check.estimate", lambda sources: made)
 
 
 def answers(*said):
@@ -279,7 +279,7 @@ def test_a_corpus_file_may_say_how_many_processes():
 
 
 def test_a_count_of_1_has_no_plural(monkeypatch):
-    monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
+    monkeypatch.setattr("ifqa.pipeline.check.estimate", lambda sources: BuildEstimate(1, 1, 1.0, 0.0, 60.0, 0.5))
     write("indexes/few.toml", "[passages]\nworkers = 1\n" + Path("indexes/few.toml").read_text())
     lines = checked("few")[0]
     assert (

@@ -14,7 +14,7 @@ from scored_experiments import benchmark, write
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import parse_experiment
-from ifqa.corpus import blocks
+from ifqa.corpus import work_units
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run, identifying
@@ -351,7 +351,7 @@ def test_the_order_of_sources_counts():
 
 def test_the_version_of_passages_counts(monkeypatch):
     before = identity(CorpusBuild(load_corpus("few")).inputs("passages"))
-    monkeypatch.setattr(blocks, "VERSION", blocks.VERSION + 1)
+    monkeypatch.setattr(work_units, "VERSION", work_units.VERSION + 1)
     assert identity(CorpusBuild(load_corpus("few")).inputs("passages")) != before
 
 
@@ -364,7 +364,7 @@ def test_gold_passages_are_known_by_their_questions():
 
 
 def test_a_large_source_is_hashed_again_only_if_size_or_time_changed(monkeypatch):
-    monkeypatch.setattr("ifqa.corpus.sources._SMALL", 0)
+    monkeypatch.setattr("ifqa.corpus.source_files._SMALL", 0)
     few, path = load_corpus("few"), Path("few.jsonl").resolve()
     size, time = path.stat().st_size, path.stat().st_mtime_ns
     known = [

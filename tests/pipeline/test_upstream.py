@@ -5,7 +5,6 @@ import pytest
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.how import Calculation, How, Term
@@ -303,7 +302,7 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(tmp_path, mon
 
 def test_gold_passages_of_no_split_are_refused_with_the_known_splits(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    source = Source(format="gold", benchmark="sample", splits=[])
+    source = {"format": "gold", "benchmark": "sample", "splits": []}
     wanted = r"'splits': wanted at least one split of sample \(train, dev, hard\), found an empty list$"
     with pytest.raises(IfqaError, match=wanted) as caught:
         _ = CorpusBuild(Corpus("none", (source,), {})).sources

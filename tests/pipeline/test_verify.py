@@ -7,7 +7,7 @@ import pytest
 from dumps import HEAD, TAIL, page
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus import sources
+from ifqa.corpus import source_files
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import verify
@@ -57,7 +57,7 @@ def test_a_small_source_with_a_hidden_change_is_read_again(corpus, capsys):
 
 
 def test_a_large_source_with_a_hidden_change_is_read_again_once_touched(corpus, monkeypatch):
-    monkeypatch.setattr(sources, "_SMALL", 0)
+    monkeypatch.setattr(source_files, "_SMALL", 0)
     change(Path("d.xml"))
     assert "Apollo 11" in (stages.build_passages(corpus) / "passages-00000.jsonl").read_text()
     with pytest.raises(IfqaError, match="not as they were when the passages were built"):

@@ -13,7 +13,7 @@ from dumps import multistream, page
 from outside_plugins import experiment, five_questions
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus import blocks, sources
+from ifqa.corpus.wikipedia import source
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.retrieval.jvm import java
@@ -87,8 +87,8 @@ def test_ray_reads_the_same_bytes_with_a_reader_from_outside(cluster, five):
 
 def test_ray_builds_the_same_bytes_of_passages(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sources, "PACKED", 4000)
-    monkeypatch.setattr(blocks, "TEXT", 20_000)
+    monkeypatch.setattr(source, "PACKED", 4000)
+    monkeypatch.setattr(source, "TEXT", 20_000)
     texts = [" ".join(f"w{n}x{i}" for i in range(n * 37 % 400)) for n in range(1, 120)]
     multistream(Path("d.xml.bz2"), [page(n, f"Page {n}", text) for n, text in enumerate(texts, start=1)], 5)
     Path("indexes").mkdir()

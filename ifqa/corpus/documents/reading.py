@@ -41,102 +41,45 @@ READERS: Mapping[str, tuple[Unit, Callable[[bytes, tuple[str, ...]], Iterable[Ru
 
 @dataclass(frozen=True)
 class Cutting:
-    """How documents become passages: see `ifqa.corpus.documents.folder.documents`."""
+    """How documents become passages: see `ifqa.corpus.documents.source.Documents`."""
 
     words: int = 100
     overlap: int = 0
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Made:
-    """The passages of a file in an earlier build: the bytes `start` to `end` of a shard; or why it was left out."""
+def read_passages(path: Path, name: str, expected: str, cutting: Cutting) -> tuple[bytes, int, int]:
+    """The passages of a file as lines of a shard, with their number and their words.
 
-    shard: Path
-    start: int
-    end: int
-    passages: int
-    words: int
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class File:
-    """A file to read.
-
-    Attributes:
-        path: where it is.
-        name: its path below the folder that was given, with slashes.
-        size: bytes.
-        modified: time of change (ns).
-        sha256: of its bytes.
-        key: a hash of its folder and of the settings that it is read with, and its name.
-        made: its passages, if an earlier build made them from the same bytes and settings.
-    """
-
-    path: Path
-    name: str
-    size: int
-    modified: int
-    sha256: str
-    key: str
-    made: Made | None = None
-
-
-@dataclass(frozen=True)
-class Documents:
-    """Files that become a shard together."""
-
-    files: tuple[File, ...]
-    cutting: Cutting
-
-    def key(self) -> str:
-        """What decides their passages."""
-        files = [(file.name, file.sha256) for file in self.files]
-        return repr((VERSION, asdict(self.cutting), files))
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The passages of a file as lines of a shard, with their number and their words."""
-
-    data: bytes
-    passages: int
-    words: int
-
-
-def passages_of(file: File, cutting: Cutting) -> Lines:
-    """The passages of a file: those of an earlier build, or read from it now.
+    Args:
+        path: the file.
+        name: its path below its folder.
+        expected: the SHA-256 of its bytes.
+        cutting: how it becomes passages.
 
     Raises:
         Unreadable: the file is left out.
-        IfqaError: it changed since it was hashed, so the build would not be what its manifest says.
+        IfqaError: it changed since it was hashed.
     """
-    if file.made and file.made.reason:
-        raise Unreadable(file.made.reason)
-    if file.made:
-        with open(file.made.shard, "rb") as shard:
-            shard.seek(file.made.start)
-            return Lines(shard.read(file.made.end - file.made.start), file.made.passages, file.made.words)
     try:
-        data = file.path.read_bytes()
+        data = path.read_bytes()
     except FileNotFoundError:
         data = b""
     except OSError as error:
         raise Unreadable(f"cannot be read ({error.strerror})") from error
-    if hashlib.sha256(data).hexdigest() != file.sha256:
-        raise IfqaError(f"{file.path} changed while it was being read; run the same command again")
+    if hashlib.sha256(data).hexdigest() != expected:
+        raise IfqaError(f"{path} changed while it was being read; run the same command again")
     if not data.strip():
         raise Unreadable("empty")
-    request = {"name": file.name, "suffix": file.path.suffix.lower(), **asdict(cutting)}
-    told = f"{file.path}: {file.size / 1e6:,.1f} MB, still being read; left out after {SECONDS:g} seconds"
-    late = threading.Timer(_LATE, say, [told])
+    request = {"name": name, "suffix": path.suffix.lower(), **asdict(cutting)}
+    warning = f"{path}: {len(data) / 1e6:,.1f} MB, still being read; left out after {SECONDS:g} seconds"
+    late = threading.Timer(_LATE, say, [warning])
     late.start()
     try:
         facts, lines = WORKER.read(request, data)
     finally:
         late.cancel()
-    return Lines(lines, facts["passages"], facts["words"])
+    return lines, facts["passages"], facts["words"]
 
 
 def read_request(request: Mapping[str, Any], data: bytes) -> tuple[dict[str, int], bytes]:

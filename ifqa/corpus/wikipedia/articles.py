@@ -3,53 +3,18 @@
 Each article has an `id`, a `title` and a `text`; other columns are ignored.
 """
 
-import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from ifqa.corpus.wikipedia.dump import LONGEST, Page, Tally
+from ifqa.corpus.wikipedia.dump import LONGEST, Page
+from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.storage.files import field, read_jsonl, require, text_field, unicode_text
 
-_ARTICLE_FILE = re.compile(r"[^.].*\.(jsonl(\.(bz2|gz|xz))?|parquet)|wiki_\d+(\.bz2)?")
 _COLUMNS = ["id", "title", "text"]
 _ROWS = 10  # rows of a parquet file in memory: a text that the file has once may be in all rows
 _ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
-
-
-def article_files(path: Path) -> list[Path]:
-    """The file, or the article files of a folder and its subfolders, sorted by path; each folder is read once.
-
-    Raises:
-        IfqaError: the path does not exist, or the folder has no article files.
-    """
-    if not require(path, "articles").is_dir():
-        return [path]
-    files = sorted(file for file in files_below(path) if _ARTICLE_FILE.fullmatch(file.name))
-    if not files:
-        raise IfqaError(
-            f"{path} holds no article file; wanted .jsonl (also .xz, .gz, .bz2), .parquet, or WikiExtractor's wiki_00"
-        )
-    return files
-
-
-def files_below(path: Path) -> Iterator[Path]:
-    """The files of a folder and its subfolders; a folder that several links lead to is read by its first path."""
-    seen: set[tuple[int, int]] = set()  # two links to a parent folder make 2^40 paths before the system stops
-    for folder, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
-        stat = Path(folder).stat()
-        if (stat.st_dev, stat.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((stat.st_dev, stat.st_ino))
-        folders.sort()  # so that the first path is the same on every machine
-        yield from (Path(folder, name) for name in names)
-
-
-def _refuse(error: OSError) -> None:
-    raise error  # os.walk skips folders that it may not read
 
 
 def read_articles(file: Path, tally: Tally | None = None) -> Iterator[tuple[Page, int]]:

@@ -9,13 +9,13 @@ import codecs
 import lzma
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NoReturn
 from xml.parsers import expat
 
 from ifqa.corpus.wikipedia.cleanup import in_english, unknown_names
+from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 
 Disambiguation = Literal["keep", "drop"]
@@ -52,14 +52,6 @@ class Page:
     id: str
     title: str
     text: str
-
-
-@dataclass
-class Tally:
-    """The pages that were left out: their number by reason, and id, title and reason of each bad page."""
-
-    left_out: Counter[str] = field(default_factory=Counter)
-    bad: list[dict[str, str]] = field(default_factory=list)
 
 
 def is_disambiguation(page: Page) -> bool:

@@ -7,8 +7,9 @@ import pytest
 
 from ifqa.benchmarks.causalqa.sample import SampleCausal
 from ifqa.benchmarks.sample import Sample
-from ifqa.corpus.wikipedia.dump import Tally, parse_pages
+from ifqa.corpus.wikipedia.dump import parse_pages
 from ifqa.corpus.wikipedia.wikitext import to_text
+from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import BUNDLED
 

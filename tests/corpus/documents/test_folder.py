@@ -12,12 +12,12 @@ import pytest
 from mixed_documents import make
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus import blocks, shards
-from ifqa.corpus.documents import blocks as document_blocks
-from ifqa.corpus.documents import folder as folder_module
-from ifqa.corpus.documents import reading
-from ifqa.corpus.documents.folder import existing, folder, found
+from ifqa.corpus import shards
+from ifqa.corpus.documents import reading, source
+from ifqa.corpus.documents.folder import existing
+from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.store import PassageStore
+from ifqa.corpus.work_units import make_shard
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.storage import files
@@ -90,7 +90,7 @@ def test_what_is_left_out_is_listed_with_its_reason(docs, capsys):
 
 def test_any_number_of_files_can_be_left_out(docs, monkeypatch):
     monkeypatch.setattr(files, "LONGEST_LINE", 20_000)  # of the log, which lists them
-    monkeypatch.setattr(document_blocks, "_LISTED", 1_000)
+    monkeypatch.setattr(source, "_LISTED", 1_000)
     for number in range(300):
         (docs / f"picture {number}.jpg").touch()
     build(docs)
@@ -148,13 +148,13 @@ def test_damaged_passages_are_not_used_again(docs, monkeypatch):
 
 
 def test_a_stopped_build_goes_on_after_its_finished_blocks(docs, monkeypatch):
-    monkeypatch.setattr(document_blocks, "_FILES", 5)
+    monkeypatch.setattr(source, "_FILES", 5)
     undisturbed, names = build(docs, name="other"), read(monkeypatch)
 
     def make_three(block):
         if block.number == 3:
             raise KeyboardInterrupt
-        return blocks.make_shard(block)
+        return make_shard(block)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(stages, "make_shard", make_three)
@@ -174,7 +174,7 @@ def test_a_stopped_build_goes_on_after_its_finished_blocks(docs, monkeypatch):
     ],
 )  # fmt: skip
 def test_patterns_choose_files(docs, settings, wanted):
-    assert {one.name for one in found(folder(str(docs), **settings)) if not one.kind} == wanted
+    assert {one.name for one in Documents(str(docs), **settings).scanned if not one.kind} == wanted
 
 
 def test_a_single_file_is_a_source(docs):
@@ -209,7 +209,7 @@ def test_a_pdf_without_its_library_is_refused_with_the_way_to_install_it(docs, m
 
 def test_a_file_that_cannot_be_read_is_left_out(docs, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
-    assert [one.reason for one in found(folder(str(docs))) if one.kind == "closed"] == ["no permission to read it"]
+    assert [one.reason for one in Documents(str(docs)).scanned if one.kind == "closed"] == ["no permission to read it"]
 
 
 @pytest.mark.parametrize(
@@ -217,18 +217,18 @@ def test_a_file_that_cannot_be_read_is_left_out(docs, monkeypatch):
 )
 def test_a_file_that_cannot_be_hashed_is_left_out_until_it_can(docs, monkeypatch, error, listed):
     lost = docs / "notes/log03.txt"
-    plain, plain_bytes = folder_module.sha256, Path.read_bytes
+    plain, plain_bytes = source.sha256, Path.read_bytes
 
     def refuse(path):
         raise error
 
-    monkeypatch.setattr(folder_module, "sha256", lambda path: refuse(path) if path == lost else plain(path))
+    monkeypatch.setattr(source, "sha256", lambda path: refuse(path) if path == lost else plain(path))
     monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(path) if path == lost else plain_bytes(path))
     names = {one.partition("#")[0] for one in build(docs)}
     bad = shards.bad_pages(Path("indexes/mine/passages"))
     assert {"notes/log02.txt", "notes/log03.txt"} & names == {"notes/log02.txt"}
     assert [one["reason"] for one in bad if one["id"] == "notes/log03.txt"] == listed
-    monkeypatch.setattr(folder_module, "sha256", plain)
+    monkeypatch.setattr(source, "sha256", plain)
     monkeypatch.setattr(Path, "read_bytes", plain_bytes)
     assert "notes/log03.txt" in {one.partition("#")[0] for one in build(docs)}
 
@@ -253,7 +253,7 @@ def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, caps
 @pytest.mark.parametrize("below", ["", "/passages-00000.jsonl"])
 def test_the_folder_of_an_index_is_no_folder_of_documents(docs, below):
     build(docs)
-    left_out = found(folder(f"indexes/mine/passages{below}"))
+    left_out = Documents(f"indexes/mine/passages{below}").scanned
     assert [one.reason for one in left_out] == ["written by ifqa"]
 
 
@@ -262,7 +262,7 @@ def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     (docs / "app").mkdir()
     (docs / "app/manifest.json").write_text(manifest)
     (docs / "app/readme.md").write_text("The keeper is Ada.")
-    assert "app/readme.md" in {one.name for one in found(folder(str(docs))) if not one.kind}
+    assert "app/readme.md" in {one.name for one in Documents(str(docs)).scanned if not one.kind}
 
 
 def test_a_file_that_is_long_in_reading_is_named(docs, monkeypatch, capsys):

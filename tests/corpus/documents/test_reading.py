@@ -3,7 +3,6 @@
 import io
 import re
 import zipfile
-from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ from mixed_documents import HANDBOOK, docx, epub, pdf
 
 from ifqa.corpus.documents import markdown, packed, pdfium, worker
 from ifqa.corpus.documents.cutting import cut
-from ifqa.corpus.documents.folder import folder
 from ifqa.corpus.documents.reading import READERS
+from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.documents.text import Unreadable, clean, decode
 from ifqa.corpus.documents.web import html_runs
 
@@ -411,7 +410,7 @@ def test_a_word_document_that_could_grow_without_end_is_refused(data, reason):
 def test_the_limits_in_the_docs_are_those_of_the_readers():
     table = Path(__file__).parents[3].joinpath("docs/own-documents.md").read_text(encoding="utf-8")
     limits = {
-        "bytes of a file": f"{signature(folder).parameters['max_mb'].default:g} MB (`max_mb`)",
+        "bytes of a file": f"{Documents.max_mb:g} MB (`max_mb`)",
         "seconds to read a file": f"{worker.SECONDS:g}",
         "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
         "one part of a `.docx` or `.epub`, unpacked": f"{packed.LARGEST_PART / 1e6:.1f} MB",

@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 from typing import get_args
 
-from ifqa.corpus.wikipedia.dump import Tally, parse_pages
+from ifqa.corpus.wikipedia.dump import parse_pages
 from ifqa.corpus.wikipedia.splitter import split
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
+from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.storage.files import unpack
 

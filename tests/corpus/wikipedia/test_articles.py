@@ -13,16 +13,21 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from ifqa.corpus import sources
-from ifqa.corpus.wikipedia.articles import article_files, read_articles
-from ifqa.corpus.wikipedia.dump import Page, Tally
-from ifqa.corpus.wikipedia.ready import read_passages
+from ifqa.corpus.presplit import read_passages
+from ifqa.corpus.sources import open_source
+from ifqa.corpus.wikipedia.articles import read_articles
+from ifqa.corpus.wikipedia.dump import Page
+from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 
 ARTICLES = [{"id": "7", "title": "A", "text": "one\ntwo"}, {"id": 8, "title": "B", "text": ""}]
 LINES = "".join(json.dumps(article) + "\n" for article in ARTICLES)
 PAGES = [Page("7", "A", "one\ntwo"), Page("8", "B", "")]
+
+
+def article_files(path: Path) -> list[Path]:
+    return open_source({"format": "articles", "path": str(path)}).files()
 
 
 def articles(path: Path) -> list[Page]:
@@ -226,11 +231,11 @@ def test_a_larger_share_contains_every_smaller_share(tmp_path, monkeypatch):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in articles))
 
     def ids(share):
-        found = sources.blocks({"format": "articles", "path": "a.jsonl", "share": share})
+        found = open_source({"format": "articles", "path": "a.jsonl", "share": share}).work_units()
         return {page.id for block in found for page in block.content}
 
     assert ids(0.2) < ids(0.5) < ids(1.0) == {one["id"] for one in articles}
     assert 150 < len(ids(0.5)) < 250
     for wrong in (0.0, -1.0, 1.5):
         with pytest.raises(IfqaError, match="'share': wanted a number above 0, at most 1"):
-            sources.check([{"format": "articles", "path": "a.jsonl", "share": wrong}])
+            open_source({"format": "articles", "path": "a.jsonl", "share": wrong})

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.corpus.wikipedia import dump
-from ifqa.corpus.wikipedia.dump import Page, Tally, parse_pages
+from ifqa.corpus.wikipedia.dump import Page, parse_pages
 from ifqa.corpus.wikipedia.wikitext import to_text
+from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.storage.files import unpack
 

@@ -9,8 +9,9 @@ from dumps import HEAD, TAIL, multistream, page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.dump import Tally, parse_pages
+from ifqa.corpus.wikipedia.dump import parse_pages
 from ifqa.corpus.wikipedia.multistream import cut, header, sample
+from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 
 PAGES = [page(n, f"Page {n}", f"text {n} " * (n % 7 * 50)) for n in range(1, 60)]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.cli.data import data
-from ifqa.corpus import sources
+from ifqa.corpus.sources import open_source
 from ifqa.corpus.wikipedia import published
 from ifqa.errors import IfqaError
 from ifqa.storage import remote
@@ -71,7 +71,7 @@ def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
 def test_the_corpus_enwiki_reads_the_parts_in_the_order_of_their_pages(server):
     data("enwiki")
     source = {"format": "dump", "path": "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2"}
-    assert [path.name for path in sources.files_of(source)] == NAMES
+    assert [path.name for path in open_source(source).files()] == NAMES
 
 
 def test_a_dump_that_is_there_asks_the_server_nothing(server, capsys):
@@ -112,7 +112,7 @@ def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     data("dewiki", date="20260701", url=f"{server.url}/mirror/")
     assert {path.name for path in Path("data/dewiki").iterdir()} == {name, "dump.json"}
     assert 'write indexes/dewiki.toml with path = "data/dewiki"' in capsys.readouterr().out
-    assert [path.name for path in sources.files_of({"format": "dump", "path": "data/dewiki"})] == [name]
+    assert [path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()] == [name]
 
 
 def test_a_missing_checksum_is_taken_from_the_list_of_checksums(server):
@@ -263,6 +263,6 @@ def test_a_source_that_is_not_there_names_the_command_that_fetches_it(tmp_path, 
         ({"format": "passages", "path": "data/psgs_w100/psgs_w100.tsv.gz"}, "ifqa data psgs_w100"),
     ]:
         with pytest.raises(IfqaError, match=rf"; fetch it with: {command}$"):
-            sources.check([source])
+            open_source(source)
     with pytest.raises(IfqaError, match=r"put it there or name another in the corpus file"):
-        sources.check([{"format": "passages", "path": "data/mine.jsonl"}])
+        open_source({"format": "passages", "path": "data/mine.jsonl"})

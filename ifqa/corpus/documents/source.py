@@ -1,0 +1,279 @@
+"""A folder of a user's documents as a source of passages: its units of work, and what a build says of its files."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from ifqa.corpus.documents import pdf
+from ifqa.corpus.documents.folder import File, scan, suffix_of
+from ifqa.corpus.documents.reading import VERSION, Cutting, read_passages
+from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.source_files import located
+from ifqa.corpus.work_units import (
+    NO_BUILD,
+    EarlierBuild,
+    FileRecord,
+    FinishedBuild,
+    Known,
+    QuestionsOf,
+    Shard,
+    Source,
+    Tally,
+    WorkUnit,
+    lines_of,
+)
+from ifqa.errors import IfqaError
+from ifqa.progress import counted
+from ifqa.settings import Natural, Positive
+from ifqa.storage.files import sha256
+
+_FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
+_LISTED = (
+    1_000_000  # characters of names that a unit lists as left out: it is a line of the log, whose length is bounded
+)
+_NAMED = 8  # files whose names are said
+_KINDS = {
+    "hidden": "hidden",
+    "link": "links",
+    "other": "of kinds that are not read",
+    "special": "pipes or devices",
+    "ifqa": "written by ifqa",
+}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file to read.
+
+    Attributes:
+        file: where it is, its name and its size.
+        sha256: of its bytes; empty if they could not be read.
+        key: a hash of its folder and of the settings that it is read with, and its name.
+        earlier: its passages, if an earlier build made them from the same bytes and settings.
+    """
+
+    file: File
+    sha256: str
+    key: str
+    earlier: FileRecord | None = None
+
+    def read(self, cutting: Cutting) -> tuple[FileRecord, bytes]:
+        """The record of the file, and its passages: those of an earlier build, or read from it now.
+
+        Raises:
+            IfqaError: it changed since it was hashed, so the build would not be what its manifest says.
+        """
+        lines, passages, words, reason = b"", 0, 0, ""
+        if self.earlier:
+            lines, passages, words = lines_of(self.earlier), self.earlier.passages, self.earlier.words
+            reason = self.earlier.reason
+        else:
+            try:
+                lines, passages, words = read_passages(Path(self.file.path), self.file.name, self.sha256, cutting)
+            except Unreadable as error:
+                reason = str(error)
+        file = self.file
+        return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentsUnit(WorkUnit):
+    """Files that become a shard together; none in a unit that lists what is left out."""
+
+    documents: tuple[Document, ...] = ()
+    cutting: Cutting
+
+    @property
+    def is_made(self) -> bool:
+        return all(document.earlier for document in self.documents)
+
+    def hashed(self) -> Iterator[bytes]:
+        files = [(document.file.name, document.sha256) for document in self.documents]
+        yield repr((VERSION, asdict(self.cutting), files)).encode("utf-8", "surrogatepass")
+
+    def make_shard(self) -> Shard:
+        tally, lines, records = self.tally.copy(), list[bytes](), list[FileRecord]()
+        for document in self.documents:
+            record, passages = document.read(self.cutting)
+            if record.reason:
+                name = document.file.name
+                tally.left_out["bad"] += 1
+                tally.bad.append({"id": name, "title": name, "kind": "bad", "reason": record.reason})
+            lines.append(passages)
+            records.append(record)
+        passages_read, words = sum(record.passages for record in records), sum(record.words for record in records)
+        pages = sum(not record.reason for record in records)
+        return Shard(b"".join(lines), pages, passages_read, words, tally, tuple(records))
+
+
+@dataclass
+class Documents(Source):
+    """A user's own documents: .txt, .md, .rst, .html, .pdf (with pypdfium2), .docx, .epub, .csv, .tsv, .jsonl, .log.
+
+    Args:
+        path: a folder, which is read with all folders below it, or a file.
+        include: patterns such as "*.pdf" or "reports/*"; a file that fits none is not read. Empty: all.
+        exclude: patterns of files and folders that are not read.
+        words: words of a passage, about; it ends at the end of a sentence.
+        overlap: words of whole sentences that a passage shares with the one before; less than `words`.
+        columns: the columns of tables that are read. Empty: all.
+        max_mb: megabytes of the largest file that is read.
+    """
+
+    format = "documents"
+    unit = "file"
+    is_users_folder = True
+
+    path: str
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    words: Positive = 100
+    overlap: Natural = 0
+    columns: Sequence[str] = ()
+    max_mb: Annotated[float, Field(gt=0)] = 50.0
+    _hashes: dict[str, str | None] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Self:
+        return cls(**{**settings, "path": located(settings["path"], root)})
+
+    def check(self) -> None:
+        """Refuse a folder that is not there, or an overlap as long as a passage."""
+        if not Path(self.path).exists():
+            raise IfqaError(f"documents not found: there is no {Path(self.path).absolute()}; name a folder, or a file")
+        if self.overlap >= self.words:
+            raise IfqaError(f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}")
+
+    @cached_property
+    def scanned(self) -> list[File]:
+        """The files of the folder, and what is left out."""
+        return list(scan(Path(self.path), self.include, self.exclude, self.max_mb))
+
+    @property
+    def cutting(self) -> Cutting:
+        """How its documents become passages."""
+        return Cutting(self.words, self.overlap, tuple(self.columns))
+
+    def documents(self, known: Known) -> Iterator[Document]:
+        """The files to read, with their hashes; those of a known size and time of change are not hashed again.
+
+        Raises:
+            IfqaError: one is a PDF, and pypdfium2 is not installed.
+        """
+        settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.cutting)], sort_keys=True)
+        folder = hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        for file in self.scanned:
+            if file.kind:
+                continue
+            if suffix_of(file.name) == ".pdf":
+                pdf.require_library(file.path)
+            key = f"{folder}/{file.name}"
+            if file.name not in self._hashes:
+                self._hashes[file.name] = _hash(file, known.get(key, (0, 0, "")))
+            if (digest := self._hashes[file.name]) is not None:
+                yield Document(file, digest, key)
+
+    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
+        """Units of at most 256 files or 8 MB of them; the last ones list what is left out."""
+        waiting: list[Document] = []
+        for document in self.documents({key: record.facts for key, record in earlier.files.items()}):
+            record = earlier.files.get(document.key) if earlier.intact and document.sha256 else None
+            if record and record.sha256 == document.sha256:
+                document = Document(document.file, document.sha256, document.key, record)
+            size = sum(before.file.size for before in waiting) + document.file.size
+            if waiting and (len(waiting) == _FILES or size > _SIZE):
+                yield self._unit(waiting)
+                waiting = []
+            waiting.append(document)
+        if waiting:
+            yield self._unit(waiting)
+        listed, length = list[dict[str, str]](), 0
+        for file in self.scanned:
+            if not file.kind:
+                continue
+            listed.append({"id": file.name, "title": file.name, "kind": file.kind, "reason": file.reason})
+            length += len(file.name) + 100  # and the reason
+            if length >= _LISTED:
+                yield self._list(listed)
+                listed, length = [], 0
+        if listed:
+            yield self._list(listed)
+
+    def _unit(self, documents: Sequence[Document]) -> DocumentsUnit:
+        where = documents[0].file.path + (f" and {len(documents) - 1} more" if len(documents) > 1 else "")
+        read = sum(document.file.size for document in documents)
+        return DocumentsUnit(documents=tuple(documents), cutting=self.cutting, where=where, read=read)
+
+    def _list(self, listed: list[dict[str, str]]) -> DocumentsUnit:
+        tally = Tally(Counter(file["kind"] for file in listed), listed)
+        return DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
+
+    def fingerprint(self, known: Known) -> dict[str, object]:
+        """As `Source`. The files are known by their names and bytes."""
+        digest = hashlib.sha256()
+        for document in self.documents(known):
+            digest.update(f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass"))
+        return self.settings() | {"files": [digest.hexdigest()]}
+
+    def size(self) -> int:
+        return sum(file.size for file in self.scanned if not file.kind)
+
+    def summary(self, build: FinishedBuild) -> Iterator[str]:
+        yield f"{build.corpus}: {_changes(build.before, build.after)}"
+        yield from _left_out(build.bad)
+        if any("kind" in file for file in build.bad):
+            yield f"all that is left out, with reasons: {build.listed}"
+
+    def why_empty(self, build: FinishedBuild) -> str:
+        return "; ".join(_left_out(build.bad)) or f"no file in {self.path}"
+
+
+def _hash(file: File, before: Sequence[int | str]) -> str | None:
+    """The SHA-256 of a file, or that of `before` if nothing changed; empty if it cannot be read, None if it is gone."""
+    if (file.size, file.modified) == tuple(before[:2]) and before[2]:
+        return str(before[2])
+    try:
+        return sha256(Path(file.path))
+    except FileNotFoundError:  # it was removed since the folder was listed
+        return None
+    except OSError:  # `os.access` does not know of all that forbids reading; its reader says what
+        return ""
+
+
+def _changes(before: Mapping[str, FileRecord], after: Mapping[str, FileRecord]) -> str:
+    """Which files were read, new, changed or removed since the build before; both by their keys."""
+    settings = {key.partition("/")[0] for key in before}
+    if not any(key.partition("/")[0] in settings for key in after):
+        return f"{counted(len(after), 'file')} read"
+    new, gone = after.keys() - before.keys(), before.keys() - after.keys()
+    changed = {key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256}
+    parts = [_names("changed", changed), _names("new", new), _names("removed", gone)]
+    read, same = counted(len(changed) + len(new), "file"), len(after) - len(changed) - len(new)
+    return f"{read} read again, {same:,} unchanged{''.join(parts)}"
+
+
+def _names(what: str, keys: Iterable[str]) -> str:
+    names = sorted(key.partition("/")[2] for key in keys)
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"; {len(names):,} {what} ({', '.join(names[:_NAMED])}{more})" if names else ""
+
+
+def _left_out(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """What was left out, in a few lines."""
+    files = [file for file in bad if "kind" in file]
+    counts = Counter(file["kind"] for file in files)
+    groups = [f"{counts[kind]:,} {what}" for kind, what in _KINDS.items() if counts[kind]]
+    if groups:
+        yield f"left out: {', '.join(groups)}"
+    named = [file for file in files if file["kind"] not in _KINDS]
+    for file in named[:_NAMED]:
+        yield f"left out: {file['id']}: {file['reason']}"
+    if len(named) > _NAMED:
+        yield f"left out: {counted(len(named) - _NAMED, 'more file')}"
