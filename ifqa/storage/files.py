@@ -12,7 +12,7 @@ import lzma
 import os
 import tomllib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from io import BufferedReader
@@ -99,18 +99,29 @@ def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tup
     for number, line in read_lines(path, opened):
         if not line.strip():
             continue
-        try:
-            record = _JSON.decode(line)
-        except json.JSONDecodeError as error:
-            raise IfqaError(f"{path}:{number}: not JSON ({error.msg} at column {error.colno})") from error
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # a key twice, a number of thousands of digits, brackets in brackets
-            raise IfqaError(f"{path}:{number}: not JSON that can be read ({error})") from error
-        if not isinstance(record, dict):
-            raise IfqaError(f"{path}:{number}: wanted a JSON object, found {type(record).__name__}")
-        yield number, record
+        yield number, decode_object(line, f"{path}:{number}")
+
+
+def decode_object(line: str, where: str, decode: Callable[[str], Any] = _JSON.decode) -> dict[str, Any]:
+    """The JSON object that a line is.
+
+    Args:
+        line: the text.
+        where: "file:line", which opens the message.
+        decode: a decoder; this one refuses a key that is there twice.
+
+    Raises:
+        IfqaError: it is not JSON, no object, or has a key twice.
+    """
+    try:
+        record = decode(line)
+    except json.JSONDecodeError as error:
+        raise IfqaError(f"{where}: not JSON ({error.msg} at column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a key twice, a number of thousands of digits, brackets in brackets
+        raise IfqaError(f"{where}: not JSON that can be read ({error})") from error
+    if not isinstance(record, dict):
+        raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
+    return record
 
 
 def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:

@@ -57,6 +57,22 @@ class JsonStream:
         """
         return self._inside("{", "}")
 
+    def member(self, key: str) -> Iterator[None]:
+        """Go into an object, to the value of one key; yields once.
+
+        Raises:
+            IfqaError: there is no such key, the value is no object, or the text is not JSON.
+        """
+        keys = []
+        for name in self.members():
+            keys.append(name)
+            if name == key:
+                yield
+        if key not in keys:
+            raise IfqaError(
+                f"{self._path}: key {key!r} is missing; found {', '.join(map(repr, keys[:9])) or 'no keys'}"
+            )
+
     def elements(self) -> Iterator[str]:
         """Go into an array; yields an empty string for each element, with the cursor before it.
 

@@ -24,9 +24,9 @@ from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.output import SPLITS, Output, Tally
 from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.errors import IfqaError, unknown
-from ifqa.formats.publishers import LAYOUTS
+from ifqa.formats.publishers.datasets import PUBLISHERS
 from ifqa.formats.publishers.parts import Part, Reading, parts
-from ifqa.formats.publishers.reading import Causal, Rest, Units
+from ifqa.formats.publishers.publisher import Causal, Rest, Units
 from ifqa.progress import bar
 from ifqa.settings import Stored, check_stored
 from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
@@ -61,7 +61,7 @@ class _Record(Stored):
 class Source(NamedTuple):
     """Where a dataset is read from: "publisher" or "release", its parts, and what gives their units."""
 
-    layout: str
+    origin: str
     parts: Sequence[Part]
     size: int
     units: Callable[[Reading, Sequence[Part], Causal], Units]
@@ -92,7 +92,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
     sources, absent = find(folder)
     if not sources:
         raise IfqaError(
-            f"--from {folder}: wanted folders named {', '.join(LAYOUTS)} in it, or {release.NAME}-v-1.0; found none of them"
+            f"--from {folder}: wanted folders named {', '.join(PUBLISHERS)} in it, or {release.NAME}-v-1.0; found none of them"
         )
     place = root / "data" / "causalqa"
     common = {"version": VERSION, "rules": rules, "seed": seed}
@@ -112,11 +112,11 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
                 output = Output(draft.folder, name, key)
                 if not output.done and not output.take(place):
                     _fill(output, source, rules, seed)
-                told[name] = {"key": key, "origin": source.layout, **output.tally}
+                told[name] = {"key": key, "origin": source.origin, **output.tally}
             _remove_others(draft.folder, told)
             draft.record |= {"datasets": told, "absent": absent}
             draft.record["questions"] = sum(causal(one) for one in told.values())
-    for name in LAYOUTS:
+    for name in PUBLISHERS:
         yield f"{name}: absent, {absent[name]}" if name in absent else _line(name, told[name])
 
 
@@ -128,24 +128,24 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
     """
     released = release.find(folder)
     sources, absent = {}, {}
-    for name, layout in LAYOUTS.items():
+    for name, publisher in PUBLISHERS.items():
         place = folder / name
         if place.is_dir():
             found = parts(place)
-            chosen = layout.choose(found)
+            chosen = publisher.choose(found)
             if not chosen:
                 names = ", ".join(part.base for part in found[:5]) or "no files"
-                raise IfqaError(f"{place}: wanted {layout.wanted}; found {names}")
-            size = sum(part.size * layout.reads(part) for part in chosen)
-            facts = _facts(chosen, layout.aside(place))
-            sources[name] = Source("publisher", chosen, size, layout.units, facts)
+                raise IfqaError(f"{place}: wanted {publisher.wanted}; found {names}")
+            size = sum(part.size * publisher.reads(part) for part in chosen)
+            facts = _facts(chosen, publisher.identity(place))
+            sources[name] = Source("publisher", chosen, size, publisher.units, facts)
         elif name in released and release.has_texts(released[name]):
             chosen, units = released[name], partial(release.units, name)
             sources[name] = Source("release", chosen, sum(part.size for part in chosen), units, _facts(chosen))
         elif name in released:
-            absent[name] = f"the release has its ids alone; put {layout.wanted} into {place}"
+            absent[name] = f"the release has its ids alone; put {publisher.wanted} into {place}"
         else:
-            absent[name] = f"{place} is not there; wanted in it: {layout.wanted}"
+            absent[name] = f"{place} is not there; wanted in it: {publisher.wanted}"
     return sources, absent
 
 
@@ -170,7 +170,7 @@ def _sha256(path: Path, size: int, modified: int) -> str:
 
 def _fill(output: Output, source: Source, rules: str, seed: int) -> None:
     """Read a source from where the output ends, and write its causal questions."""
-    name, released = output.paths[SPLITS[0]].stem, source.layout == "release"
+    name, released = output.paths[SPLITS[0]].stem, source.origin == "release"
     tally = output.tally
     number, seen, kept = 0, 0.0, time.monotonic()
     handles = output.open()

@@ -23,8 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from ifqa.errors import IfqaError
 from ifqa.formats.publishers.parts import Part, Reading, parts
-from ifqa.formats.publishers.reading import Causal, Found, Rest, Units
-from ifqa.storage.files import LONGEST_LINE
+from ifqa.formats.publishers.publisher import Candidate, Causal, Rest, Units
 
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"
@@ -70,13 +69,11 @@ def has_texts(chosen: Sequence[Part]) -> bool:
 
 def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     """A unit for each row of a dataset's parts. An id that a part has again gets the number of its row behind it."""
-    csv.field_size_limit(LONGEST_LINE)
     for part in chosen:
         match = _match(part)
         assert match
         split = f"{match['family']}-{match['part']}"
-        rows = csv.DictReader(f"{line}\n" for _, line in reading.lines(part))
-        try:
+        with reading.table(part) as rows:
             question, context, answer = (_column(rows.fieldnames or (), name, part) for name in _COLUMNS)
             seen: set[str] = set()
             for number, row in enumerate(rows):
@@ -85,9 +82,8 @@ def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal
                     name = f"{name}.{number}"
                 else:
                     seen.add(name)
-                yield partial(_found, row, name, (question, context, answer), split, f"{part}:{rows.line_num}")
-        except csv.Error as error:
-            raise IfqaError(f"{part}:{rows.line_num}: not comma-separated values ({error})") from error
+                where = f"{part}:{rows.line_num}"
+                yield partial(_candidates, row, name, (question, context, answer), split, where)
 
 
 _COLUMNS = ("question", "context", "answer")
@@ -101,9 +97,9 @@ def _column(columns: Sequence[str], name: str, part: Part) -> str:
     return found
 
 
-def _found(
+def _candidates(
     row: Mapping[str | None, str | None], name: str, columns: Sequence[str], split: str, where: str
-) -> Iterable[Found]:
+) -> Iterable[Candidate]:
     question, context, answer = columns
     if None in row or row[question] is None or row[answer] is None:
         raise IfqaError(
@@ -113,4 +109,4 @@ def _found(
     def rest() -> Rest:
         return Rest(name, row.get(context) or "", (row[answer] or "").split("\t"), split)
 
-    return (Found(row[question] or "", rest),)
+    return (Candidate(row[question] or "", rest),)

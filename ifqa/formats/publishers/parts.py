@@ -1,5 +1,6 @@
 """The files of a publisher and the members of its zip archives: found, opened, and counted while they are read."""
 
+import csv
 import lzma
 import os
 import re
@@ -13,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import cast
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import read_lines, unpack
+from ifqa.storage.files import LONGEST_LINE, read_lines, unpack
 from ifqa.storage.json_stream import JsonStream
 
 _SUFFIXES = re.compile(r"\.(gz|bz2|xz)$")
@@ -49,14 +50,14 @@ def parts(folder: Path) -> list[Part]:
     """
     if folder.is_file():
         return list(_members(folder, folder.parent))
-    found = []
+    available = []
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _LEFT_OUT and not name.startswith("."))
         for file in files:
             path = Path(place, file)
             if not file.startswith(".") and path.is_file():
-                found += list(_members(path, folder)) if file.endswith(".zip") else [_part(path, folder)]
-    return sorted(found, key=lambda part: (part.name, str(part)))
+                available += list(_members(path, folder)) if file.endswith(".zip") else [_part(path, folder)]
+    return sorted(available, key=lambda part: (part.name, str(part)))
 
 
 def _part(path: Path, folder: Path) -> Part:
@@ -76,18 +77,18 @@ def _members(path: Path, folder: Path) -> Iterator[Part]:
         raise IfqaError(f"{path}: not a zip archive that can be read ({error}); fetch it again") from error
 
 
-def matching(found: Sequence[Part], *patterns: str) -> list[Part]:
+def matching(available: Sequence[Part], *patterns: str) -> list[Part]:
     """The parts whose last piece fits the first pattern that any of them fits.
 
     Raises:
         IfqaError: two of them have the same name, so that its questions would count twice.
     """
     for pattern in patterns:
-        chosen = [part for part in found if re.fullmatch(pattern, part.base)]
+        chosen = [part for part in available if re.fullmatch(pattern, part.base)]
         names = [part.base for part in chosen]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            one, other, *_ = (part for part in chosen if part.base == twice)
-            raise IfqaError(f"{one} and {other}: two files of one name; keep one of them")
+            first, second, *_ = (part for part in chosen if part.base == twice)
+            raise IfqaError(f"{first} and {second}: two files of one name; keep one of them")
         if chosen:
             return chosen
     return []
@@ -156,6 +157,20 @@ class Reading:
         """
         with self.open(part) as handle:
             yield from read_lines(Path(str(part)), handle)
+
+    @contextmanager
+    def table(self, part: Part) -> Iterator["csv.DictReader[str]"]:
+        """The rows of a part with comma-separated values, packed or not.
+
+        Raises:
+            IfqaError: a row cannot be read.
+        """
+        csv.field_size_limit(LONGEST_LINE)
+        rows = csv.DictReader(f"{line}\n" for _, line in self.lines(part))
+        try:
+            yield rows
+        except csv.Error as error:
+            raise IfqaError(f"{part}:{rows.line_num}: not comma-separated values ({error})") from error
 
     @contextmanager
     def json(self, part: Part) -> Iterator[JsonStream]:

@@ -14,7 +14,7 @@ from ifqa.benchmarks.causalqa.output import SPLITS
 from ifqa.benchmarks.causalqa.published import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown
-from ifqa.formats.publishers import LAYOUTS
+from ifqa.formats.publishers.datasets import PUBLISHERS
 from ifqa.formats.rows import kind_of, read_asked
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import bar, counted
@@ -284,7 +284,7 @@ def measure_corpus(folder: Path) -> dict[str, Facts]:
     facts = facts_of(folder)
     if not facts:
         raise IfqaError(f"{folder} is not there; run: ifqa data causalqa --from FOLDER")
-    return {name: facts[name] for name in LAYOUTS if name in facts}
+    return {name: facts[name] for name in PUBLISHERS if name in facts}
 
 
 def corpus_json(facts: Mapping[str, Facts]) -> dict[str, object]:
@@ -321,7 +321,10 @@ def corpus_tables(facts: Mapping[str, Facts]) -> Iterator[Table]:
     """The counts by dataset and by split, with the paper's values in the line below each dataset's."""
     pairs = [((own,), PUBLISHED[name], name) for name, own in facts.items()]
     rows = []
-    for every, paper, name in [*pairs, *([(tuple(facts.values()), ALL, "all")] if len(facts) == len(LAYOUTS) else [])]:
+    for every, paper, name in [
+        *pairs,
+        *([(tuple(facts.values()), ALL, "all")] if len(facts) == len(PUBLISHERS) else []),
+    ]:
         counts = _corpus_counts(*every)
         rows.append((name, *(_corpus_cell(key, counts[key]) for key in _CORPUS_COLUMNS)))
         theirs = paper._asdict() | {"unanswered": None}
@@ -335,7 +338,7 @@ def corpus_tables(facts: Mapping[str, Facts]) -> Iterator[Table]:
     for (own,), paper, name in pairs:
         rows.append((name, *(f"{own['splits'][split][0]:,}" for split in SPLITS)))
         rows.append(("  paper", "-", f"{paper.original:,}", "-", f"{paper.random:,}"))
-    absent = [name for name in LAYOUTS if name not in facts]
+    absent = [name for name in PUBLISHERS if name not in facts]
     note = f"Absent: {', '.join(absent)}." if absent else ""
     title = "Causal questions by split (the paper: the N of Table 4)"
     yield Table(title, note, ("", *SPLITS), tuple(rows), published="paper")

@@ -1,0 +1,218 @@
+"""How the files of a publisher are read: one reader and one set of checks for all; a dataset says where a record has what."""
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.storage.files import decode_object, field
+
+
+class Rest(NamedTuple):
+    """What belongs to a question.
+
+    `split` is the publisher's, "train" or "valid"; "both" if the publisher has none, so that the random one stands for it;
+    empty for a question of neither; of the authors' release, the name of the split.
+    """
+
+    id: str
+    context: str
+    answers: Sequence[str]
+    split: str
+
+
+class Candidate(NamedTuple):
+    """A question and a function that gives the rest. Only causal questions are asked for it."""
+
+    question: str
+    rest: Callable[[], Rest]
+
+
+#: A piece of a file that was not parsed yet. A build that goes on passes over units without parsing them.
+Unit = Callable[[], Iterable[Candidate]]
+Units = Generator[Unit, None, None]
+Causal = Callable[[str], bool]
+
+
+class Record(NamedTuple):
+    """A JSON object of a part; `where` ("file:line") opens the messages about its values."""
+
+    values: dict[str, Any]
+    where: str
+    part: Part
+
+    @classmethod
+    def of(cls, value: object, where: str, part: Part) -> "Record":
+        """A decoded value, if it is an object."""
+        return cls(_object(value, where), where, part)
+
+    def text(self, key: str) -> str:
+        """The value of a key, which must be text."""
+        return field(self.values, key, str, self.where)
+
+    def number(self, key: str) -> int:
+        """The value of a key, which must be a whole number."""
+        return field(self.values, key, int, self.where)
+
+    def optional(self, key: str) -> str:
+        """The value of a key as text; empty if it is null or missing."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise IfqaError(f"{self.where}: {key!r} must be a string, found {type(value).__name__}")
+        return value or ""
+
+    def identifier(self, key: str) -> str:
+        """The value of a key as an id: a string that is not empty, or a whole number."""
+        value = self.values.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+            raise IfqaError(f"{self.where}: {key!r} must be an id, a string or a whole number; found {value!r:.40}")
+        return str(value)
+
+    def texts(self, key: str) -> list[str]:
+        """The value of a key, which must be a list of strings; empty ones may be among them."""
+        value = self.values.get(key)
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise IfqaError(f"{self.where}: {key!r} must be a list of strings, found {value!r:.60}")
+        return value
+
+    def record(self, key: str) -> "Record":
+        """The value of a key, which must be an object."""
+        return self._replace(values=_object(self.values.get(key), f"{self.where}: {key!r}"))
+
+    def records(self, key: str) -> list["Record"]:
+        """The value of a key, which must be a list of objects."""
+        value = self.values.get(key)
+        if not isinstance(value, list):
+            raise IfqaError(f"{self.where}: {key!r} must be a list of objects, found {type(value).__name__}")
+        return [self._replace(values=_object(element, f"{self.where}: {key!r}")) for element in value]
+
+    def with_(self, **values: str) -> "Record":
+        """The record with some values more."""
+        return self._replace(values=self.values | values)
+
+
+def _object(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise IfqaError(f"{where}: wanted a JSON object, found {type(value).__name__}")
+    return value
+
+
+class Publisher(ABC):
+    """One dataset's layout. A subclass names the files and says where a record has what; this class reads.
+
+    Attributes:
+        title: the dataset's name in the paper.
+        wanted: the files' names, for messages.
+        files: patterns of the files with questions; of each group, the first that fits any file counts.
+        beside: the pattern of files that are looked up in.
+        array: None for JSON lines; else the member of the document that is the array of records, empty for the document.
+        asks: the key of a question's text.
+        names: the key of its id.
+    """
+
+    title: ClassVar[str]
+    wanted: ClassVar[str]
+    files: ClassVar[tuple[tuple[str, ...], ...]]
+    beside: ClassVar[str] = ""
+    array: ClassVar[str | None] = None
+    asks: ClassVar[str] = "question"
+    names: ClassVar[str] = "id"
+
+    def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
+        """Open what is looked up in.
+
+        Args:
+            reading: opens the parts.
+            beside: the parts to look up in.
+            causal: whether a question will be asked for its rest.
+        """
+        self.reading = reading
+        self.causal = causal
+
+    @classmethod
+    def choose(cls, available: Sequence[Part]) -> list[Part]:
+        """Of the parts of a folder, those that are read; empty if the dataset is not there."""
+        chosen = [part for patterns in cls.files for part in matching(available, *patterns)]
+        return chosen + matching(available, cls.beside) if chosen and cls.beside else chosen
+
+    @classmethod
+    def reads(cls, part: Part) -> int:
+        """How often a part is read, for the progress."""
+        return 1
+
+    @classmethod
+    def identity(cls, folder: Path) -> Iterable[str]:
+        """Lines for the identity of what is read beside the parts."""
+        return ()
+
+    @classmethod
+    def units(cls, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
+        """The pieces of the chosen parts, always in the same order."""
+        beside = [part for part in chosen if re.fullmatch(cls.beside, part.base)]
+        publisher = cls(reading, beside, causal)
+        for part in chosen:
+            if part not in beside:
+                for parse in publisher.parsers(part):
+                    yield partial(publisher._candidates, parse)
+
+    def _candidates(self, parse: Callable[[], Record]) -> Iterator[Candidate]:
+        for question in self.questions(parse()):
+            yield Candidate(self.text(question), partial(self._rest, question))
+
+    def _rest(self, question: Record) -> Rest:
+        answers, context = self.answers(question), self.context(question)
+        return Rest(self.identifier(question), context, answers, self.split(question))
+
+    def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
+        """For each record of a part a function that parses it."""
+        if self.array is None:
+            for number, line in self.reading.lines(part):
+                if line and not line.isspace():
+                    yield partial(_parse, line, number, part)
+            return
+        with self.reading.json(part) as stream:
+            for _ in stream.member(self.array) if self.array else (None,):
+                for _ in stream.elements():
+                    where = f"{part}:{stream.line}"
+                    yield partial(Record.of, stream.value(), where, part)
+
+    def questions(self, record: Record) -> Iterable[Record]:
+        """The questions of a record, with what the record says of them."""
+        return (record,)
+
+    def text(self, question: Record) -> str:
+        """A question's text."""
+        return question.text(self.asks)
+
+    def identifier(self, question: Record) -> str:
+        """A question's id."""
+        return question.identifier(self.names)
+
+    def context(self, question: Record) -> str:
+        """A question's context; empty if the dataset has none."""
+        return ""
+
+    @abstractmethod
+    def answers(self, question: Record) -> Sequence[str]:
+        """A question's gold answers."""
+
+    def split(self, question: Record) -> str:
+        """A question's split, as in `Rest`; the file's name tells it."""
+        return split_of(question.part.base)
+
+
+def _parse(line: str, number: int, part: Part) -> Record:
+    where = f"{part}:{number}"
+    return Record(decode_object(line, where, json.loads), where, part)
+
+
+def split_of(name: str) -> str:
+    """The split that a name tells: "train", "valid", or empty (a test file)."""
+    if "train" in name:
+        return "train"
+    return "valid" if re.search(r"dev|val", name) else ""
