@@ -88,35 +88,38 @@ def size(count: float) -> str:
     return f"{count / 1000:.1f} TB"
 
 
-def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False) -> Iterator[Finding]:
+def check(
+    name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False, root: Path = Path()
+) -> Iterator[Finding]:
     """Check an experiment or a corpus, and yield what its work will take and what it needs; nothing is written.
 
     Args:
         name: the experiment or corpus.
         changes: changes to an experiment, as `override` takes them.
         thorough: also hash every file of the artifacts that are there.
+        root: the folder that names and paths count from.
 
     Raises:
         IfqaError: nothing has that name; or, after the lines on all parts, something is unknown, missing or too large
             for this machine.
     """
-    if find_resource(f"indexes/{name}.toml") and not find_resource(f"experiments/{name}.toml"):
+    if find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root):
         if changes:
             raise IfqaError(
                 f"{min(changes)} belongs to an experiment, and {name} is a corpus; change its indexes/{name}.toml"
             )
-        build = CorpusBuild(load_corpus(name))
+        build = CorpusBuild(load_corpus(name, root))
         indexes = build.corpus.indexes
         parts = [lambda: _check_corpus(build, indexes), lambda: found_needs(corpus_requirements(build.corpus, indexes))]
         yield from all_of(*parts, *([lambda: verify(build)] if thorough else []))
         return
     try:
-        experiment = load_experiment(name)
+        experiment = load_experiment(name, root)
     except IfqaError as error:
         files = (f"experiments/{name}.toml", f"experiments/{name}/experiment.toml")
-        if "/" in name or any(map(find_resource, files)):
+        if "/" in name or any(find_resource(file, root) for file in files):
             raise
-        known = {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
+        known = {*list_resources("experiments", ".toml", root), *list_resources("indexes", ".toml", root)}
         raise unknown("experiment or corpus", name, known) from error
     changed = Run(override(experiment, changes))
     yield from all_of(lambda: _experiment(changed), *([lambda: verify(changed)] if thorough else []))
@@ -317,13 +320,14 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         )
         yield forecasted(line, what, seconds=taken.seconds, disk=taken.disk, memory=taken.memory)
         disk, seconds, memory = disk + taken.disk, seconds + taken.seconds, max(memory, taken.memory)
-    free = shutil.disk_usage(Path.cwd()).free
+    place = corpus.root.absolute()
+    free = shutil.disk_usage(place).free
     if disk:
         line = f"  in all about {size(disk)} of disk ({size(free)} free), {size(memory)} of memory, {duration(seconds)}"
         yield forecasted(line, f"corpus {corpus.name} in all", seconds=seconds, disk=disk, memory=memory)
     if disk > free:
         problems.append(
-            f"corpus {corpus.name} needs about {size(disk)} of disk, {size(free)} is free in {Path.cwd()}; "
+            f"corpus {corpus.name} needs about {size(disk)} of disk, {size(free)} is free in {place}; "
             "make room or work on a larger disk"
         )
     if (here := total_memory()) and memory > here:

@@ -47,7 +47,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChunkResult:
     """What a chunk adds to each file, and facts about it: "questions", "hits", "label", "trained_on_them", "usage"."""
 
     parts: dict[str, bytes]
@@ -55,7 +55,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Given:
+class OtherInputs:
     """Questions to read in place of an experiment's own, the hits to read for each, and the folder that they are for."""
 
     folder: Path
@@ -69,7 +69,7 @@ def ask(
     stage: Stage,
     session: Session | None,
     workers: Workers,
-    given: Given | None = None,
+    others: OtherInputs | None = None,
 ) -> None:
     """Ask all questions that an earlier attempt left, write the stage's files into `draft`, and its facts into the record.
 
@@ -82,7 +82,7 @@ def ask(
         stage: "retrieve" or "read".
         session: the budget and the language models.
         workers: who asks.
-        given: to read, other questions or rankings than the experiment's.
+        others: to read, other questions or rankings than the experiment's.
 
     Raises:
         IfqaError: the retriever or reader cannot be opened or breaks its protocol, or a worker died twice.
@@ -91,8 +91,9 @@ def ask(
     folder = experiment.folder / stage
     depth = experiment.reader["passages"] if experiment.reader and stage == "read" else 0
     rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions)) if stage == "read" else iter(())
-    if given:
-        folder, questions, rankings = given.folder, list(given.questions), (list(one) for one in given.rankings)
+    if others:
+        folder, questions = others.folder, list(others.questions)
+        rankings = (list(ranking) for ranking in others.rankings)
     size = SEARCHED if stage == "retrieve" else run.plugins.reader(_name(experiment, stage)).chunk
     log = Chunks(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
     total: dict[str, Any] = {}
@@ -101,15 +102,15 @@ def ask(
     done = total.get("questions", 0)
     if done:
         say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
-    made = _Once(draft.folder / PASSAGES)
+    generated = _UniqueLines(draft.folder / PASSAGES)
     with bar(f"{_DOING[stage]} {experiment.name}", len(questions)) as advance:
         advance(done)
         chunks = _chunks(questions, rankings, done, size)
-        for asked in _asked(run, stage, chunks, len(questions) - done > size, session, workers, advance):
-            if PASSAGES in asked.parts:
-                asked.parts[PASSAGES] = made.new(asked.parts[PASSAGES])
-            log.add(asked.parts, asked.facts)
-            total = added(total, asked.facts)
+        for result in _results(run, stage, chunks, len(questions) - done > size, session, workers, advance):
+            if PASSAGES in result.parts:
+                result.parts[PASSAGES] = generated.new(result.parts[PASSAGES])
+            log.add(result.parts, result.facts)
+            total = added(total, result.facts)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     facts = {"questions": len(questions), "trained_on_them": bool(total.get("trained_on_them"))}
     facts |= {"hits": total.get("hits", 0)} if stage == "retrieve" else {"label": total.get("label", "")}
@@ -124,17 +125,17 @@ def _is_answered(facts: dict[str, Any]) -> bool:
 
 def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], done: int, size: int) -> Iterator[Chunk]:
     """The chunks after the first `done` questions. The rankings are read to their end, which checks them."""
-    several = iter(rankings)
+    remaining = iter(rankings)
     for _ in range(done):
-        next(several, None)
+        next(remaining, None)
     for number, start in enumerate(range(done, len(questions), size)):
-        some = questions[start : start + size]
-        yield Chunk(number, some, [next(several, ()) for _ in some])
-    for _ in several:
+        chunk = questions[start : start + size]
+        yield Chunk(number, chunk, [next(remaining, ()) for _ in chunk])
+    for _ in remaining:
         pass
 
 
-def _asked(
+def _results(
     run: Run,
     stage: Stage,
     chunks: Iterator[Chunk],
@@ -142,7 +143,7 @@ def _asked(
     session: Session | None,
     workers: Workers,
     advance: Advance,
-) -> Iterator[Asked]:
+) -> Iterator[ChunkResult]:
     """What each chunk gives, in their order."""
     experiment = run.experiment
     if model := bool(experiment.asks_llm(ASKS[stage])) and not workers.alone:
@@ -151,31 +152,31 @@ def _asked(
             "does it: its caps hold for one process; [llm] concurrency is how many requests it sends at once"
         )
     if model or workers.alone or (workers.engine == "local" and not several):
-        asker = Asker(run, stage, session)
+        runner = ChunkRunner(run, stage, session)
         for chunk in chunks:
-            yield asker.ask(chunk, advance)
+            yield runner.ask(chunk, advance)
         return
     root = experiment.root if workers.engine == "local" else experiment.root.absolute()
     name, tables = experiment.name, as_tables(experiment)
     tasks = (_Task(name, tables, root, stage, chunk) for chunk in chunks)
     uses_gpu = any("device" in table and table["device"] != "cpu" for table in _tables(experiment, stage))
-    found = run_all(
+    results = run_all(
         _ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=gpus() if uses_gpu else 0, name=str
     )
-    ahead: dict[int, Asked] = {}
+    ahead: dict[int, ChunkResult] = {}
     label, following = "", 0
-    for task, asked in found:
-        if asked.facts["label"] != label:
-            label = asked.facts["label"]
+    for task, result in results:
+        if result.facts["label"] != label:
+            label = result.facts["label"]
             say_label(_name(experiment, stage), label)
         advance(len(task.chunk.questions))
-        ahead[task.chunk.number] = asked
+        ahead[task.chunk.number] = result
         while following in ahead:
             yield ahead.pop(following)
             following += 1
 
 
-class Asker:
+class ChunkRunner:
     """An experiment's retriever or reader, opened with the first chunk, and what it has used since the last chunk."""
 
     def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
@@ -183,7 +184,7 @@ class Asker:
         self._system = System(run, session)
         self._used: Mapping[str, Any] = {}
 
-    def ask(self, chunk: Chunk, advance: Advance = silent) -> Asked:
+    def ask(self, chunk: Chunk, advance: Advance = silent) -> ChunkResult:
         """Search or read a chunk.
 
         Raises:
@@ -198,13 +199,13 @@ class Asker:
             "usage": usage,
             "trained_on_them": self._trained_on_them,
         }
-        return Asked(parts, {**facts, "label": getattr(self._plugin, "label", "")})
+        return ChunkResult(parts, {**facts, "label": getattr(self._plugin, "label", "")})
 
     def _search(self, chunk: Chunk, advance: Advance) -> tuple[dict[str, bytes], int]:
         rankings = self._system.search(chunk.questions)
         advance(len(chunk.questions))
         tag = f"ifqa-{_name(self._experiment, self._stage)}"
-        lines = [run_lines(one.id, hits, tag) for one, hits in zip(chunk.questions, rankings, strict=True)]
+        lines = [run_lines(question.id, hits, tag) for question, hits in zip(chunk.questions, rankings, strict=True)]
         parts = {RUN: b"".join(lines)}
         if any(ranking.generated is not None for ranking in rankings):
             passages = (passage for ranking in rankings for passage in ranking.generated or ())
@@ -220,8 +221,8 @@ class Asker:
         return parts, sum(map(len, rankings))
 
     def _read(self, chunk: Chunk, advance: Advance) -> dict[str, bytes]:
-        passages = fetch_each(self._stores, [[hit.passage_id for hit in one] for one in chunk.rankings])
-        scores = [[hit.score for hit in one] for one in chunk.rankings]
+        passages = fetch_each(self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings])
+        scores = [[hit.score for hit in ranking] for ranking in chunk.rankings]
         predictions = self._system.read(chunk.questions, passages, scores, advance)
         return {PREDICTIONS: b"".join(map(line_of, predictions))}
 
@@ -259,20 +260,20 @@ class _Task:
         return f"{_DOING[self.stage]} the questions {first} to {last}"
 
 
-_opened: list[tuple[tuple[object, ...], Asker]] = []  # by a worker process; at most one
+_opened: list[tuple[tuple[object, ...], ChunkRunner]] = []  # by a worker process; at most one
 
 
-def _ask_in_worker(task: _Task) -> Asked:
+def _ask_in_worker(task: _Task) -> ChunkResult:
     key = (task.name, task.tables, task.root, task.stage)
     if not _opened or _opened[0][0] != key:
         _opened.clear()  # frees the memory first
         be_quiet(True)  # the command's own process speaks
         experiment = parse_experiment(task.name, task.tables, f"experiment {task.name}", task.root)
-        _opened.append((key, Asker(Run(experiment), task.stage)))
+        _opened.append((key, ChunkRunner(Run(experiment), task.stage)))
     return _opened[0][1].ask(task.chunk)
 
 
-class _Once:
+class _UniqueLines:
     """The passages that a retriever made, each written once, though several chunks have it; 16 bytes a passage are kept."""
 
     def __init__(self, path: Path) -> None:
@@ -284,10 +285,10 @@ class _Once:
 
     def new(self, lines: bytes) -> bytes:
         """The lines that were not given before."""
-        several = [(blake2b(line, digest_size=16).digest(), line) for line in lines.splitlines(keepends=True)]
-        found = {mark: line for mark, line in several if mark not in self._seen}
-        self._seen |= found.keys()
-        return b"".join(found.values())
+        hashed = [(blake2b(line, digest_size=16).digest(), line) for line in lines.splitlines(keepends=True)]
+        new = {digest: line for digest, line in hashed if digest not in self._seen}
+        self._seen |= new.keys()
+        return b"".join(new.values())
 
 
 def _name(experiment: Experiment, stage: Stage) -> str:
@@ -304,25 +305,25 @@ def _tables(experiment: Experiment, stage: Stage) -> list[Mapping[str, object]]:
     return list(retriever_tables(experiment.retriever))
 
 
-def added(one: Any, other: Any) -> Any:
+def added(first: Any, second: Any) -> Any:
     """Counts, added number by number in tables and lists; None if one is None (an unknown price); of texts the second."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return {**one, **other, **{key: added(one[key], other[key]) for key in one if key in other}}
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
-        return [added(*pair) for pair in zip(one, other, strict=True)]
-    if _is_number(one) and _is_number(other):
-        return one + other
-    return None if one is None else other
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return {**first, **second, **{key: added(first[key], second[key]) for key in first if key in second}}
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
+        return [added(*pair) for pair in zip(first, second, strict=True)]
+    if _is_number(first) and _is_number(second):
+        return first + second
+    return None if first is None else second
 
 
-def negated(one: Any) -> Any:
+def negated(counts: Any) -> Any:
     """Counts with the opposite sign; anything else as it is."""
-    if isinstance(one, Mapping):
-        return {key: negated(value) for key, value in one.items()}
-    if isinstance(one, list | tuple):
-        return [negated(value) for value in one]
-    return -one if _is_number(one) else one
+    if isinstance(counts, Mapping):
+        return {key: negated(value) for key, value in counts.items()}
+    if isinstance(counts, list | tuple):
+        return [negated(value) for value in counts]
+    return -counts if _is_number(counts) else counts
 
 
-def _is_number(one: Any) -> bool:
-    return isinstance(one, int | float) and not isinstance(one, bool)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -21,7 +21,7 @@ from typing import TypeVar
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.check import asked_of_model
-from ifqa.pipeline.chunk_runner import PREDICTIONS, Given, ask
+from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
 from ifqa.pipeline.run import Run, as_run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
@@ -182,7 +182,7 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
             system = System(run, session)
             passages = list(passages_of(experiment, [hits for _, hits in changed]))
             say(asked_of_model(system, system.reader.requests(questions, passages), f"probe {name}").line.strip())
-        ask(work, run, "read", session, workers, Given(folder, questions, [hits for _, hits in changed]))
+        ask(work, run, "read", session, workers, OtherInputs(folder, questions, [hits for _, hits in changed]))
     say(f"{folder}: {counted(len(changed), 'question')} read")
 
 

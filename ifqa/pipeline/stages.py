@@ -249,14 +249,14 @@ def open_system(experiment: Experiment | Run, session: Session | None = None) ->
     return System(run, session)
 
 
-def _again(made: dict[str, Any]) -> str:
+def _again(record: dict[str, Any]) -> str:
     """What went wrong with a language model, as the end of a message: unparsed completions, and questions to ask again."""
-    unparsed = f"; for {made['unparsed']:,} of them a completion could not be parsed" if made.get("unparsed") else ""
-    return (
-        f"{unparsed}; {made['retry']:,} of them not wholly, which the next run asks again"
-        if made.get("retry")
-        else unparsed
-    )
+    message = ""
+    if record.get("unparsed"):
+        message += f"; for {record['unparsed']:,} of them a completion could not be parsed"
+    if record.get("retry"):
+        message += f"; {record['retry']:,} of them not wholly, which the next run asks again"
+    return message
 
 
 @contextmanager

@@ -195,11 +195,11 @@ class System:
         Raises:
             IfqaError: a question is empty, there is no retriever, or it breaks its protocol.
         """
-        asked = as_questions(questions)
+        parsed = as_questions(questions)
         with self._searching:
-            rankings = self.search(asked, k)
+            rankings = self.search(parsed, k)
             passages = self._passages(rankings)
-        return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
+        return [Ranking(*parts) for parts in zip(parsed, map(tuple, rankings), map(tuple, passages), strict=True)]
 
     def answer(
         self, questions: Sequence[str | Question], threshold: float | None = None, on_text: TextCallback | None = None
@@ -215,19 +215,19 @@ class System:
                 protocol.
         """
         check_threshold(threshold)
-        asked = as_questions(questions)
+        parsed = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
-        top = [SearchResult(()) for _ in asked]
-        passages: list[list[Passage]] = [[] for _ in asked]
+        top = [SearchResult(()) for _ in parsed]
+        passages: list[list[Passage]] = [[] for _ in parsed]
         if self.experiment.retriever:
             with self._searching:
-                top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
+                top = [ranking[: reader["passages"]] for ranking in self.search(parsed)]
                 passages = self._passages(top)
         with streaming(on_text):
-            predictions = self.read(asked, passages, [[hit.score for hit in ranking] for ranking in top])
+            predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
         least = self.reader.doubtful if threshold is None else threshold
-        predictions = [one.below(least) for one in predictions]
-        answers = [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
+        predictions = [prediction.below(least) for prediction in predictions]
+        answers = [_answer(*parts) for parts in zip(parsed, predictions, passages, strict=True)]
         return [replace(answer, steps=tuple(result.steps or ())) for answer, result in zip(answers, top, strict=True)]
 
     def ask(
@@ -239,8 +239,8 @@ class System:
     def passage(self, passage_id: str) -> Passage | None:
         """The corpus's passage of an id; None if there is no such passage, or no corpus."""
         with self._searching:
-            found = [store.find([passage_id]) for store in self._store]
-        return next((one[passage_id] for one in found if passage_id in one), None)
+            passages = [store.find([passage_id]) for store in self._store]
+        return next((stored[passage_id] for stored in passages if passage_id in stored), None)
 
     @cached_property
     def searched(self) -> Searched:
@@ -292,14 +292,17 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
         raise IfqaError(f"wanted a list of questions, found a text; put it into a list: [{asked!r}]")
     if not isinstance(asked, Iterable):
         raise IfqaError(f"wanted a list of questions, found {asked!r:.80}")
-    asked = list(asked)
-    if strange := [one for one in asked if not isinstance(one, str | Question)]:
+    texts = list(asked)
+    if strange := [text for text in texts if not isinstance(text, str | Question)]:
         raise IfqaError(f"wanted a text or a Question, found {strange[0]!r:.80}")
-    questions = [one if isinstance(one, Question) else Question(f"ask/{n}", one.strip()) for n, one in enumerate(asked)]
-    if not all(one.text.strip() for one in questions):
+    questions = [
+        text if isinstance(text, Question) else Question(f"ask/{number}", text.strip())
+        for number, text in enumerate(texts)
+    ]
+    if not all(question.text.strip() for question in questions):
         raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
-    for one in questions:
-        unicode_text(one.text, "text", f"question {one.id}")
+    for question in questions:
+        unicode_text(question.text, "text", f"question {question.id}")
     return questions
 
 
