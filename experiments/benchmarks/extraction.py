@@ -20,8 +20,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from unicodedata import normalize
 
-from ifqa.corpus.documents.reading import read_request
-from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.documents.decoding import Unreadable
+from ifqa.corpus.documents.readers import read_request
 
 PER_KIND = 20
 LEAST = 4  # words of a sentence that counts

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
-from ifqa.corpus.documents.reading import Cutting, read_request
-from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.documents.decoding import Unreadable
+from ifqa.corpus.documents.readers import Cutting, read_request
 from ifqa.corpus.documents.worker import Worker
 
 WORDS = "lamp keeper harbour in the of rope storm. Night grain 1901 said".split()

@@ -6,28 +6,29 @@ line or another hash, also when the input was cut short at first and has been fe
 """
 
 import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import TypedDict
+
+from pydantic import Field, ValidationError
 
 from ifqa.corpus.store import shard_path
 from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
 from ifqa.errors import IfqaError
+from ifqa.settings import Stored
 from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
 from ifqa.storage.replacing import INPUTS
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
-_KINDS = {"block": int, "key": str, "bytes": int, "sha256": str, "left_out": dict, "bad": list}
-_KINDS |= dict.fromkeys(("pages", "passages", "words"), int)
-_FILE = [one.name for one in fields(FileRecord) if one.name not in ("shard", "start")]
+_PLACE = {"shard", "start"}  # of a file's passages; the place of the lines says that
 
 
-class _Line(TypedDict):
+class _Line(Stored):
     block: int
     key: str
     pages: int
@@ -37,7 +38,11 @@ class _Line(TypedDict):
     sha256: str
     left_out: dict[str, int]
     bad: list[dict[str, str]]
-    files: NotRequired[list[dict[str, Any]]]  # of documents: `FileRecord` without the shard
+    files: list[FileRecord] = Field(default_factory=list)  # of documents
+
+    def record(self) -> dict[str, object]:
+        """The line as it is written."""
+        return self.model_dump(exclude={"files": {"__all__": _PLACE}} if self.files else {"files"})
 
 
 class Sums(TypedDict):
@@ -66,7 +71,7 @@ class Shards:
                 f"{strange} is a folder; {folder} holds only the files of an unfinished build; move it away"
             )
         keep_whole_lines(folder / LOG)
-        self._lines = {line["block"]: line for line in _read_log(folder / LOG)}
+        self._lines = {line.block: line for line in _read_log(folder / LOG)}
         self._keys: list[str] = []
         self.reused = 0
 
@@ -94,15 +99,13 @@ class Shards:
         if shard.passages:
             with create(shard_path(self.folder, number)) as handle:
                 write(handle, shard.data)
-        line: _Line = {
-            "block": number, "key": self._keys[number], "pages": shard.pages, "passages": shard.passages,
-            "words": shard.words, "bytes": len(shard.data), "sha256": hashlib.sha256(shard.data).hexdigest(),
-            "left_out": shard.tally.left_out, "bad": shard.tally.bad,
-        }  # fmt: skip
-        if shard.files:
-            line["files"] = [{name: getattr(file, name) for name in _FILE} for file in shard.files]
+        line = _Line(
+            block=number, key=self._keys[number], pages=shard.pages, passages=shard.passages, words=shard.words,
+            bytes=len(shard.data), sha256=hashlib.sha256(shard.data).hexdigest(), left_out=dict(shard.tally.left_out),
+            bad=shard.tally.bad, files=list(shard.files),
+        )  # fmt: skip
         with open(self.folder / LOG, "ab") as handle:
-            write(handle, json_line(line))
+            write(handle, json_line(line.record()))
             handle.flush()
             os.fsync(handle.fileno())
         self._lines[number] = line
@@ -114,23 +117,23 @@ class Shards:
             IfqaError: a shard is missing or has another size than was written.
         """
         lines = [self._lines[number] for number in range(len(self._keys))]
-        shards = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
+        shards = {shard_path(self.folder, line.block): line.bytes for line in lines if line.passages}
         for path, size in shards.items():
             if not path.exists() or path.stat().st_size != size:
                 raise IfqaError(f"{path} is missing or changed while the build went on; run the same command again")
         for path in set(self.folder.iterdir()) - shards.keys() - {self.folder / LOG, self.folder / INPUTS}:
             path.unlink()
-        write_jsonl(self.folder / LOG, lines)
-        bad = [page for line in lines for page in line["bad"]]
+        write_jsonl(self.folder / LOG, (line.record() for line in lines))
+        bad = [page for line in lines for page in line.bad]
         if bad:
             write_jsonl(self.folder / BAD, bad)
         left_out: Counter[str] = Counter()
         for line in lines:
-            left_out.update(line["left_out"])
+            left_out.update(line.left_out)
         return {
-            "pages": sum(line["pages"] for line in lines),
-            "passages": sum(line["passages"] for line in lines),
-            "words": sum(line["words"] for line in lines),
+            "pages": sum(line.pages for line in lines),
+            "passages": sum(line.passages for line in lines),
+            "words": sum(line.words for line in lines),
             "shards": len(shards),
             "left_out": dict(left_out),
             "bad": len(bad),
@@ -138,9 +141,9 @@ class Shards:
 
     def _is_here(self, number: int) -> bool:
         line, path = self._lines.get(number), shard_path(self.folder, number)
-        if line is None or line["key"] != self._keys[number]:
+        if line is None or line.key != self._keys[number]:
             return False
-        return not line["passages"] or (path.exists() and sha256(path) == line["sha256"])
+        return not line.passages or (path.exists() and sha256(path) == line.sha256)
 
 
 def bad_pages(folder: Path) -> list[dict[str, str]]:
@@ -152,20 +155,15 @@ def files_of(folder: Path) -> dict[str, FileRecord]:
     """Key -> record of each file of documents that a folder of shards was made from."""
     records = {}
     for line in _read_log(folder / LOG):
-        start, shard = 0, shard_path(folder, line["block"])
-        for file in line.get("files", ()):
-            record = FileRecord(**{name: file[name] for name in _FILE}, shard=shard, start=start)
-            start += record.length
-            records[record.key] = record
+        start, shard = 0, shard_path(folder, line.block)
+        for file in line.files:
+            records[file.key] = replace(file, shard=shard, start=start)
+            start += file.length
     return records
 
 
 def _read_log(path: Path) -> Iterator[_Line]:
     """The lines that `add` wrote; malformed lines are ignored, so their blocks are made again."""
-    for raw in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            line = json.loads(raw)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and all(type(line.get(key)) is kind for key, kind in _KINDS.items()):
-            yield cast(_Line, line)
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with suppress(ValidationError):
+            yield _Line.model_validate_json(line)

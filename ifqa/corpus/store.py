@@ -12,10 +12,10 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from io import BytesIO
-from itertools import groupby
+from itertools import chain, groupby
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
@@ -32,16 +32,6 @@ _SHARD = re.compile(r"passages-(\d{5,})\.jsonl")
 HASHES, LOCATIONS = "ids.hash.npy", "ids.location.npy"
 OFFSET_BITS = 40  # low bits of a location: the byte in the shard, up to 1 TB; the higher bits are the shard's number
 _READ = 4096  # bytes; nearly every passage of 100 words is shorter
-
-
-class Store(Protocol):
-    """Where passages are looked up: a corpus's folder, or the file of passages that a retriever wrote itself."""
-
-    path: Path
-
-    def find(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """Id -> passage, for those ids that are in the store."""
-        ...
 
 
 def write_passages(path: Path, passages: Iterable[Passage]) -> int:
@@ -172,7 +162,7 @@ class PassageFile(PassageStore):
         self._hashes, self._locations = index_ids(self._shards)
 
 
-def fetch(stores: Sequence[Store], ids: Sequence[str]) -> list[Passage]:
+def fetch(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Passage]:
     """The passages of `ids`, in that order, each from the first store that has it.
 
     Raises:
@@ -188,15 +178,15 @@ def fetch(stores: Sequence[Store], ids: Sequence[str]) -> list[Passage]:
     return [found[passage_id] for passage_id in ids]
 
 
-def fetch_each(stores: Sequence[Store], several: Sequence[Sequence[str]]) -> list[list[Passage]]:
-    """The passages of several lists of ids; each passage is looked up once.
+def fetch_each(stores: Sequence[PassageStore], lists: Sequence[Sequence[str]]) -> list[list[Passage]]:
+    """The passages of lists of ids; each passage is looked up once.
 
     Raises:
         IfqaError: as `fetch`.
     """
-    ids = list(dict.fromkeys(one for some in several for one in some))
-    found = dict(zip(ids, fetch(stores, ids), strict=True))
-    return [[found[one] for one in some] for some in several]
+    ids = list(dict.fromkeys(chain.from_iterable(lists)))
+    passages = dict(zip(ids, fetch(stores, ids), strict=True))
+    return [[passages[passage_id] for passage_id in wanted] for wanted in lists]
 
 
 def shards_of(folder: Path) -> dict[int, Path]:

@@ -30,6 +30,10 @@ class Tally:
     left_out: Counter[str] = field(default_factory=Counter)
     bad: list[dict[str, str]] = field(default_factory=list)
 
+    def note(self, page_id: str, title: str, reason: str, **more: str) -> None:
+        """List a bad page or file; `more` of a file says of which kind it is."""
+        self.bad.append({"id": page_id, "title": title, **more, "reason": reason})
+
     def copy(self) -> "Tally":
         """The tally so far."""
         return Tally(Counter(self.left_out), list(self.bad))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from ifqa.config.experiment import Experiment
-from ifqa.corpus.store import PassageFile, PassageStore, Store, fetch_each
+from ifqa.corpus.store import PassageFile, PassageStore, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
 from ifqa.pipeline.validation import how_in, steps_in
@@ -84,9 +84,9 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
         yield from fetch_each(stores, [[hit.passage_id for hit in ranking] for ranking in some])
 
 
-def stores_of(experiment: Experiment) -> list[Store]:
+def stores_of(experiment: Experiment) -> list[PassageStore]:
     """Where the passages of an experiment's run are: those that the retriever made, and the corpus."""
-    stores: list[Store] = []
+    stores: list[PassageStore] = []
     made = experiment.folder / "retrieve" / "passages.jsonl"
     if made in files_of(made.parent):
         stores.append(PassageFile(made))

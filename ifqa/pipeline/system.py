@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, TypeVar
 from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus.sources import FORMATS
-from ifqa.corpus.store import PassageStore, Store, fetch
+from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
@@ -327,7 +327,7 @@ def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Ret
             for part in table["parts"]
         ]
     if run.plugins.takes("retriever", name, "passages"):
-        stores: list[Store] = [PassageStore(corpus / "passages")] if experiment.corpus else []
+        stores: list[PassageStore] = [PassageStore(corpus / "passages")] if experiment.corpus else []
         given["passages"] = partial(fetch, stores)
     if run.plugins.takes("retriever", name, "corpus"):
         given["corpus"] = PassageStore(corpus / "passages")

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISREG
 
-from ifqa.corpus.documents.reading import READERS
+from ifqa.corpus.documents.readers import READERS
 from ifqa.errors import IfqaError
 from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_json

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from ifqa.corpus.documents import pdf
+from ifqa.corpus.documents.decoding import Unreadable
 from ifqa.corpus.documents.folder import File, scan, suffix_of
-from ifqa.corpus.documents.reading import VERSION, Cutting, read_passages
-from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.documents.readers import VERSION, Cutting, read_passages
 from ifqa.corpus.source_files import located
 from ifqa.corpus.work_units import (
     NO_BUILD,
@@ -35,9 +35,7 @@ from ifqa.settings import Natural, Positive
 from ifqa.storage.files import sha256
 
 _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
-_LISTED = (
-    1_000_000  # characters of names that a unit lists as left out: it is a line of the log, whose length is bounded
-)
+_LISTED = 1_000_000  # characters of names left out in a unit, which is a line of the log, whose length is bounded
 _NAMED = 8  # files whose names are said
 _KINDS = {
     "hidden": "hidden",
@@ -70,16 +68,14 @@ class Document:
         Raises:
             IfqaError: it changed since it was hashed, so the build would not be what its manifest says.
         """
-        lines, passages, words, reason = b"", 0, 0, ""
-        if self.earlier:
-            lines, passages, words = lines_of(self.earlier), self.earlier.passages, self.earlier.words
-            reason = self.earlier.reason
+        file, earlier, lines, passages, words, reason = self.file, self.earlier, b"", 0, 0, ""
+        if earlier:
+            lines, passages, words, reason = lines_of(earlier), earlier.passages, earlier.words, earlier.reason
         else:
             try:
-                lines, passages, words = read_passages(Path(self.file.path), self.file.name, self.sha256, cutting)
+                lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, cutting)
             except Unreadable as error:
                 reason = str(error)
-        file = self.file
         return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
 
 
@@ -105,7 +101,7 @@ class DocumentsUnit(WorkUnit):
             if record.reason:
                 name = document.file.name
                 tally.left_out["bad"] += 1
-                tally.bad.append({"id": name, "title": name, "kind": "bad", "reason": record.reason})
+                tally.note(name, name, record.reason, kind="bad")
             lines.append(passages)
             records.append(record)
         passages_read, words = sum(record.passages for record in records), sum(record.words for record in records)
@@ -194,26 +190,23 @@ class Documents(Source):
             waiting.append(document)
         if waiting:
             yield self._unit(waiting)
-        listed, length = list[dict[str, str]](), 0
+        tally, length = Tally(), 0
         for file in self.scanned:
             if not file.kind:
                 continue
-            listed.append({"id": file.name, "title": file.name, "kind": file.kind, "reason": file.reason})
+            tally.left_out[file.kind] += 1
+            tally.note(file.name, file.name, file.reason, kind=file.kind)
             length += len(file.name) + 100  # and the reason
             if length >= _LISTED:
-                yield self._list(listed)
-                listed, length = [], 0
-        if listed:
-            yield self._list(listed)
+                yield DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
+                tally, length = Tally(), 0
+        if tally.bad:
+            yield DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
 
     def _unit(self, documents: Sequence[Document]) -> DocumentsUnit:
         where = documents[0].file.path + (f" and {len(documents) - 1} more" if len(documents) > 1 else "")
         read = sum(document.file.size for document in documents)
         return DocumentsUnit(documents=tuple(documents), cutting=self.cutting, where=where, read=read)
-
-    def _list(self, listed: list[dict[str, str]]) -> DocumentsUnit:
-        tally = Tally(Counter(file["kind"] for file in listed), listed)
-        return DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
 
     def fingerprint(self, known: Known) -> dict[str, object]:
         """As `Source`. The files are known by their names and bytes."""

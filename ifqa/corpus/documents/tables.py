@@ -8,7 +8,7 @@ from io import StringIO
 from itertools import chain, islice
 from typing import Literal
 
-from ifqa.corpus.documents.text import Run, Unreadable, lines_of
+from ifqa.corpus.documents.decoding import Run, Unreadable, lines_of
 
 _TITLE = "title"  # a column of this name is its row's heading
 _TOP, _PREAMBLE = 100, 20  # rows that are looked at for the separator and the header; rows of a preamble

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.documents.decoding import Unreadable
 from ifqa.storage.resources import PACKAGE
 from ifqa.workers.signals import no_interrupts
 
@@ -35,10 +35,8 @@ class Worker:
     """
 
     def __init__(self, target: str, seconds: float = SECONDS, memory: int = MEMORY) -> None:
-        self._arguments = [target, str(seconds), str(memory)]
-        self._seconds, self._memory = seconds, memory
-        self._process: subprocess.Popen[bytes] | None = None
-        self._messages: IO[bytes] | None = None
+        self._target, self._seconds, self._memory = target, seconds, memory
+        self._process: _Process | None = None
         self._lock = threading.Lock()
         atexit.register(self.close)
 
@@ -49,19 +47,14 @@ class Worker:
             Unreadable: `target` raised that, or the process ended over the file.
         """
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
+            process = self._process
+            if process is None or process.has_ended():
                 self.close()
-                self._start()
-            assert self._messages is not None
-            self._messages.seek(
-                0
-            )  # the process shares the place: what it said of an earlier file is no reason of this one
-            self._messages.truncate()
+                process = self._process = _Process(self._target, self._seconds, self._memory)
             answer = None
-            assert self._process is not None
             try:
-                answer = _exchange(self._process, request, data)
-                reason = "" if answer else self._reason(self._process.wait())
+                answer = process.ask(request, data)
+                reason = "" if answer else process.reason()
             finally:
                 if not answer:  # it ended, or the question was interrupted
                     self.close()
@@ -74,29 +67,45 @@ class Worker:
     def close(self) -> None:
         """End the process, if it runs."""
         if self._process is not None:
-            self._process.kill()
-            with suppress(BrokenPipeError):  # some of a file was not sent yet
-                self._process.communicate()
+            self._process.close()
             self._process = None
-        if self._messages is not None:
-            self._messages.close()
-            self._messages = None
 
-    def _start(self) -> None:
+
+class _Process:
+    """A running process, and what it says on stderr."""
+
+    def __init__(self, target: str, seconds: float, memory: int) -> None:
+        self._seconds, self._memory = seconds, memory
         code = "from ifqa.corpus.documents.worker import main; main()"
         path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
         self._messages = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the process
         with no_interrupts():  # the parent decides; the process ends with its input
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", code, *self._arguments],
+                [sys.executable, "-P", "-c", code, target, str(seconds), str(memory)],
                 env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,
             )
 
-    def _reason(self, code: int) -> str:
-        assert self._messages is not None
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def ask(self, request: Mapping[str, object], data: bytes) -> tuple[dict[str, Any], bytes] | None:
+        """The answer of the process; None if it ended before."""
+        # the process shares the place in the file: what it said of an earlier document is no reason of this one
+        self._messages.seek(0)
+        self._messages.truncate()
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests
+        assert answers
+        with suppress(BrokenPipeError):  # the missing answer tells
+            _send(requests, request, data)
+        return _receive(answers)
+
+    def reason(self) -> str:
+        """Why the process ended."""
+        code = self._process.wait()
         self._messages.seek(0)
         lines = self._messages.read().decode(errors="replace").split("\n")
         if any(line.startswith("Timeout (") for line in lines):  # faulthandler's
@@ -108,16 +117,11 @@ class Worker:
         how = damage if code < 0 else f"exit code {code}"
         return f"its reader ended ({last[:_REASON] or how})"
 
-
-def _exchange(
-    process: "subprocess.Popen[bytes]", request: Mapping[str, object], data: bytes
-) -> tuple[dict[str, Any], bytes] | None:
-    """The answer of a process; None if it ended before."""
-    assert process.stdin
-    assert process.stdout
-    with suppress(BrokenPipeError):  # the missing answer tells
-        _send(process.stdin, request, data)
-    return _receive(process.stdout)
+    def close(self) -> None:
+        self._process.kill()
+        with suppress(BrokenPipeError):  # some of a file was not sent yet
+            self._process.communicate()
+        self._messages.close()
 
 
 def _send(handle: IO[bytes], facts: Mapping[str, object], data: bytes) -> None:

@@ -46,7 +46,7 @@ def read_articles(file: Path, tally: Tally | None = None) -> Iterator[tuple[Page
             except IfqaError as error:
                 tally.left_out["bad"] += 1
                 title = str(record["title"]).encode("utf-8", "replace").decode()
-                tally.bad.append({"id": str(record["id"])[:100], "title": title[:200], "reason": str(error)})
+                tally.note(str(record["id"])[:100], title[:200], str(error))
             else:
                 yield page, position
 

@@ -253,4 +253,4 @@ class _Reader:
 
     def _note(self, reason: str) -> None:
         page_id, title = (self._values.get(key, "").strip().replace(_BROKEN, "\ufffd") for key in ("id", "title"))
-        self.tally.bad.append({"id": page_id, "title": title or f"page {self._number}", "reason": reason})
+        self.tally.note(page_id, title or f"page {self._number}", reason)

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_documents import docx, epub, pdf
 
-from ifqa.corpus.documents.reading import Cutting, read_request
-from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.documents.decoding import Unreadable
+from ifqa.corpus.documents.readers import Cutting, read_request
 from ifqa.corpus.documents.worker import Worker
 
 EXAMPLES = int(os.environ.get("IFQA_DRAWN", "8"))

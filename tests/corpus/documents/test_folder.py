@@ -13,7 +13,7 @@ from mixed_documents import make
 
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus import shards
-from ifqa.corpus.documents import reading, source
+from ifqa.corpus.documents import readers, source
 from ifqa.corpus.documents.folder import existing
 from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.store import PassageStore
@@ -44,13 +44,13 @@ def build(path, **settings):
 
 def read(monkeypatch):
     """The names of the files whose bytes are read as documents from now on."""
-    names, plain = [], reading.WORKER.read
+    names, plain = [], readers.WORKER.read
 
     def read(request, data):
         names.append(request["name"])
         return plain(request, data)
 
-    monkeypatch.setattr(reading.WORKER, "read", read)
+    monkeypatch.setattr(readers.WORKER, "read", read)
     return names
 
 
@@ -266,9 +266,9 @@ def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
 
 
 def test_a_file_that_is_long_in_reading_is_named(docs, monkeypatch, capsys):
-    monkeypatch.setattr(reading, "_LATE", 0)
-    read = reading.WORKER.read
-    monkeypatch.setattr(reading.WORKER, "read", lambda *file: time.sleep(0.05) or read(*file))
+    monkeypatch.setattr(readers, "_LATE", 0)
+    read = readers.WORKER.read
+    monkeypatch.setattr(readers.WORKER, "read", lambda *file: time.sleep(0.05) or read(*file))
     build(next(docs.rglob("*.md")))
     assert "still being read; left out after 300 seconds" in capsys.readouterr().err
 

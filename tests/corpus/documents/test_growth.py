@@ -10,8 +10,8 @@ import time
 import pytest
 from mixed_documents import pdf
 
-from ifqa.corpus.documents.cutting import cut
-from ifqa.corpus.documents.reading import READERS
+from ifqa.corpus.documents.chunking import cut
+from ifqa.corpus.documents.readers import READERS
 
 PROSE = "The keeper lit the lamp at nine and wrote it down.\n"
 DOCUMENTS = {

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, docx, epub, pdf
 
-from ifqa.corpus.documents import markdown, packed, pdfium, worker
-from ifqa.corpus.documents.cutting import cut
-from ifqa.corpus.documents.reading import READERS
+from ifqa.corpus.documents import markup, office, worker
+from ifqa.corpus.documents.chunking import cut
+from ifqa.corpus.documents.decoding import Unreadable, clean, decode
+from ifqa.corpus.documents.html import html_runs
+from ifqa.corpus.documents.pdf import LARGEST_TEXT
+from ifqa.corpus.documents.readers import READERS
 from ifqa.corpus.documents.source import Documents
-from ifqa.corpus.documents.text import Unreadable, clean, decode
-from ifqa.corpus.documents.web import html_runs
 
 
 def runs(ending, data, columns=()):
@@ -257,13 +258,13 @@ def archive(**files):
 
 
 def test_a_zip_bomb_is_not_unpacked(monkeypatch):
-    monkeypatch.setattr(packed, "LARGEST_PART", 1000)
+    monkeypatch.setattr(office, "LARGEST_PART", 1000)
     with pytest.raises(Unreadable, match="unpacks to more than 1,000 bytes"):
         runs(".docx", archive(word__document_xml=b"<x>" + b" " * 2000))
 
 
 def test_all_parts_of_an_archive_together_are_bounded(monkeypatch):
-    monkeypatch.setattr(packed, "LARGEST", 1000)
+    monkeypatch.setattr(office, "LARGEST", 1000)
     body = word(paragraph("A lamp."))
     xml = zipfile.ZipFile(io.BytesIO(body)).read("word/document.xml") + b" " * 500
     with zipfile.ZipFile(data := io.BytesIO(), "w") as written:
@@ -413,16 +414,16 @@ def test_the_limits_in_the_docs_are_those_of_the_readers():
         "bytes of a file": f"{Documents.max_mb:g} MB (`max_mb`)",
         "seconds to read a file": f"{worker.SECONDS:g}",
         "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
-        "one part of a `.docx` or `.epub`, unpacked": f"{packed.LARGEST_PART / 1e6:.1f} MB",
-        "all parts that are unpacked": f"{packed.LARGEST / 1e6:.0f} MB",
-        "text of a PDF": f"{pdfium.LARGEST_TEXT / 1e6:.0f} million characters",
-        "depth of lists and quotations in Markdown": f"{markdown.DEEPEST}",
+        "one part of a `.docx` or `.epub`, unpacked": f"{office.LARGEST_PART / 1e6:.1f} MB",
+        "all parts that are unpacked": f"{office.LARGEST / 1e6:.0f} MB",
+        "text of a PDF": f"{LARGEST_TEXT / 1e6:.0f} million characters",
+        "depth of lists and quotations in Markdown": f"{markup.DEEPEST}",
     }
     for limit, value in limits.items():
         assert f"| {limit} | {value} |" in table
 
 
 def test_a_pdf_of_too_much_text_is_left_out(monkeypatch):
-    monkeypatch.setattr(pdfium, "LARGEST_TEXT", 100)
+    monkeypatch.setattr("ifqa.corpus.documents.pdf.LARGEST_TEXT", 100)
     with pytest.raises(Unreadable, match="holds more than 100 characters"):
         runs(".pdf", pdf(HANDBOOK))

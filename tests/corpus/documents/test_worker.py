@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.documents.decoding import Unreadable
 from ifqa.corpus.documents.worker import Worker
 
 

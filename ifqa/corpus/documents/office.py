@@ -11,8 +11,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from ifqa.corpus.documents.text import Run, Unreadable, decode
-from ifqa.corpus.documents.web import html_runs
+from ifqa.corpus.documents.decoding import Run, Unreadable, decode
+from ifqa.corpus.documents.html import html_runs
 
 LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree takes ten times as much memory
 LARGEST = 1 << 28  # bytes of all files of an archive that are unpacked

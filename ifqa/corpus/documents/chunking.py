@@ -5,8 +5,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from ifqa.corpus.documents.places import Unit, passage_id
-from ifqa.corpus.documents.text import Run, clean
+from ifqa.corpus.documents.decoding import Run, clean
+from ifqa.corpus.documents.locators import Unit, passage_id
 from ifqa.corpus.sentences import sentences
 from ifqa.records import Passage
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 
-from ifqa.corpus.documents.text import Run, decode
+from ifqa.corpus.documents.decoding import Run, decode
 
 _SKIPPED = frozenset(
     "nav header footer aside form button select template svg iframe object script style noscript".split()

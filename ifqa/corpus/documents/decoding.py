@@ -8,20 +8,7 @@ from ifqa.progress import CONTROLS
 
 _MULTIBYTE = 0.12  # share of bytes above 127 from which a text is hardly in a Latin script
 #: Encodings that are tried by their statistics where a text is neither UTF-8 nor in a Latin script.
-_OTHERS = [
-    "cp1250",
-    "cp1251",
-    "cp1253",
-    "cp1254",
-    "cp1255",
-    "cp1256",
-    "koi8_r",
-    "cp932",
-    "euc_jp",
-    "gb18030",
-    "big5",
-    "euc_kr",
-]
+_OTHERS = "cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 koi8_r cp932 euc_jp gb18030 big5 euc_kr".split()
 _MARKS = [
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -30,18 +17,7 @@ _MARKS = [
     (codecs.BOM_UTF16_BE, "utf-16"),
 ]
 _SAMPLE = 1 << 16  # bytes by which an encoding is guessed
-_LETTERS = str.maketrans(
-    {
-        "\xad": "",
-        "\ufb00": "ff",
-        "\ufb01": "fi",
-        "\ufb02": "fl",
-        "\ufb03": "ffi",
-        "\ufb04": "ffl",
-        "\ufb05": "ft",
-        "\ufb06": "st",
-    }
-)
+_LETTERS = {0xAD: ""} | dict(enumerate("ff fi fl ffi ffl ft st".split(), start=0xFB00))  # soft hyphen, ligatures
 
 
 class Unreadable(IfqaError):

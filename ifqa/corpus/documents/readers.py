@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.documents import markdown, packed, pdf, plain, tables, web
-from ifqa.corpus.documents.cutting import cut
-from ifqa.corpus.documents.places import Unit
-from ifqa.corpus.documents.text import Run, Unreadable, decode
+from ifqa.corpus.documents import html, markup, office, pdf, tables
+from ifqa.corpus.documents.chunking import cut
+from ifqa.corpus.documents.decoding import Run, Unreadable, decode
+from ifqa.corpus.documents.locators import Unit
 from ifqa.corpus.documents.worker import SECONDS, Worker
 from ifqa.corpus.store import passage_line
 from ifqa.errors import IfqaError
@@ -21,18 +21,18 @@ VERSION = 3  # raised when a file becomes other passages, so that those of an ea
 
 #: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[Unit, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {
-    ".txt": ("line", lambda data, _: plain.read_text(decode(data))),
-    ".text": ("line", lambda data, _: plain.read_text(decode(data))),
-    ".log": ("line", lambda data, _: plain.read_text(decode(data))),
-    ".md": ("line", lambda data, _: markdown.read_markdown(decode(data))),
-    ".markdown": ("line", lambda data, _: markdown.read_markdown(decode(data))),
-    ".rst": ("line", lambda data, _: plain.read_rst(decode(data))),
-    ".html": ("line", lambda data, _: web.read_html(data)),
-    ".htm": ("line", lambda data, _: web.read_html(data)),
-    ".xhtml": ("line", lambda data, _: web.read_html(data)),
+    ".txt": ("line", lambda data, _: markup.read_text(decode(data))),
+    ".text": ("line", lambda data, _: markup.read_text(decode(data))),
+    ".log": ("line", lambda data, _: markup.read_text(decode(data))),
+    ".md": ("line", lambda data, _: markup.read_markdown(decode(data))),
+    ".markdown": ("line", lambda data, _: markup.read_markdown(decode(data))),
+    ".rst": ("line", lambda data, _: markup.read_rst(decode(data))),
+    ".html": ("line", lambda data, _: html.read_html(data)),
+    ".htm": ("line", lambda data, _: html.read_html(data)),
+    ".xhtml": ("line", lambda data, _: html.read_html(data)),
     ".pdf": ("page", lambda data, _: pdf.read_pdf(data)),
-    ".docx": ("paragraph", lambda data, _: packed.read_docx(data)),
-    ".epub": ("part", lambda data, _: packed.read_epub(data)),
+    ".docx": ("paragraph", lambda data, _: office.read_docx(data)),
+    ".epub": ("part", lambda data, _: office.read_epub(data)),
     ".csv": ("line", lambda data, columns: tables.read_csv(decode(data), columns)),
     ".tsv": ("line", lambda data, columns: tables.read_csv(decode(data), columns, "\t")),
     ".jsonl": ("line", lambda data, columns: tables.read_jsonl(decode(data), columns)),
