@@ -6,6 +6,7 @@ line or another hash, also when the input was cut short at first and has been fe
 """
 
 import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ifqa.corpus.store import shard_path
 from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
@@ -165,5 +166,7 @@ def files_of(folder: Path) -> dict[str, FileRecord]:
 def _read_log(path: Path) -> Iterator[_Line]:
     """The lines that `add` wrote; malformed lines are ignored, so their blocks are made again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
-        with suppress(ValidationError):
-            yield _Line.model_validate_json(line)
+        with suppress(
+            ValueError
+        ):  # json's and pydantic's errors; json alone takes the names of files that are not UTF-8
+            yield _Line.model_validate(json.loads(line), strict=False)

@@ -116,6 +116,15 @@ def test_only_changed_and_new_files_are_read_again(docs, monkeypatch, capsys):
     assert second["notes/log03.txt#0:line=1"].text == "The lamp is out."
 
 
+def test_a_file_whose_name_is_not_utf_8_is_read_once(docs, monkeypatch):
+    (docs / "caf\udce9.txt").write_text("The lamp is lit.\n")
+    build(docs)
+    names = read(monkeypatch)
+    (docs / "notes/new.md").write_text("A new note.\n")
+    assert "caf%E9.txt#0:line=1" in build(docs)
+    assert names == ["notes/new.md"]
+
+
 def test_increments_give_the_bytes_of_a_new_build(docs):
     build(docs)
     (docs / "notes/log03.txt").write_text("The lamp is out.\n")
