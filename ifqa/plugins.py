@@ -28,11 +28,12 @@ from ifqa.protocols import (
     Plugin,
     Reader,
     Retriever,
+    Trainer,
     silent,
 )  # fmt: skip
 from ifqa.records import SearchResult
 
-Kind = Literal["benchmark", "retriever", "reader", "llm"]
+Kind = Literal["benchmark", "retriever", "reader", "llm", "trainer"]
 
 _TABLES = {
     "benchmark": "ifqa.benchmarks",
@@ -40,6 +41,7 @@ _TABLES = {
     "reader": "ifqa.reading",
     "llm": "ifqa.llms",
     "measure": "ifqa.scoring.measures",
+    "trainer": "ifqa.training",
 }
 #: Kind -> its role, and the method that a class from outside must have.
 _ROLES: dict[str, tuple[type[Plugin], str]] = {
@@ -47,6 +49,7 @@ _ROLES: dict[str, tuple[type[Plugin], str]] = {
     "retriever": (Retriever, "search"),
     "reader": (Reader, "answer"),
     "llm": (LanguageModel, "complete"),
+    "trainer": (Trainer, "train"),
 }
 
 #: Kind -> the arguments of `protocols.GIVEN` that its constructor is handed. A retriever is handed `index` only if it has
@@ -56,6 +59,7 @@ _HANDED = {
     "retriever": {"index", "passages", "corpus", "parts", "llm", "root"},
     "reader": {"llm", "root"},
     "llm": {"root", "budget"},
+    "trainer": set(),
 }
 
 _EXTRAS = {
@@ -65,7 +69,7 @@ _EXTRAS = {
 
 
 def names(kind: str) -> dict[str, str]:
-    """Name -> "module:Class" of ifqa's own plugins of a kind ("benchmark", "retriever", "reader", "llm", "measure")."""
+    """Name -> "module:Class" of ifqa's own plugins of a kind: a `Kind`, or "measure"."""
     table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGINS
     return table
 
@@ -78,6 +82,8 @@ def load(kind: Literal["retriever"], name: str, root: Path = ...) -> type[Retrie
 def load(kind: Literal["reader"], name: str, root: Path = ...) -> type[Reader]: ...
 @overload
 def load(kind: Literal["llm"], name: str, root: Path = ...) -> type[LanguageModel]: ...
+@overload
+def load(kind: Literal["trainer"], name: str, root: Path = ...) -> type[Trainer]: ...
 @overload
 def load(kind: Literal["retriever", "reader"], name: str, root: Path = ...) -> type[Learned]: ...
 @overload

@@ -1,11 +1,11 @@
-"""The roles of plugins, typed: retriever, reader, language model, benchmark and measure, with every method and default.
+"""The roles of plugins, typed: retriever, reader, language model, benchmark, measure and trainer, with every method and default.
 
-A class of ifqa inherits its role. A class from outside needs only one method (`search`, `answer`, `complete` or `questions`);
+A class of ifqa inherits its role. A class from outside needs one method (`search`, `answer`, `complete`, `questions`, `train`);
 `ifqa.plugins.load` adds the rest. A constructor's keyword arguments are its settings, but for those in GIVEN, which it is handed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -321,3 +321,78 @@ class Benchmark(Plugin):
     def training(self, split: str) -> str:
         """The training split that a subset of this split depends on; empty for none. If it changes, scores are made again."""
         return ""
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The questions of a split, and passages retrieved for each.
+
+    Attributes:
+        questions: with answers, gold passages, or both; each training skips the questions that lack what it needs.
+        rankings: retrieved passages of each question, best first.
+        family: "ifqa/full" or "ifqa/few": stored with the weights, since the two families share questions.
+        sources: path -> SHA-256 of each file of questions, for the manifest.
+        scores: the retriever's score of each passage of `rankings`; empty for a training that needs none.
+    """
+
+    questions: Sequence[Question] = ()
+    rankings: Sequence[Sequence[Passage]] = ()
+    family: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    scores: Sequence[Sequence[float]] = ()
+
+    def only(self, numbers: Sequence[int]) -> "TrainingData":
+        """Some of the questions, by number, with their passages."""
+        scores = [self.scores[n] for n in numbers] if self.scores else ()
+        questions, rankings = [self.questions[n] for n in numbers], [self.rankings[n] for n in numbers]
+        return replace(self, questions=questions, rankings=rankings, scores=scores)
+
+
+NO_DATA = TrainingData()
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Marks a setting of a trainer, in its `Annotated` type, that has a flag of its own beside `--set`; with the flag's help."""
+
+    help: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of a trainer under a name; `about` says in some words what they are for."""
+
+    about: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+class Trainer(Plugin):
+    """Trains weights into a folder. `ifqa train NAME` is made from its docstring, its settings and these attributes."""
+
+    benchmark: ClassVar[str] = "ifqa"
+    split: ClassVar[str] = "full-train"
+    #: Its BM25 index gives the passages. If empty, the passages are the texts that come with the questions; if None, always.
+    corpus: ClassVar[str | None] = "ifqa-gold-train"
+    query: ClassVar[str] = "question"  # how BM25 is asked for them, a key of `ifqa.retrieval.queries.QUERIES`
+    folder: ClassVar[str] = ""  # where the weights are written; empty for models/NAME
+    retrieved: int = 0  # passages retrieved for a question
+    dev: ClassVar[str | None] = (
+        None  # the split that chooses the best checkpoint, empty for none; None if it takes none
+    )
+    takes_experiment: ClassVar[bool] = False  # whether an experiment's retriever may give the passages
+    part: ClassVar[str] = ""  # what a part of a split is called: a flag of that name trains on SPLIT/PART alone
+    recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; settings that are given count more
+    recipe: str = ""  # the name of the recipe whose settings it has
+
+    def refuse(self, data: TrainingData, folder: Path) -> None:
+        """Raise the errors of `train` that need no rankings, before passages are retrieved."""
+
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> Any:
+        """Train, and write weights and a manifest; an interrupted training goes on where it was.
+
+        Args:
+            data: training questions and their passages.
+            folder: weights and manifest are written here.
+            dev: questions that choose the best checkpoint, for a trainer that takes them.
+        """
+        raise NotImplementedError

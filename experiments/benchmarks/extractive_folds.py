@@ -21,7 +21,7 @@ from typing import Any
 
 from ifqa.cli.options import settings_of_flags
 from ifqa.corpus.store import write_passages
-from ifqa.pipeline.train import DEPTH
+from ifqa.protocols import TrainingData
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.retrieval.bm25 import BM25
@@ -30,9 +30,9 @@ from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.f1 import f1
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
-from ifqa.training.material import Material
-from ifqa.training.span.folds import folds
-from ifqa.training.span.trainer import train
+from ifqa.training.span.extractive import Extractive as Trainer
+from ifqa.training.trainer import configured
+from ifqa.training.training_data import folds
 
 K = 5
 
@@ -66,14 +66,12 @@ def run(arguments: argparse.Namespace) -> None:
     held = [number for number, one in enumerate(fold) if one == arguments.fold]
     name = f"{arguments.name}-{arguments.fold}"
     started = time.monotonic()
-    manifest = train(
-        Material(
-            [questions[number] for number in kept], [rankings[number] for number in kept], "cross-validation",
-            {arguments.questions.name: sha256(arguments.questions)},
-        ),
-        arguments.out / name, **({"seed": arguments.seed} | settings_of_flags(arguments.set)),
-        progress=lambda line: print(f"{time.monotonic() - started:.0f} s: {line}", flush=True),
+    data = TrainingData(
+        [questions[number] for number in kept], [rankings[number] for number in kept], "cross-validation",
+        {arguments.questions.name: sha256(arguments.questions)},
     )  # fmt: skip
+    trainer = configured(Trainer, **({"seed": arguments.seed} | settings_of_flags(arguments.set)))
+    manifest = trainer.train(data, arguments.out / name)
     print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)
     reader = Extractive(weights=str(arguments.out / name))
     asked = [questions[number] for number in held]
@@ -101,7 +99,7 @@ def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:
     passages = {passage.id: passage for ranking in Gold().search(questions, 1) for passage in ranking.generated or ()}
     write_passages(folder / "passages" / "passages-00000.jsonl", passages.values())
     BM25.build(folder / "passages", folder / "bm25")
-    rankings = BM25(folder / "bm25").search(questions, DEPTH["extractive"])
+    rankings = BM25(folder / "bm25").search(questions, Trainer.retrieved)
     return [[passages[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 

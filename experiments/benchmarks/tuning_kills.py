@@ -33,9 +33,10 @@ import transformers
 
 from ifqa.plugins import open_benchmark
 from ifqa.progress import be_quiet
+from ifqa.protocols import TrainingData
 from ifqa.records import Passage
-from ifqa.training.llm.trainer import train
-from ifqa.training.material import Material
+from ifqa.training.llm import Llm
+from ifqa.training.trainer import configured
 
 SETTINGS = {
     "epochs": 4,
@@ -49,7 +50,7 @@ SETTINGS = {
 _IMPORTED = (peft.LoraConfig, transformers.Trainer)  # both packages import their parts when these are named
 
 
-def material() -> Material:
+def material() -> TrainingData:
     """The sample's questions, each with the beginning of its gold passage, and that of the next question's."""
     questions = open_benchmark("sample").questions("train")
     golds = [one.gold_passages[0][:250] for one in questions]
@@ -57,12 +58,12 @@ def material() -> Material:
         [Passage("own", "", own), Passage("next", "", other)]
         for own, other in zip(golds, [*golds[1:], golds[0]], strict=True)
     ]
-    return Material(questions, rankings, "sample/dev", {"train": "ab"})
+    return TrainingData(questions, rankings, "sample/dev", {"train": "ab"})
 
 
 def tune(folder: Path, method: str) -> None:
     be_quiet(True)
-    train(material(), folder / "made", model=str(folder / "tiny"), method=method, **SETTINGS)
+    configured(Llm, model=str(folder / "tiny"), method=method, **SETTINGS).train(material(), folder / "made")
 
 
 def start(folder: Path, method: str) -> multiprocessing.process.BaseProcess:

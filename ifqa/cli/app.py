@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.main import get_command
 
-from ifqa.cli import others, trainings
+from ifqa.cli import others
 from ifqa.cli.ask import ask
 from ifqa.cli.options import (
     CorpusName,
@@ -32,6 +32,7 @@ from ifqa.cli.options import (
 )
 from ifqa.cli.process import each, run_process
 from ifqa.cli.stats import stats
+from ifqa.cli.train import train
 from ifqa.errors import IfqaError
 from ifqa.progress import be_quiet
 from ifqa.version import __version__
@@ -213,9 +214,9 @@ def check(
 
 for name, verb in others.MORE.items():
     app.command(name)(verb)
-app.add_typer(trainings.train, name="train")
+app.add_typer(train, name="train")
 app.add_typer(stats, name="stats")
-for group in (app, trainings.train, stats):
+for group in (app, stats):
     for command in group.registered_commands:
         assert command.callback is not None
         command.callback = quietly(command.callback)

@@ -3,7 +3,7 @@
 There is a learned weight for each of `FEATURES`, none of which says what kind of text a passage is: each is computed from what
 a question and a passage share (words, names, numbers, pairs of words) and from the passage's place in the other ranking. None is
 a passage's length, title, place in its article, or words that the question lacks. The model's file can be read. It takes
-milliseconds a question, and no index of its own. `experiments/benchmarks/ranker.py` trains it.
+milliseconds a question, and no index of its own. `ifqa train ranker` trains it.
 """
 
 import math
@@ -60,7 +60,7 @@ def read_model(model: str) -> Model:
         IfqaError: the file is missing, or has weights of other features.
     """
     path = require(_WEIGHTS if model == OWN else Path(model), "ranker")
-    mend = "train it again: python experiments/benchmarks/ranker.py"
+    mend = "train it again: ifqa train ranker"
     found = check_stored(Model, read_json(path), str(path), mend)
     if set(found.weights) != set(FEATURES):
         different = ", ".join(sorted(set(found.weights) ^ set(FEATURES)))
@@ -81,7 +81,7 @@ class Ranker(SinglePart):
         Args:
             parts: a single retriever, whose best passages, as many as its `k`, are reordered.
             passages: returns the passages of a list of ids.
-            model: "ifqa", or a file that `experiments/benchmarks/ranker.py` wrote.
+            model: "ifqa", or a file `ranker.json` that `ifqa train ranker` wrote.
 
         Raises:
             IfqaError: there is not exactly one part, or the model is missing or of other features.

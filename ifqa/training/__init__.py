@@ -1,1 +1,17 @@
-"""What `ifqa train` runs, a file for each kind of model."""
+"""Trainers: what `ifqa train` runs, a class for each kind of model."""
+
+#: Name -> "module:Class". Their modules import no torch at the top, so that `ifqa train NAME --help` is fast.
+PLUGINS = {
+    "extractive": "ifqa.training.span.extractive:Extractive",
+    "calibration": "ifqa.training.span.calibration:CalibrationTrainer",
+    "rerank": "ifqa.training.rerank:Rerank",
+    "ranker": "ifqa.training.ranker:Ranker",
+    "dense": "ifqa.training.dense:Dense",
+    "fid": "ifqa.training.fid:Fid",
+    "rag": "ifqa.training.rag:Rag",
+    "unifiedqa": "ifqa.training.unifiedqa:UnifiedQA",
+    "llm": "ifqa.training.llm:Llm",
+    "adaboost": "ifqa.training.choice.adaboost:AdaBoost",
+    "decomp-attn": "ifqa.training.choice.decomp_attn:DecompAttn",
+    "choice": "ifqa.training.choice.bert:Choice",
+}

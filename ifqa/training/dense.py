@@ -3,51 +3,64 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import NAME, loading, model_folder, weights_identity
 from ifqa.progress import say
+from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.covers import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
-from ifqa.training import recipes, resume
-from ifqa.training.material import Material
-from ifqa.training.negatives import hard_negatives
+from ifqa.training import checkpoints
+from ifqa.training.trainer import Passes
+from ifqa.training.training_data import hard_negatives, require_gold
 
-_MACHINE = ("device", "micro_batch", "checkpoint_every")  # changing these does not make it a different training
 _Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """All settings of a training.
+@dataclass(kw_only=True)
+class Dense(Passes):
+    """Train a dense retriever with in-batch negatives and hard negatives from BM25.
+
+    The loss is softmax cross-entropy of a question's gold passage against all passages of its batch, including the hard negatives
+    of other questions (dpr/models/biencoder.py:254-290). Unlike DPR, two questions never share a batch if a passage of one is
+    gold for the other.
 
     Attributes:
         model: the model to start from: a sentence-transformers model, or a BERT if `two_encoders`.
         two_encoders: DPR's architecture, one BERT for questions and one for (title, text), vectors at [CLS]; otherwise one
             model for questions and texts without titles.
         scale: of the inner product in the loss: 20 for vectors of length 1, 1 for others.
-        epochs, batch: passes over the questions, questions a step.
         negatives, pool: hard negatives of a question in each pass, and the number of passages they are drawn from.
         shuffle_positives: draw one of a question's gold passages in each pass; otherwise take its first.
-        learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
+        warmup: steps before the highest rate (below 1: this share of all).
         weight_decay, clip: AdamW's decay, and the norm that gradients are clipped to.
         max_tokens: most tokens of a question, and of a passage with its title; the rest is cut off.
-        seed: for order, draws and dropout.
         micro_batch: texts that go through the network at once; 0 for all. Saves memory, costs a second forward pass
             (Gao et al. 2021), and leaves the gradient the same except for dropout.
-        device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
-        checkpoint_every: steps between checkpoints.
     """
+
+    not_identity = ("micro_batch", *Passes.not_identity)
+    libraries = ("datasets", "accelerate")
+    retrieved = 100
+    recipes: ClassVar = {
+        "small": Recipe("one encoder, fits a CPU"),
+        # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: batch is 8 GPUs of 16,
+        # betas and epsilon of Adam are the defaults. Hard negatives are shuffled and the first is taken; of the positives
+        # the first is taken, without shuffling (dpr/models/biencoder.py:173-190).
+        "dpr": Recipe("as published; needs a GPU", {
+            "model": "google-bert/bert-base-uncased", "two_encoders": True, "scale": 1.0, "epochs": 40, "batch": 128,
+            "shuffle_positives": False, "warmup": 1237, "weight_decay": 0.0, "clip": 2.0, "seed": 12345,
+        }),
+    }  # fmt: skip
 
     model: str = NAME
     two_encoders: bool = False
@@ -62,129 +75,138 @@ class Recipe:
     weight_decay: NotNegative = 0.01
     clip: NotNegative = 1.0
     max_tokens: Positive = 256
-    seed: Natural = 0
     micro_batch: Natural = 0
-    device: str = "cpu"
-    checkpoint_every: Positive = 100
 
+    def __post_init__(self) -> None:
+        """Refuse more negatives than are drawn from."""
+        super().__post_init__()
+        if self.pool < self.negatives:
+            raise IfqaError(f"training setting pool: wanted {self.negatives} or more, the negatives, found {self.pool}")
 
-RECIPES = {
-    "small": Recipe(),
-    # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: batch is 8 GPUs of 16,
-    # betas and epsilon of Adam are the defaults. Hard negatives are shuffled and the first is taken; of the positives
-    # the first is taken, without shuffling (dpr/models/biencoder.py:173-190).
-    "dpr": Recipe(
-        model="google-bert/bert-base-uncased", two_encoders=True, scale=1.0, epochs=40, batch=128,
-        shuffle_positives=False, warmup=1237, weight_decay=0.0, clip=2.0, seed=12345,
-    ),
-}  # fmt: skip
+    def refuse(self, data: TrainingData, folder: Path) -> None:
+        """Refuse questions without a gold passage, and a model that is not here or no BERT where one is wanted."""
+        require_gold(data)
+        kind = read_json(model_folder(self.model) / "config.json").get("model_type") if self.two_encoders else "bert"
+        if kind != "bert":
+            raise IfqaError(f"{self.model} cannot start DPR's two encoders: wanted a model of type bert, found {kind}")
 
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Train, and write a model that `ifqa.retrieval.vectors.loading.open_encoder` opens, and a `manifest.json`.
 
-def resolve(recipe: str = "small", **changes: object) -> Recipe:
-    """A copy of a recipe with some settings changed.
+        Two encoders are written into the folder's `ctx_encoder` and `question_encoder`, the layout of DPR's models on the hub.
+        Questions without gold passages, and those without hard negatives, are left out. A gold passage takes its title from the
+        ranked passage that covers it; if the other passages have titles and it has none, the network learns to tell the two
+        kinds apart.
+        """
+        self.refuse(data, folder)
+        start = model_folder(self.model)
+        inputs = self.inputs(data) | {
+            "recipe": self.recipe,
+            "encoder": {"name": self.model, "sha256": weights_identity(start)},
+        }
+        if not checkpoints.begin(folder, inputs):
+            return
+        batches = self._batches(data)
+        if not batches:
+            raise IfqaError(
+                f"none of {len(data.questions)} training questions has a gold passage and {self.negatives} hard negatives; "
+                "wanted annotated questions, and a corpus that holds more than their gold passages"
+            )
+        say(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
+        if self.warmup > len(batches):
+            say(f"{folder}: warmup takes {self.warmup:,} steps, more than the training has; set a lower warmup")
+        trainer = self._trainer(batches, start, folder)
+        record = checkpoints.fit(trainer, folder, "training the dense retriever")
+        _save(folder, trainer.model, self.two_encoders)
+        places = ["*_encoder/"] if self.two_encoders else ["", "[0-9]_*/"]
+        weights = [f"{place}model*.safetensors" for place in places]
+        checkpoints.finish(folder, inputs, record | {"batches": len(batches), "device": self.device}, weights)
 
-    Raises:
-        IfqaError: there is no such recipe, setting or device, or a value is out of range.
-    """
-    chosen = recipes.changed(RECIPES, recipe, changes)
-    if chosen.pool < chosen.negatives:
-        raise IfqaError(f"training setting pool: wanted {chosen.negatives} or more, the negatives, found {chosen.pool}")
-    return replace(chosen, device=resolve_device(chosen.device))
+    def _batches(self, data: TrainingData) -> list[list[_Row]]:
+        """Rows of all epochs in training order, each with its own draws, grouped into batches without clashes.
 
+        A row goes into the first open batch that it does not clash with; the last batches stay short.
+        """
+        questions, pairs = data.questions, list(zip(data.questions, data.rankings, strict=True))
+        golds = [_golds(*pair) for pair in pairs]
+        wrong = [hard_negatives(*pair, self.pool) for pair in pairs]
+        usable = [n for n in range(len(questions)) if golds[n] and len(wrong[n]) >= self.negatives]
+        titled = self.two_encoders and any(passage.title for n in usable for passage in golds[n] + wrong[n])
+        gold_for = _gold_for(questions, {passage.text for n in usable for passage in golds[n] + wrong[n]})
+        full: list[list[_Row]] = []
+        #: rows, their questions, questions that their passages are gold for
+        waiting: list[tuple[list[_Row], set[int], set[int]]] = []
+        for epoch in range(self.epochs):
+            draw = random.Random(f"{self.seed} {epoch}")
+            for n in draw.sample(usable, len(usable)):
+                gold = draw.choice(golds[n]) if self.shuffle_positives else golds[n][0]
+                passages = [gold, *draw.sample(wrong[n], self.negatives)]
+                own = set().union(*(gold_for[passage.text] for passage in passages))
+                place = next(
+                    (m for m, (_, held, taken) in enumerate(waiting) if n not in taken and not own & held), None
+                )
+                if place is None:
+                    place = len(waiting)
+                    waiting.append(([], set(), set()))
+                rows, held, taken = waiting[place]
+                rows.append(_row(questions[n], passages, self.two_encoders, titled))
+                held.add(n)
+                taken |= own
+                if len(rows) == self.batch:
+                    full.append(waiting.pop(place)[0])
+        return full + [rows for rows, _, _ in waiting]
 
-def refuse(material: Material, folder: Path, *, recipe: str = "small", **changes: object) -> None:
-    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
-    material.require_gold()
-    chosen = resolve(recipe, **changes)
-    kind = read_json(model_folder(chosen.model) / "config.json").get("model_type") if chosen.two_encoders else "bert"
-    if kind != "bert":
-        raise IfqaError(f"{chosen.model} cannot start DPR's two encoders: wanted a model of type bert, found {kind}")
+    def _trainer(self, batches: Sequence[Sequence[_Row]], start: Path, folder: Path) -> Any:
+        from datasets import Dataset
+        from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+        from transformers import set_seed
 
-
-def train(material: Material, folder: Path, *, recipe: str = "small", **changes: object) -> None:
-    """Train, and write a model that `ifqa.retrieval.vectors.encoders.open_encoder` opens, and a `manifest.json`.
-
-    The loss is softmax cross-entropy of a question's gold passage against all passages of its batch, including the hard
-    negatives of other questions (dpr/models/biencoder.py:254-290). Unlike DPR, two questions never share a batch if a
-    passage of one is gold for the other. An interrupted training resumes from its newest checkpoint.
-
-    Args:
-        material: questions without gold passages, and those without hard negatives, are left out. Negatives are drawn
-            from the rankings. A gold passage takes its title from the ranked passage that covers it; if the other passages
-            have titles and it has none, the network learns to tell the two kinds apart.
-        folder: one encoder is written into it; two are written into its `ctx_encoder` and `question_encoder`, the
-            layout of DPR's models on the hub.
-        recipe: "small", for a CPU, or "dpr", as published.
-        changes: settings that differ from the recipe's (see `Recipe`).
-
-    Raises:
-        IfqaError: nothing to train on, a setting out of range, or `folder` holds another training.
-    """
-    questions, rankings = material.questions, material.rankings
-    refuse(material, folder, recipe=recipe, **changes)
-    chosen = resolve(recipe, **changes)
-    start = model_folder(chosen.model)
-    inputs = {
-        "family": material.family,
-        "sources": material.sources,
-        "recipe": recipe,
-        "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
-        "questions": resume.identity(questions, rankings),
-        "encoder": {"name": chosen.model, "sha256": weights_identity(start)},
-    }
-    if not resume.begin(folder, inputs):
-        return
-    batches = _batches(questions, rankings, chosen)
-    if not batches:
-        raise IfqaError(
-            f"none of {len(questions)} training questions has a gold passage and {chosen.negatives} hard negatives; "
-            "wanted annotated questions, and a corpus that holds more than their gold passages"
+        set_seed(self.seed)
+        model = self._model(start)
+        rows = [row for batch in batches for row in batch]
+        arguments = checkpoints.arguments(
+            SentenceTransformerTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
+            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
+            max_grad_norm=self.clip, batch_sampler=partial(_as_cut, sizes=[len(batch) for batch in batches]),
+            router_mapping={name: "query" if name == "question" else "document" for name in rows[0]},
+        )  # fmt: skip
+        return SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=self._loss(model)
         )
-    say(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
-    if chosen.warmup > len(batches):
-        say(f"{folder}: warmup takes {chosen.warmup:,} steps, more than the training has; set a lower warmup")
-    trainer = _trainer(batches, start, folder, chosen)
-    made = resume.fit(trainer, folder, "training the dense retriever")
-    _save(folder, trainer.model, chosen.two_encoders)
-    weights = (
-        ["*_encoder/model*.safetensors"]
-        if chosen.two_encoders
-        else ["model*.safetensors", "[0-9]_*/model*.safetensors"]
-    )
-    resume.finish(folder, inputs, made | {"batches": len(batches), "device": chosen.device}, weights)
 
+    def _model(self, start: Path) -> Any:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Router, Transformer
 
-def _batches(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], chosen: Recipe) -> list[list[_Row]]:
-    """Rows of all epochs in training order, each with its own draws, grouped into batches without clashes.
+        def tower() -> list[Any]:
+            bert = Transformer(
+                str(start),
+                max_seq_length=self.max_tokens,
+                # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does (dpr/models/biencoder.py:230)
+                processing_kwargs={"text": {"return_token_type_ids": False}},
+            )
+            return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
 
-    A row goes into the first open batch that it does not clash with; the last batches stay short.
-    """
-    golds = [_golds(*pair) for pair in zip(questions, rankings, strict=True)]
-    wrong = [hard_negatives(*pair, chosen.pool) for pair in zip(questions, rankings, strict=True)]
-    usable = [n for n in range(len(questions)) if golds[n] and len(wrong[n]) >= chosen.negatives]
-    titled = chosen.two_encoders and any(one.title for n in usable for one in golds[n] + wrong[n])
-    gold_for = _gold_for(questions, {one.text for n in usable for one in golds[n] + wrong[n]})
-    full: list[list[_Row]] = []
-    waiting: list[
-        tuple[list[_Row], set[int], set[int]]
-    ] = []  # rows, their questions, questions their passages are gold for
-    for epoch in range(chosen.epochs):
-        draw = random.Random(f"{chosen.seed} {epoch}")
-        for n in draw.sample(usable, len(usable)):
-            gold = draw.choice(golds[n]) if chosen.shuffle_positives else golds[n][0]
-            passages = [gold, *draw.sample(wrong[n], chosen.negatives)]
-            own = set().union(*(gold_for[one.text] for one in passages))
-            place = next((m for m, (_, asked, taken) in enumerate(waiting) if n not in taken and not own & asked), None)
-            if place is None:
-                place = len(waiting)
-                waiting.append(([], set(), set()))
-            rows, asked, taken = waiting[place]
-            rows.append(_row(questions[n], passages, chosen.two_encoders, titled))
-            asked.add(n)
-            taken |= own
-            if len(rows) == chosen.batch:
-                full.append(waiting.pop(place)[0])
-    return full + [rows for rows, _, _ in waiting]
+        settings: dict[str, Any] = {"device": self.device, "prompts": {"query": "", "document": ""}}
+        with loading(self.model, start, "a sentence-transformers model"):
+            if self.two_encoders:
+                return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
+            model = SentenceTransformer(str(start), local_files_only=True, **settings)
+        if not any(isinstance(module, Normalize) for module in model) and self.scale > 1:
+            say(f"{self.model}: its vectors are not normalised, and scale is {self.scale:g}; set scale to about 1")
+        model.max_seq_length = self.max_tokens
+        return model
+
+    def _loss(self, model: Any) -> Any:
+        from sentence_transformers.sentence_transformer import losses
+        from sentence_transformers.util import dot_score
+        from torch import distributed
+
+        many = distributed.is_available() and distributed.is_initialized()  # as in DPR (train_dense_encoder.py:622)
+        settings: dict[str, Any] = {"scale": self.scale, "similarity_fct": dot_score, "gather_across_devices": many}
+        if self.micro_batch:
+            return losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=self.micro_batch, **settings)
+        return losses.MultipleNegativesRankingLoss(model, **settings)
 
 
 def _golds(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
@@ -208,77 +230,17 @@ def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, 
 
 def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> _Row:
     """A question with its passages; passages are (title, text) pairs if any has a title (a column holds one type)."""
-    asked = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
+    text = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
     names = ["positive", *(f"negative_{n}" for n in range(1, len(passages)))]
-    row: _Row = {"question": asked}
+    row: _Row = {"question": text}
     return row | {
         name: [one.title, one.text] if titled else one.text for name, one in zip(names, passages, strict=True)
     }
 
 
-def _trainer(batches: Sequence[Sequence[_Row]], start: Path, folder: Path, chosen: Recipe) -> Any:
-    import torch
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-    from transformers import set_seed
-
-    set_seed(chosen.seed)
-    model = _model(start, chosen)
-    rows = [row for batch in batches for row in batch]
-    sampler: Any = partial(_as_cut, sizes=[len(batch) for batch in batches])
-    arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=chosen.batch,
-        learning_rate=chosen.learning_rate, weight_decay=chosen.weight_decay, warmup_steps=chosen.warmup,
-        max_grad_norm=chosen.clip, lr_scheduler_type="linear", bf16=half_precision(chosen.device) is torch.bfloat16,
-        use_cpu=chosen.device == "cpu", save_strategy="steps", save_steps=chosen.checkpoint_every, save_total_limit=2,
-        logging_steps=chosen.checkpoint_every, report_to="none", disable_tqdm=True, seed=chosen.seed,
-        batch_sampler=sampler,
-        router_mapping={name: "query" if name == "question" else "document" for name in rows[0]},
-    )  # fmt: skip
-    return SentenceTransformerTrainer(
-        model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=_loss(model, chosen)
-    )
-
-
 def _as_cut(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:
     """A batch sampler for rows that are already grouped into batches of these sizes."""
     return [list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
-
-
-def _loss(model: Any, chosen: Recipe) -> Any:
-    from sentence_transformers.sentence_transformer import losses
-    from sentence_transformers.util import dot_score
-    from torch import distributed
-
-    many = distributed.is_available() and distributed.is_initialized()  # as in DPR (train_dense_encoder.py:622)
-    settings: dict[str, Any] = {"scale": chosen.scale, "similarity_fct": dot_score, "gather_across_devices": many}
-    if chosen.micro_batch:
-        return losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=chosen.micro_batch, **settings)
-    return losses.MultipleNegativesRankingLoss(model, **settings)
-
-
-def _model(start: Path, chosen: Recipe) -> Any:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Router, Transformer
-
-    def tower() -> list[Any]:
-        bert = Transformer(
-            str(start),
-            max_seq_length=chosen.max_tokens,
-            # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does (dpr/models/biencoder.py:230)
-            processing_kwargs={"text": {"return_token_type_ids": False}},
-        )
-        return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
-
-    settings: dict[str, Any] = {"device": chosen.device, "prompts": {"query": "", "document": ""}}
-    with loading(chosen.model, start, "a sentence-transformers model"):
-        if chosen.two_encoders:
-            return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
-        model = SentenceTransformer(str(start), local_files_only=True, **settings)
-    if not any(isinstance(module, Normalize) for module in model) and chosen.scale > 1:
-        say(f"{chosen.model}: its vectors are not normalised, and scale is {chosen.scale:g}; set scale to about 1")
-    model.max_seq_length = chosen.max_tokens
-    return model
 
 
 def _save(folder: Path, model: Any, two_encoders: bool) -> None:

@@ -1,160 +1,330 @@
 """Trains a T5 to generate answers, with transformers' trainer: what Fusion-in-Decoder, RAG and UnifiedQA share."""
 
-from dataclasses import asdict, replace
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.devices import resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
+from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.rag import scores_of
 from ifqa.reading.t5.checkpoint import Checkpoint, checkpoint_folder, family_of, open_checkpoint
-from ifqa.reading.t5.text import Conventions, check
+from ifqa.reading.t5.passages import MAX_ANSWER
+from ifqa.reading.t5.text import Conventions, check, padded, tokenise
+from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.training import resume
-from ifqa.training.material import Material
-from ifqa.training.t5_task import Chosen, Dev, Rows, Task, collate, token_ids
+from ifqa.settings import Natural, NotNegative, Positive
+from ifqa.training import checkpoints
+from ifqa.training.trainer import Settings
+from ifqa.training.training_data import identity
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ifqa.reading.t5.answer import Reading
+    from ifqa.reading.t5.model import FusionInDecoder
 
 _MEND = "name a T5 with --set model=DIR"
-_MACHINE = ("device", "device_batch", "micro_batch", "recompute")  # changing these makes no different training
 
 
-def checked(chosen: Chosen) -> Chosen:
-    """A recipe with its device by name, after checks.
+@dataclass(kw_only=True)
+class T5Trainer(Settings):
+    """Trains a T5; a subclass says what it reads and writes.
 
-    Raises:
-        IfqaError: there is no such device, or a value is out of range.
+    Attributes:
+        model: the model to start from: a T5 of the hub, or a checkpoint that the reader takes.
+        passages: number of passages of a question, the first retrieved.
+        steps, batch: steps of the optimiser (AdamW), and questions a step, over all devices and micro-steps.
+        learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
+        weight_decay, clip: AdamW's decay, and the norm that gradients are clipped to.
+        max_tokens: most tokens of question and passage together; the rest is cut off.
+        seed: for order, drawn answers and dropout.
+        titles: whether passages' titles are read (see `ifqa.reading.t5.text.Conventions`).
+        evaluate_every: steps between checkpoints; each answers the dev questions, and the best checkpoint is kept.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
+        device_batch: questions that go through the network at once; it leaves the gradient the same except for dropout.
+        recompute: keep only the encoder's output, and compute the encoder again for the gradients.
     """
-    check(Conventions(chosen.max_tokens))
-    if chosen.batch % (size := chosen.device_batch * resume.world()[1]):
-        raise IfqaError(
-            f"training setting batch: wanted a multiple of {size}, what the devices take at once, found {chosen.batch}"
-        )
-    return replace(chosen, device=resolve_device(chosen.device))
+
+    libraries = ("accelerate",)
+    not_identity = ("device", "device_batch", "micro_batch", "recompute")
+    corpus = "ifqa-gold"
+    dev = "full-dev"
+    takes_experiment = True
+
+    reader: ClassVar[str]
+    #: Whether the loss is the mean over all tokens of a step's targets, as in transformers' T5; else the mean over questions of
+    #: the mean over a target's tokens, as in FiD.
+    by_token: ClassVar[bool] = False
+
+    model: str = "google/flan-t5-base"
+    passages: Positive = 20
+    steps: Natural
+    batch: Positive = 32
+    learning_rate: NotNegative = 1e-4
+    warmup: NotNegative = 0.1
+    weight_decay: NotNegative = 0.01
+    clip: NotNegative = 1.0
+    max_tokens: Positive = 250
+    seed: Natural = 0
+    titles: bool = True
+    evaluate_every: Positive = 100
+    device: str = "auto"
+    device_batch: Positive = 1
+    recompute: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be met, and name the device."""
+        check(Conventions(self.max_tokens))
+        if self.batch % (size := self.device_batch * checkpoints.world()[1]):
+            raise IfqaError(
+                f"training setting batch: wanted a multiple of {size}, what the devices take at once, found {self.batch}"
+            )
+        self.device, self.retrieved = resolve_device(self.device), self.passages
+        if self.steps:
+            self.evaluate_every = min(self.evaluate_every, self.steps)
+
+    @property
+    def about(self) -> str:
+        """What the bar calls the training."""
+        raise NotImplementedError
+
+    @property
+    def too_large(self) -> str:
+        """The end of the message if memory runs out: what does not fit, and what to set."""
+        raise NotImplementedError
+
+    @property
+    def at_once(self) -> int:
+        """Passages that go through the encoder at once, 0 for all."""
+        return 0
+
+    @property
+    def max_answer(self) -> int:
+        """Most tokens of an answer to a dev question, including the token that starts decoding."""
+        return MAX_ANSWER
+
+    @property
+    def max_label(self) -> int | None:
+        """Most tokens of a target; None for no limit."""
+        return None
+
+    def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
+        """The passages that a question is trained with."""
+        return ranking[: self.passages]
+
+    def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
+        """The inputs of the network."""
+        raise NotImplementedError
+
+    def targets(self, question: Question) -> list[str]:
+        """The texts that are right; one of them is drawn in each pass over the questions."""
+        return [answer for answer in question.answers if answer.strip()]
+
+    def answer(self, text: str) -> str:
+        """The answer in what the network wrote."""
+        return text
+
+    def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
+        """The network that is trained, from the T5 that the training starts from and the scores of the training passages."""
+        return model
+
+    def rates(self) -> Mapping[str, float]:
+        """Parameter of the network -> its own learning rate; it has no weight decay."""
+        return {}
+
+    def decode(self, model: Any, features: Any, counts: list[int], scores: list[float]) -> "list[Reading]":
+        """How dev questions are answered."""
+        from ifqa.reading.t5.answer import read
+
+        return read(model, features, counts, max_answer_tokens=self.max_answer)
+
+    def finished(self, model: Any) -> dict[str, object]:
+        """Make the trained network the T5 that is saved; gives what else it has learnt, for the manifest."""
+        return {}
+
+    def refuse(self, data: TrainingData, folder: Path) -> None:
+        """Refuse questions without answers, and a model of another split family; the model is not loaded."""
+        if not any(map(self.targets, data.questions)):
+            raise IfqaError(f"none of {len(data.questions)} training questions has an answer; wanted annotated ones")
+        family = family_of(checkpoint_folder(self.model, self.reader, _MEND), self.reader)
+        if family not in ("", data.family):
+            raise IfqaError(
+                f"{self.model} was trained on {family} and may not be trained further on {data.family}, "
+                "which holds the same questions; begin with another model"
+            )
+
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Train, and write a checkpoint for the reader: a T5's files, its tokenizer and a `manifest.json`.
+
+        In each pass over the questions, the target of a question is drawn anew (FiD src/data.py:30-36). An interrupted training
+        resumes from its newest checkpoint and ends in the same weights. The checkpoint with the best exact match on the dev
+        questions is kept; without any, the last. Questions without answers are left out.
+        """
+        import torch
+
+        self.refuse(data, folder)
+        start = open_checkpoint(self.model, reader=self.reader, mend=_MEND)
+        inputs = self.inputs(data) | {
+            "recipe": self.recipe,
+            "dev": identity(dev, self.scored),
+            "start": {"name": self.model, "sha256": identity_of(self.model)},
+        }
+        if not checkpoints.begin(folder, inputs):
+            return
+        conventions = Conventions(self.max_tokens, self.titles, start.conventions.encoder_eos)
+        usable = data.only([n for n, question in enumerate(data.questions) if self.targets(question)])
+        rows = Rows(self, usable, start.tokenizer, conventions)
+        trainer = _trainer(self, rows, dev, start, folder)
+        try:
+            record = checkpoints.fit(trainer, folder, self.about)
+        except torch.OutOfMemoryError as error:
+            raise IfqaError(f"{folder}: {self.too_large}") from error
+        if checkpoints.world()[0] == 0:
+            if dev.questions:
+                record |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
+                say(
+                    f"{folder}: the weights after step {record['best_step']}, with an EM of {record['dev_EM']:.1f} on dev"
+                )
+            inputs |= {"conventions": asdict(conventions)} | self.finished(trainer.model)
+            trainer.model.save_pretrained(folder)
+            start.tokenizer.save_pretrained(folder)
+            checkpoints.finish(folder, inputs, record | {"device": self.device}, ["model*.safetensors"])
 
 
-def refuse(task: Task, material: Material) -> None:
-    """Raise the errors of `run` that need no rankings, before passages are retrieved; the model is not loaded."""
-    if not any(map(task.targets, material.questions)):
-        raise IfqaError(f"none of {len(material.questions)} training questions has an answer; wanted annotated ones")
-    family = family_of(checkpoint_folder(task.chosen.model, task.reader, _MEND), task.reader)
-    if family not in ("", material.family):
-        raise IfqaError(
-            f"{task.chosen.model} was trained on {family} and may not be trained further on {material.family}, "
-            "which holds the same questions; begin with another model"
-        )
+class Rows:
+    """The rows of all steps in training order, as the trainer takes them.
 
-
-def run(task: Task, material: Material, folder: Path, dev: Dev, recipe: str) -> None:
-    """Train, and write a checkpoint: a T5's files, its tokenizer and a `manifest.json`.
-
-    An interrupted training resumes from its newest checkpoint and ends in the same weights.
-
-    Args:
-        task: what is learnt, with a recipe that `checked` has checked.
-        material: questions without a target are left out.
-        folder: the checkpoint is written here.
-        dev: the checkpoint with the best exact match on these questions is kept. Without any, the last is kept.
-        recipe: the recipe's name, for the manifest.
-
-    Raises:
-        IfqaError: as `refuse`; `folder` holds another training; or memory ran out.
+    Row `n` depends only on the seed and the number of its pass, so a training can resume at any row.
     """
+
+    def __init__(self, trainer: T5Trainer, data: TrainingData, tokenizer: Any, conventions: Conventions) -> None:
+        self.trainer, self.data, self.tokenizer, self.conventions = trainer, data, tokenizer, conventions
+        self._read: dict[int, list[list[int]]] = {}
+        self._passes: dict[int, list[tuple[int, str]]] = {}
+
+    def __len__(self) -> int:
+        return self.trainer.steps * self.trainer.batch
+
+    def __getitem__(self, row: int) -> dict[str, object]:
+        """The token ids of a question's inputs and of a target, and what else the loss needs.
+
+        That is the score of each input, and for a loss by token the question's weight.
+        """
+        number, target = self._drawn(row)
+        if number not in self._read:
+            question = self.data.questions[number]
+            passages = self.trainer.read(question, self.data.rankings[number])
+            self._read[number] = self.token_ids(self.trainer.texts(question, passages))
+        label = self._label(target)
+        features: dict[str, object] = {"passages": self._read[number], "label": label}
+        if self.trainer.scored:
+            features["scores"] = scores_of(self.data.scores[number], len(self._read[number]))
+        if self.trainer.by_token:  # so that the mean over the step's questions is the mean over its tokens
+            size = self.trainer.batch
+            step = range(row - row % size, row - row % size + size)
+            features["weight"] = size * len(label) / sum(len(self._label(self._drawn(n)[1])) for n in step)
+        return features
+
+    def of_dev(self, dev: TrainingData) -> list[dict[str, object]]:
+        """The rows of the dev questions; their labels are their numbers."""
+        rows: list[dict[str, object]] = []
+        for n, (question, ranking) in enumerate(zip(dev.questions, dev.rankings, strict=True)):
+            passages = self.token_ids(self.trainer.texts(question, ranking))
+            scored = {"scores": scores_of(dev.scores[n], len(passages))} if self.trainer.scored else {}
+            rows.append({"passages": passages, "label": [n], **scored})
+        return rows
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, cut off at the conventions' `max_tokens`."""
+        features = tokenise(self.tokenizer, texts, self.conventions)
+        pairs = zip(features["input_ids"], features["attention_mask"], strict=True)
+        return [ids[mask].tolist() for ids, mask in pairs]
+
+    def _drawn(self, row: int) -> tuple[int, str]:
+        """The number of a row's question, and the target drawn for it."""
+        questions = self.data.questions
+        turn, place = divmod(row, len(questions))
+        if turn not in self._passes:
+            draw = random.Random(f"{self.trainer.seed} {turn}")
+            order = draw.sample(range(len(questions)), len(questions))
+            drawn = [(n, draw.choice(self.trainer.targets(questions[n]))) for n in order]
+            self._passes = {n: pairs for n, pairs in self._passes.items() if n == turn - 1} | {turn: drawn}
+        return self._passes[turn][place]
+
+    def _label(self, target: str) -> list[int]:
+        most = self.trainer.max_label
+        ids: list[int] = self.tokenizer(target, max_length=most, truncation=most is not None)["input_ids"]
+        return ids
+
+
+def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
+    """A batch with the arguments of the network's `forward`."""
     import torch
 
-    chosen, dev = task.chosen, Dev(*dev)
-    refuse(task, material)
-    usable = [n for n, question in enumerate(material.questions) if task.targets(question)]
-    start = open_checkpoint(chosen.model, reader=task.reader, mend=_MEND)
-    inputs: dict[str, object] = {
-        "family": material.family,
-        "sources": material.sources,
-        "recipe": recipe,
-        "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
-        "questions": resume.identity(material.questions, material.rankings, material.scores if task.scored else ()),
-        "dev": resume.identity(dev.questions, dev.rankings, dev.scores if task.scored else ()),
-        "start": {"name": chosen.model, "sha256": identity_of(chosen.model)},
-    }
-    if not resume.begin(folder, inputs):
-        return
-    conventions = Conventions(chosen.max_tokens, chosen.titles, start.conventions.encoder_eos)
-    several = [material.questions[n] for n in usable], [material.rankings[n] for n in usable]
-    scores = [material.scores[n] for n in usable] if task.scored else []
-    rows = Rows(task, *several, start.tokenizer, conventions, scores)
-    trainer = _trainer(task, rows, dev, start, folder)
-    try:
-        made = resume.fit(trainer, folder, task.about)
-    except torch.OutOfMemoryError as error:
-        raise IfqaError(f"{folder}: {task.too_large}") from error
-    if resume.world()[0] == 0:
-        if dev.questions:
-            made |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
-            say(f"{folder}: the weights after step {made['best_step']}, with an EM of {made['dev_EM']:.1f} on dev")
-        inputs |= {"conventions": asdict(conventions)} | task.finished(trainer.model)
-        trainer.model.save_pretrained(folder)
-        start.tokenizer.save_pretrained(folder)
-        resume.finish(folder, inputs, made | {"device": chosen.device}, ["model*.safetensors"])
+    passages = padded([ids for row in rows for ids in row["passages"]])
+    labels = padded([row["label"] for row in rows], padding=-100)["input_ids"]
+    counts = torch.tensor([len(row["passages"]) for row in rows])
+    scores = [score for row in rows for score in row.get("scores", ())]
+    scored = {"scores": torch.tensor(scores)} if scores else {}
+    weighed = {"weights": torch.tensor([row["weight"] for row in rows])} if "weight" in rows[0] else {}
+    return {
+        "passage_ids": passages["input_ids"], "passage_mask": passages["attention_mask"], "counts": counts,
+        "labels": labels, **scored, **weighed,
+    }  # fmt: skip
 
 
-def _trainer(task: Task, rows: Rows, dev: Dev, start: Checkpoint, folder: Path) -> Any:
+def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: Checkpoint, folder: Path) -> Any:
     import torch
-    from torch.utils.data import SequentialSampler
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
-    chosen = task.chosen
-    half = half_precision(chosen.device) is torch.bfloat16
+    half = checkpoints.half(settings.device)
     padding = start.model.config.pad_token_id
 
-    class Trainer(Seq2SeqTrainer):
-        def _get_train_sampler(self, *_: Any) -> Any:
-            return SequentialSampler(rows)
-
+    class Trainer(checkpoints.InOrder, Seq2SeqTrainer):
         def create_optimizer(self, *given: Any) -> Any:
-            made = super().create_optimizer(*given)
-            own = {name: one for name, one in self.model.named_parameters() if name in task.rates}
-            for group in made.param_groups:
-                group["params"] = [one for one in group["params"] if all(one is not other for other in own.values())]
-            for name, parameter in own.items():
-                made.add_param_group({"params": [parameter], "lr": task.rates[name], "weight_decay": 0.0})
-            return made
+            optimiser, rates = super().create_optimizer(*given), settings.rates()
+            apart = {name: parameter for name, parameter in self.model.named_parameters() if name in rates}
+            for group in optimiser.param_groups:
+                group["params"] = [p for p in group["params"] if all(p is not other for other in apart.values())]
+            for name, parameter in apart.items():
+                optimiser.add_param_group({"params": [parameter], "lr": rates[name], "weight_decay": 0.0})
+            return optimiser
 
         def prediction_step(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
             """Answers as the reader gives them, padded to one length; the labels are the numbers of the questions."""
             features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
-            with torch.autocast(chosen.device, torch.bfloat16, enabled=half):
-                known = inputs["scores"].tolist() if task.scored else []
-                readings = task.decode(self.model, features, inputs["counts"].tolist(), known, task.max_answer)
-            tokens = [one.tokens + [padding] * (task.max_answer - len(one.tokens)) for one in readings]
+            with torch.autocast(settings.device, torch.bfloat16, enabled=half):
+                known = inputs["scores"].tolist() if settings.scored else []
+                readings = settings.decode(self.model, features, inputs["counts"].tolist(), known)
+            tokens = [reading.tokens + [padding] * (settings.max_answer - len(reading.tokens)) for reading in readings]
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 
-    def scores(made: Any) -> dict[str, float]:
-        texts = start.tokenizer.batch_decode(made.predictions, skip_special_tokens=True)
+    def scores(output: Any) -> dict[str, float]:
+        texts = start.tokenizer.batch_decode(output.predictions, skip_special_tokens=True)
         right = [
-            exact_match(task.answer(text), dev.questions[n].answers)
-            for text, n in zip(texts, made.label_ids[:, 0], strict=True)
+            exact_match(settings.answer(text), dev.questions[n].answers)
+            for text, n in zip(texts, output.label_ids[:, 0], strict=True)
         ]
         return {"EM": 100 * sum(right) / len(right)}
 
-    dev_rows: list[dict[str, object]] = []
-    for n, (question, ranking) in enumerate(zip(dev.questions, dev.rankings, strict=True)):
-        passages = token_ids(task.texts(question, ranking), start.tokenizer, rows.conventions)
-        scored = {"scores": scores_of(dev.scores[n], len(passages))} if task.scored else {}
-        dev_rows.append({"passages": passages, "label": [n], **scored})
-    set_seed(chosen.seed)
-    model = task.network(start.model, rows.scores).train()
-    model.micro_batch, model.recompute = task.micro_batch, chosen.recompute
-    arguments = Seq2SeqTrainingArguments(
-        output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, learning_rate=chosen.learning_rate,
-        per_device_train_batch_size=chosen.device_batch, per_device_eval_batch_size=16,
-        gradient_accumulation_steps=chosen.batch // (chosen.device_batch * resume.world()[1]),
-        weight_decay=chosen.weight_decay, warmup_steps=chosen.warmup, max_grad_norm=chosen.clip,
-        lr_scheduler_type="linear", bf16=half, use_cpu=chosen.device == "cpu", predict_with_generate=True,
-        eval_strategy="steps" if dev_rows else "no", eval_steps=chosen.evaluate_every, save_strategy="steps",
-        save_steps=chosen.evaluate_every, save_total_limit=2, logging_steps=chosen.evaluate_every,
-        load_best_model_at_end=bool(dev_rows), metric_for_best_model="EM" if dev_rows else None, greater_is_better=True,
-        remove_unused_columns=False, report_to="none", disable_tqdm=True, seed=chosen.seed,
-        ddp_find_unused_parameters=False, log_level="error", log_level_replica="error",
+    dev_rows = rows.of_dev(dev)
+    set_seed(settings.seed)
+    model = settings.network(start.model, rows.data.scores).train()
+    model.micro_batch, model.recompute = settings.at_once, settings.recompute
+    arguments = checkpoints.arguments(
+        Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,
+        learning_rate=settings.learning_rate, every=settings.evaluate_every, device=settings.device,
+        weight_decay=settings.weight_decay, warmup=settings.warmup, max_grad_norm=settings.clip,
+        gradient_accumulation_steps=settings.batch // (settings.device_batch * checkpoints.world()[1]),
+        per_device_eval_batch_size=16, predict_with_generate=True, eval_strategy="steps" if dev_rows else "no",
+        eval_steps=settings.evaluate_every, load_best_model_at_end=bool(dev_rows),
+        metric_for_best_model="EM" if dev_rows else None, greater_is_better=True, ddp_find_unused_parameters=False,
+        **checkpoints.PLAIN,
     )  # fmt: skip
     # In one process, several GPUs would split a question's passages between them; torchrun starts one process for each
     arguments._n_gpu = min(arguments.n_gpu, 1)

@@ -4,41 +4,49 @@ Line numbers are those of finetuning/train_unifiedqa.py in webis-de/coling22-ben
 fc72cfd8743d.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.t5.checkpoint import DEFAULT
 from ifqa.reading.unifiedqa import MAX_ANSWER, first_answer, input_text
-from ifqa.records import Question
+from ifqa.records import Passage, Question
 from ifqa.settings import Natural, NotNegative, Positive
-from ifqa.training import recipes, t5, t5_task
-from ifqa.training.material import Material
-from ifqa.training.t5_task import NO_DEV, Dev, Task
+from ifqa.training.t5 import T5Trainer
 
 LARGE = 50_000  # questions from which a training takes the longer of the published numbers of steps
-STEPS, SHORT = (
-    60_000,
-    6_000,
-)  # as the paper says (Bondarenko et al., COLING 2022); the code's default is the shorter (16)
+STEPS, SHORT = 60_000, 6_000  # as Bondarenko et al. (COLING 2022) say; the code's default is the shorter (16)
 
 
-@dataclass(frozen=True)
-class Recipe(t5_task.Recipe):
-    """CausalQA's settings (9-27, 68-76), with those of `ifqa.training.t5_task.Recipe`; the rest are transformers' defaults.
+@dataclass(kw_only=True)
+class UnifiedQA(T5Trainer):
+    """Train UnifiedQA, a T5 that reads question and context as one text, as CausalQA did; needs a GPU.
+
+    The input is `ifqa.reading.unifiedqa.input_text`, the target all answers of a question, joined by tabs. The loss is the mean
+    over the tokens of a step's targets. The settings are CausalQA's (9-27, 68-76), the rest transformers' defaults; CausalQA kept
+    the last checkpoint (73).
 
     Attributes:
         steps: 0 for the published number: 60,000, or 6,000 with less than 50,000 questions.
         max_target: most tokens of a target, which is all answers of a question, joined by tabs (47-49).
     """
 
+    benchmark = "causalqa"
+    split = "original-train"
+    corpus = ""
+    dev = ""
+    part = "dataset"
+    recipe = "published"
+    reader = "unifiedqa"
+    by_token = True
+
     model: str = DEFAULT["unifiedqa"]
-    passages: Positive = 20
     steps: Natural = 0
     batch: Positive = 2
     learning_rate: NotNegative = 5e-5
     warmup: NotNegative = 0.0
     weight_decay: NotNegative = 0.0
-    clip: NotNegative = 1.0
     max_tokens: Positive = 2048
     max_target: Positive = 100
     evaluate_every: Positive = 1000
@@ -46,73 +54,50 @@ class Recipe(t5_task.Recipe):
     device_batch: Positive = 2
     recompute: bool = False
 
+    @property
+    def about(self) -> str:
+        """What the bar calls the training."""
+        return "training UnifiedQA"
 
-def resolve(**changes: object) -> Recipe:
-    """CausalQA's settings with some changed.
+    @property
+    def too_large(self) -> str:
+        """Fewer questions at once take less memory."""
+        return (
+            f"{self.device_batch} questions of {self.max_tokens} tokens at a time do not fit into the memory of {self.device}; "
+            "resume with --set device_batch=1 --set recompute=true"
+        )
 
-    Raises:
-        IfqaError: there is no such setting or device, or a value is out of range.
-    """
-    return t5.checked(recipes.changed({"published": Recipe()}, "published", changes))
+    @property
+    def max_answer(self) -> int:
+        """That of the reader."""
+        return MAX_ANSWER
 
+    @property
+    def max_label(self) -> int | None:
+        """Most tokens of a target."""
+        return self.max_target
 
-def train(material: Material, folder: Path, *, dev: Dev = NO_DEV, **changes: object) -> None:
-    """Train, and write a checkpoint for reader 'unifiedqa': a T5's files, its tokenizer and a `manifest.json`.
+    def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
+        """Question and passages as one text."""
+        return [input_text(question, passages[: self.passages], self.titles)]
 
-    The input is `ifqa.reading.unifiedqa.input_text`, the target all answers of a question, joined by tabs. The loss is the mean
-    over the tokens of a step's targets. An interrupted training resumes from its newest checkpoint and ends in the same
-    weights.
+    def targets(self, question: Question) -> list[str]:
+        """The one target of a question, all its answers joined by tabs; none for a question without answers."""
+        answers = super().targets(question)
+        return ["\t".join(answers)] if answers else []
 
-    Args:
-        material: questions without answers are left out.
-        folder: the checkpoint is written here.
-        dev: questions and rankings; the checkpoint with the best exact match on them is kept. Without any, the last is kept, as
-            CausalQA did (73).
-        changes: settings that differ from CausalQA's (see `Recipe`).
+    def answer(self, text: str) -> str:
+        """The first of the answers that the network wrote."""
+        return first_answer(text)
 
-    Raises:
-        IfqaError: nothing to train on, a setting out of range, `folder` holds another training, or the model was trained on
-            another family.
-    """
-    chosen = resolve(**changes)
-    count = sum(1 for question in material.questions if targets(question))
-    steps = chosen.steps or published_steps(count)
-    chosen = replace(chosen, steps=steps, evaluate_every=min(chosen.evaluate_every, steps))
-    t5.run(task(chosen), material, folder, dev, "published")
-
-
-def refuse(material: Material, folder: Path, **changes: object) -> None:
-    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
-    t5.refuse(task(resolve(**changes)), material)
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Train for the published number of steps, if none is set."""
+        if not self.steps:
+            count = sum(1 for question in data.questions if self.targets(question))
+            return replace(self, steps=published_steps(count)).train(data, folder, dev)
+        return super().train(data, folder, dev)
 
 
 def published_steps(questions: int) -> int:
     """The steps of a training on this many questions."""
     return SHORT if questions < LARGE else STEPS
-
-
-def task(chosen: Recipe) -> Task:
-    """What a network learns with these settings."""
-    return Task(
-        reader="unifiedqa",
-        about="training UnifiedQA",
-        chosen=chosen,
-        training_passages=lambda question, ranking: ranking[: chosen.passages],
-        texts=lambda question, some: [input_text(question, some[: chosen.passages], chosen.titles)],
-        targets=targets,
-        max_target=chosen.max_target,
-        max_answer=MAX_ANSWER,
-        answer=first_answer,
-        by_token=True,
-        micro_batch=0,
-        too_large=(
-            f"{chosen.device_batch} questions of {chosen.max_tokens} tokens at a time do not fit into the memory of "
-            f"{chosen.device}; resume with --set device_batch=1 --set recompute=true"
-        ),
-    )
-
-
-def targets(question: Question) -> list[str]:
-    """The one target of a question, all its answers joined by tabs; none for a question without answers."""
-    answers = [answer for answer in question.answers if answer.strip()]
-    return ["\t".join(answers)] if answers else []

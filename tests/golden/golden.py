@@ -161,10 +161,10 @@ def sample_passages() -> Iterator[Any]:
 @contextlib.contextmanager
 def every_loss() -> Iterator[list[float]]:
     """Collect the loss of each step of a training with one of transformers' trainers."""
-    from ifqa.training import resume
+    from ifqa.training import checkpoints
 
     losses: list[float] = []
-    fit = resume.fit
+    fit = checkpoints.fit
 
     def fit_and_keep(trainer: Any, folder: Path, label: str) -> Any:
         trainer.args.logging_steps = 1
@@ -172,11 +172,11 @@ def every_loss() -> Iterator[list[float]]:
         losses.extend(float(one["loss"]) for one in trainer.state.log_history if "loss" in one)
         return made
 
-    resume.fit = fit_and_keep
+    checkpoints.fit = fit_and_keep
     try:
         yield losses
     finally:
-        resume.fit = fit
+        checkpoints.fit = fit
 
 
 def weights_of(folder: Path) -> dict[str, str]:
@@ -188,14 +188,18 @@ def trainings(out: Path) -> None:
     import tiny_t5
 
     from ifqa.plugins import open_benchmark
-    from ifqa.training import dense, fid, rerank
-    from ifqa.training.material import Material
-    from ifqa.training.span import fitting, trainer
+    from ifqa.protocols import TrainingData
+    from ifqa.training.dense import Dense
+    from ifqa.training.fid import Fid
+    from ifqa.training.rerank import Rerank
+    from ifqa.training.span import phases
+    from ifqa.training.span.extractive import Extractive
+    from ifqa.training.trainer import configured
 
     every = open_benchmark("sample").questions("hard")[:40]
     pool = list(sample_passages())
     rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages will do as negatives
-    material, seed = Material(every, rankings, "ifqa/full"), 3
+    data, seed = TrainingData(every, rankings, "ifqa/full"), 3
     made: dict[str, Any] = {}
 
     def keep(name: str, losses: list[float]) -> None:
@@ -203,32 +207,23 @@ def trainings(out: Path) -> None:
         made[name] = {"losses": losses, "weights": weights_of(Path(name))}
 
     losses: list[float] = []
-    step = fitting._step
-    fitting._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
+    step = phases._step
+    phases._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
     try:
-        trainer.train(material, Path("extractive"), seed=seed, epochs=4, practice=1, batch=8, rank=4)
+        configured(Extractive, seed=seed, epochs=4, practice=1, batch=8, rank=4).train(data, Path("extractive"))
     finally:
-        fitting._step = step
+        phases._step = step
     keep("extractive", losses)
     with every_loss() as losses:
-        rerank.train(material, Path("rerank"), seed=seed, epochs=2, batch=4, rank=4)
+        configured(Rerank, seed=seed, epochs=2, batch=4, rank=4).train(data, Path("rerank"))
     keep("rerank", losses)
     with every_loss() as losses:
-        dense.train(material, Path("dense"), seed=seed, epochs=2, batch=4, max_tokens=64)
+        configured(Dense, seed=seed, epochs=2, batch=4, max_tokens=64).train(data, Path("dense"))
     keep("dense", losses)
     tiny_t5.save("t5", texts=[*tiny_t5.TEXTS, *(one.text for one in every)])
     with every_loss() as losses:
-        fid.train(
-            material,
-            Path("fid"),
-            seed=seed,
-            model="t5",
-            passages=3,
-            steps=STEPS,
-            batch=4,
-            device="cpu",
-            max_tokens=64,
-        )
+        small = {"passages": 3, "steps": STEPS, "batch": 4, "max_tokens": 64}
+        configured(Fid, seed=seed, model="t5", device="cpu", **small).train(data, Path("fid"))
     keep("fid", losses)
     for name, training in made.items():
         write_json(out / f"{name}.json", training)

@@ -6,7 +6,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import train as module
-from ifqa.training.resume import checkpoint_of, seal
+from ifqa.training.checkpoints import checkpoint_of, seal
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def _nothing_is_built(tmp_path, monkeypatch):
 
 
 def train(what, settings, benchmark="sample", split="train", corpus="sample", dev="", experiment=""):
-    module.train(what, benchmark, split, corpus, Path("to"), None, settings, dev, experiment)
+    module.train(what, benchmark, split, Path("to"), settings, corpus, dev, experiment)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_a_corpus_without_bm25_and_a_wrong_dev_split_are_refused_before_any_work
 
 @pytest.mark.parametrize("written", [True, False])
 def test_a_training_that_is_stopped_says_whether_anything_of_it_is_kept(written, monkeypatch, capsys):
-    def stopped(material, folder, **_):
+    def stopped(trainer, data, folder, dev):
         if written:
             checkpoint_of(folder, 2).mkdir(parents=True)
             seal(checkpoint_of(folder, 2))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ifqa.training.choice.adaboost.train", stopped)
+    monkeypatch.setattr("ifqa.training.choice.adaboost.AdaBoost.train", stopped)
     with pytest.raises(KeyboardInterrupt):
         train("adaboost", {}, benchmark="sample-wiqa", corpus="")
     assert ("to: stopped before its first checkpoint" in capsys.readouterr().err) == (not written)

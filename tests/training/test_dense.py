@@ -12,11 +12,12 @@ import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallback
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.retrieval.vectors.encoders import open_encoder
-from ifqa.training import dense, resume
-from ifqa.training.dense import Recipe, train
-from ifqa.training.material import Material
+from ifqa.training import checkpoints, dense
+from ifqa.training.dense import Dense
+from ifqa.training.trainer import configured
 
 NAMES = "ada bo cy di ed flo gus hal ida jo kim lee mo nan oz pat ray sue tom una".split()
 THINGS = "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins bells hats wells rings jars".split()
@@ -56,7 +57,11 @@ def unit(bert: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full")
+MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
+
+
+def train(data: TrainingData, folder: Path, **settings: object) -> None:
+    configured(Dense, **settings).train(data, folder)
 
 
 def settings(recipe: str, model: str, **changes: object) -> dict[str, object]:
@@ -69,7 +74,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 def batches(questions: list[Question], rankings: list[list[Passage]], **changes: object) -> list[list[dict[str, str]]]:
-    return dense._batches(questions, rankings, replace(Recipe(), **changes))
+    return Dense(**changes)._batches(TrainingData(questions, rankings))
 
 
 def rank(model: str) -> float:
@@ -94,13 +99,13 @@ def test_an_encoder_learns_to_find_gold_passages(unit: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("micro_batch", [0, 3])
 def test_the_loss_and_its_gradient_are_those_of_dpr(bert: str, micro_batch: int) -> None:
     """Softmax over all passages of a batch, positives and hard negatives (dpr/models/biencoder.py:254-290)."""
-    chosen = replace(dense.RECIPES["dpr"], model=bert, micro_batch=micro_batch)
-    (rows, *_) = dense._batches(QUESTIONS, RANKINGS, replace(chosen, batch=8, epochs=1))
-    model = dense._model(Path(bert), chosen).eval()  # no dropout
+    trainer = configured(Dense, recipe="dpr", model=bert, micro_batch=micro_batch, batch=8, epochs=1)
+    (rows, *_) = trainer._batches(MATERIAL)
+    model = trainer._model(Path(bert)).eval()  # no dropout
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     tasks = {name: "query" if name == "question" else "document" for name in columns}
     features = [model.preprocess(texts, task=tasks[name]) for name, texts in columns.items()]
-    loss = dense._loss(model, chosen)(features, torch.empty(0))
+    loss = trainer._loss(model)(features, torch.empty(0))
     loss.backward()
 
     towers = {task: BertModel.from_pretrained(bert).eval() for task in ("query", "document")}
@@ -124,7 +129,7 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert: str, micro_batch: int)
                 torch.testing.assert_close(ours[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
 
 
-CUT = Material(QUESTIONS[:12], RANKINGS[:12], "ifqa/full")  # four steps
+CUT = TrainingData(QUESTIONS[:12], RANKINGS[:12], "ifqa/full")  # four steps
 SETTINGS = {"epochs": 2, "batch": 6, "warmup": 0.1, "checkpoint_every": 2, "learning_rate": 1e-3}
 
 
@@ -133,7 +138,7 @@ def whole(bert: str, unit: str, tmp_path_factory: pytest.TempPathFactory) -> dic
     """Recipe -> the folder of a finished training in float32, and the network that was trained."""
     folder, made = tmp_path_factory.mktemp("whole"), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dense, "half_precision", lambda device: torch.float32)
+        patch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
         for recipe, model in (("small", unit), ("dpr", bert)):
             keep = lambda *given, save=dense._save, name=recipe: (save(*given), made.update({name: given[1]}))  # noqa: E731
             with patch.context() as inner:
@@ -178,14 +183,14 @@ def test_a_killed_training_goes_on_to_the_same_weights(
             if state.global_step == 3:
                 raise Killed
 
-    monkeypatch.setattr(dense, "half_precision", lambda device: torch.float32)
+    monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
     chosen = {"recipe": recipe, "model": bert if recipe == "dpr" else unit, **SETTINGS}
     with monkeypatch.context() as patch:
-        make = dense._trainer
-        patch.setattr(dense, "_trainer", lambda *given: (one := make(*given), one.add_callback(Kill()))[0])
+        make = Dense._trainer
+        patch.setattr(Dense, "_trainer", lambda *given: (one := make(*given), one.add_callback(Kill()))[0])
         with pytest.raises(Killed):
             train(CUT, tmp_path, **chosen)
-    assert [path.name for path in resume._checkpoints(tmp_path)] == ["checkpoint-2"]
+    assert [path.name for path in checkpoints._checkpoints(tmp_path)] == ["checkpoint-2"]
     train(CUT, tmp_path, **chosen)
     assert files(tmp_path) == files(whole[recipe][0])
     with pytest.raises(IfqaError, match=r"another training .*settings"):
@@ -228,7 +233,7 @@ def test_two_encoders_take_titles_and_plain_apostrophes() -> None:
 
 
 def test_recipes_are_as_published() -> None:
-    chosen = dense.resolve("dpr", epochs=3)
+    chosen = configured(Dense, recipe="dpr", epochs=3)
     assert (chosen.epochs, chosen.batch, chosen.warmup, chosen.clip, chosen.learning_rate) == (3, 128, 1237, 2.0, 2e-5)
     assert (chosen.max_tokens, chosen.negatives, chosen.seed, chosen.scale) == (256, 1, 12345, 1.0)
 
@@ -271,6 +276,8 @@ def test_two_encoders_start_from_a_bert(bert: str, tmp_path: Path) -> None:
 def test_nothing_to_train_on_is_said(unit: str, tmp_path: Path) -> None:
     bare = [replace(one, gold_passages=()) for one in QUESTIONS]
     with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage; wanted annotated questions"):
-        train(Material(bare, RANKINGS, "ifqa/full"), tmp_path / "made", **settings("small", unit))
+        train(TrainingData(bare, RANKINGS, "ifqa/full"), tmp_path / "made", **settings("small", unit))
     with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage and 1 hard negatives"):
-        train(Material(QUESTIONS, [[] for _ in QUESTIONS], "ifqa/full"), tmp_path / "made", **settings("small", unit))
+        train(
+            TrainingData(QUESTIONS, [[] for _ in QUESTIONS], "ifqa/full"), tmp_path / "made", **settings("small", unit)
+        )

@@ -16,15 +16,17 @@ from ifqa.errors import IfqaError
 from ifqa.identities import gold_id
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
+from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.fid import Fid
 from ifqa.reading.t5.checkpoint import open_checkpoint
 from ifqa.reading.t5.text import Conventions
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.training import fid, resume, t5
-from ifqa.training.fid import RECIPES, resolve, training_passages
-from ifqa.training.material import Material
-from ifqa.training.t5_task import Rows
+from ifqa.training import checkpoints
+from ifqa.training.fid import Fid as Trainer
+from ifqa.training.t5 import Rows
+from ifqa.training.trainer import configured
+from ifqa.training.training_data import training_passages
 
 NAMES = "Ada Bo Cy Di Ed Flo".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal".split()
@@ -39,7 +41,7 @@ SETTINGS = {
     "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
 }  # fmt: skip
 LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
-MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full")
+MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +53,12 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bfloat16, whose rounding depends on what is computed together."""
-    monkeypatch.setattr(t5, "half_precision", lambda device: torch.float32)
+    monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
 
 
 def trained(folder: Path, start: str, family: str = "ifqa/full", **changes: Any) -> dict[str, torch.Tensor]:
-    fid.train(Material(QUESTIONS, RANKINGS, family), folder, **{"model": start, **SETTINGS, **changes})
+    dev = changes.pop("dev", NO_DATA)
+    configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(replace(MATERIAL, family=family), folder, dev)
     return open_checkpoint(str(folder)).model.state_dict()
 
 
@@ -73,15 +76,15 @@ def test_the_published_recipe_is_fid_larges() -> None:
         "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000, "weight_decay": 0.01,
         "clip": 1.0, "max_tokens": 250, "evaluate_every": 500, "model": "google-t5/t5-large", "gold": "retrieved",
     }  # fmt: skip
-    assert published.items() <= asdict(RECIPES["published"]).items()
+    assert published.items() <= asdict(configured(Trainer, recipe="published")).items()
 
 
 def test_every_pass_has_each_question_once_with_an_answer_drawn_anew(start: str) -> None:
     checkpoint = open_checkpoint(start)
 
     def rows(seed: int = 0) -> Rows:
-        chosen = resolve(**SETTINGS | {"steps": 9, "seed": seed})
-        return Rows(fid.task(chosen), QUESTIONS, RANKINGS, checkpoint.tokenizer, Conventions(chosen.max_tokens))
+        chosen = configured(Trainer, **SETTINGS | {"steps": 9, "seed": seed})
+        return Rows(chosen, MATERIAL, checkpoint.tokenizer, Conventions(chosen.max_tokens))
 
     drawn, tokenizer = rows(), checkpoint.tokenizer
     assert len(drawn) == 36
@@ -126,7 +129,7 @@ class Killed(BaseException):
 def test_a_killed_training_goes_on_to_the_same_weights(
     tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dev = (QUESTIONS[:2], RANKINGS[:2])
+    dev = MATERIAL.only([0, 1])
     whole = trained(tmp_path / "whole", start, dev=dev)
 
     def kill_in_step_4(trainer: Any, folder: Path, label: str) -> None:
@@ -142,11 +145,11 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         trainer.training_step = counted
         fit(trainer, folder, label)
 
-    fit = resume.fit
-    monkeypatch.setattr(resume, "fit", kill_in_step_4)
+    fit = checkpoints.fit
+    monkeypatch.setattr(checkpoints, "fit", kill_in_step_4)
     with pytest.raises(Killed):
         trained(tmp_path / "cut", start, dev=dev)
-    monkeypatch.setattr(resume, "fit", fit)
+    monkeypatch.setattr(checkpoints, "fit", fit)
     assert (tmp_path / "cut/checkpoints/checkpoint-2").exists()
     with pytest.raises(IfqaError, match="not finished"):
         Fid(str(tmp_path / "cut"))
@@ -168,11 +171,11 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) ->
     shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1)
     tiny_t5.FusionInDecoder(shape).save_pretrained(tmp_path / "start")
     words.save_pretrained(tmp_path / "start")
-    fid.train(
-        Material(questions, gold, "sample/dev"), tmp_path / "made", dev=(questions, gold), model=str(tmp_path / "start"),
-        steps=STEPS, batch=LEARNT, device_batch=LEARNT, micro_batch=0, recompute=False, learning_rate=1e-2, max_tokens=160,
-        evaluate_every=STEPS // 3, device="cpu",
-    )  # fmt: skip
+    data = TrainingData(questions, gold, "sample/dev")
+    configured(
+        Trainer, model=str(tmp_path / "start"), steps=STEPS, batch=LEARNT, device_batch=LEARNT, micro_batch=0, recompute=False,
+        learning_rate=1e-2, max_tokens=160, evaluate_every=STEPS // 3, device="cpu",
+    ).train(data, tmp_path / "made", data)  # fmt: skip
     reader = Fid(str(tmp_path / "made"), device="cpu")
 
     def em(passages: list[list[Passage]]) -> float:
@@ -190,7 +193,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) ->
 
 
 def test_a_short_training_is_evaluated_at_its_end(tmp_path: Path, start: str) -> None:
-    trained(tmp_path / "made", start, dev=(QUESTIONS[:2], RANKINGS[:2]), steps=1, evaluate_every=100)
+    trained(tmp_path / "made", start, dev=MATERIAL.only([0, 1]), steps=1, evaluate_every=100)
     assert json.loads((tmp_path / "made/manifest.json").read_text())["record"]["best_step"] == 1
 
 
@@ -237,10 +240,8 @@ def test_what_cannot_be_trained_is_refused_in_one_line(
 
 def test_questions_without_answers_are_refused(tmp_path: Path, start: str) -> None:
     with pytest.raises(IfqaError, match="none of 1 training questions has an answer"):
-        fid.train(
-            Material([Question("t", "If?", (" ",))], [[]], "ifqa/full"),
-            tmp_path / "made",
-            **{"model": start, **SETTINGS},
+        configured(Trainer, **{"model": start, **SETTINGS}).train(
+            TrainingData([Question("t", "If?", (" ",))], [[]], "ifqa/full"), tmp_path / "made"
         )
 
 
@@ -248,7 +249,7 @@ def test_questions_without_answers_are_refused(tmp_path: Path, start: str) -> No
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_two_processes_train_as_one_does(tmp_path: Path, start: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The processes have the environment that torchrun gives them, and are forks, so that nothing is imported again."""
-    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": (QUESTIONS[:3], RANKINGS[:3])}
+    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": MATERIAL.only([0, 1, 2])}
     one = trained(tmp_path / "one", start, device_batch=1, **plain)
     port = str(random.Random(str(tmp_path)).randint(20_000, 30_000))
     children = [os.fork() or _train_as(rank, port, tmp_path / "two", plain) for rank in "01"]
@@ -264,7 +265,8 @@ def _train_as(rank: str, port: str, folder: Path, changes: dict[str, Any]) -> No
         "OMP_NUM_THREADS": "1", "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port,
     }  # fmt: skip
     try:
-        fid.train(MATERIAL, folder, **{**SETTINGS, "device_batch": 1, **changes})
+        dev = changes.pop("dev")
+        configured(Trainer, **{**SETTINGS, "device_batch": 1, **changes}).train(MATERIAL, folder, dev)
         os._exit(0)
     finally:
         traceback.print_exc()

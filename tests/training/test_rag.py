@@ -10,15 +10,17 @@ import torch
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
+from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.rag import Rag, learnt
 from ifqa.reading.t5.checkpoint import open_checkpoint
 from ifqa.reading.t5.text import Conventions
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.training import rag, resume, t5
-from ifqa.training.material import Material
-from ifqa.training.rag import resolve, spread
-from ifqa.training.t5_task import Rows
+from ifqa.training import checkpoints
+from ifqa.training.rag import Rag as Trainer
+from ifqa.training.rag import spread
+from ifqa.training.t5 import Rows
+from ifqa.training.trainer import configured
 
 NAMES = "Ada Bo Cy Di Ed Flo".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal".split()
@@ -34,7 +36,7 @@ SETTINGS = {
     "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
 }  # fmt: skip
 ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
-DEV = (QUESTIONS[:2], RANKINGS[:2], SCORES[:2])
+DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +46,9 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def trained(folder: Path, start: str, family: str = "ifqa/full", scores: Any = SCORES, **changes: Any) -> Path:
-    material = Material(QUESTIONS, RANKINGS, family, scores=scores)
-    rag.train(material, folder, **{"model": start, **SETTINGS, **changes})
+    dev = changes.pop("dev", NO_DATA)
+    data = TrainingData(QUESTIONS, RANKINGS, family, scores=scores)
+    configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(data, folder, dev)
     return folder
 
 
@@ -72,11 +75,11 @@ def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(
         trainer.training_step = counted
         fit(trainer, folder, label)
 
-    fit = resume.fit
-    monkeypatch.setattr(resume, "fit", kill_in_step_4)
+    fit = checkpoints.fit
+    monkeypatch.setattr(checkpoints, "fit", kill_in_step_4)
     with pytest.raises(Killed):
         trained(tmp_path / "cut", start, **how)
-    monkeypatch.setattr(resume, "fit", fit)
+    monkeypatch.setattr(checkpoints, "fit", fit)
     with pytest.raises(IfqaError, match="not finished; run its `ifqa train rag` again"):
         Rag(str(tmp_path / "cut"))
     cut = trained(tmp_path / "cut", start, **how)
@@ -95,10 +98,10 @@ def able(tmp_path_factory: pytest.TempPathFactory) -> str:
     tiny_t5.FusionInDecoder(shape).save_pretrained(folder / "start")
     words.save_pretrained(folder / "start")
     gold = [[Passage(f"p{n}", "", text)] for n, text in enumerate(TEXTS)]
-    rag.train(
-        Material(ASKED, gold, "sample/dev", scores=[[1.0]] * 6), folder / "able", model=str(folder / "start"), steps=60, batch=6,
-        device_batch=6, micro_batch=0, recompute=False, learning_rate=1e-2, max_tokens=90, device="cpu",
-    )  # fmt: skip
+    configured(
+        Trainer, model=str(folder / "start"), steps=60, batch=6, device_batch=6, micro_batch=0, recompute=False,
+        learning_rate=1e-2, max_tokens=90, device="cpu",
+    ).train(TrainingData(ASKED, gold, "sample/dev", scores=[[1.0]] * 6), folder / "able")  # fmt: skip
     return str(folder / "able")
 
 
@@ -109,11 +112,11 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
     others = [[Passage(f"p{(n + m) % 6}", "", TEXTS[(n + m) % 6]) for m in (1, 3)] for n in range(6)]
     rankings = [[*some[:right], Passage(f"p{n}", "", TEXTS[n]), *some[right:]] for n, some in enumerate(others)]
     scores = [[3.0, 2.0, 1.0]] * 6
-    rag.train(
-        Material(ASKED, rankings, "sample/dev", scores=scores), tmp_path / "made", dev=(ASKED, rankings, scores), model=able,
-        temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6, micro_batch=0,
-        recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
-    )  # fmt: skip
+    data = TrainingData(ASKED, rankings, "sample/dev", scores=scores)
+    configured(
+        Trainer, model=able, temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6,
+        micro_batch=0, recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
+    ).train(data, tmp_path / "made", data)  # fmt: skip
     mode, temperature = learnt(tmp_path / "made")
     assert mode == "sequence"
     assert (temperature < 0.8) if cooler else (temperature > 1.2)
@@ -129,7 +132,7 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
 
 
 def test_batch_sizes_change_no_weight(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(t5, "half_precision", lambda device: torch.float32)
+    monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "learning_rate": 1e-3}  # without dropout
     whole = trained(tmp_path / "whole", start, **plain, device_batch=4, micro_batch=0, recompute=False)
     parts = trained(tmp_path / "parts", start, **plain, device_batch=1, micro_batch=1, recompute=True)
@@ -175,9 +178,9 @@ def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: s
     strangers = [[Passage("a", "", TEXTS[(n + 2) % 6]), Passage("b", "", TEXTS[(n + 4) % 6])] for n in range(6)]
     strangers[1:3] = [strangers[1][:1], []]
     scores = [[2.0, 1.0], [2.0], [], [4.0, 3.0], [2.0, 1.0], [2.0, 1.0]]
-    chosen = resolve(**SETTINGS | {"passages": 2, "gold": "included", "batch": 6, "steps": 1})
+    chosen = configured(Trainer, **SETTINGS | {"passages": 2, "gold": "included", "batch": 6, "steps": 1})
     tokenizer = open_checkpoint(start).tokenizer
-    rows = Rows(rag.task(chosen), QUESTIONS, strangers, tokenizer, Conventions(250), scores)
+    rows = Rows(chosen, TrainingData(QUESTIONS, strangers, scores=scores), tokenizer, Conventions(250))
     found = {tokenizer.decode(rows[n]["passages"][-1], skip_special_tokens=True): rows[n]["scores"] for n in range(6)}
     for n, expected in ((0, [2.0, 1.0]), (1, [2.0, 2.0]), (2, [0.0]), (3, [4.0, 3.0])):
         assert [own for text, own in found.items() if TEXTS[n] in text] == [expected]

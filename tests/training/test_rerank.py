@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,14 @@ import torch
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
+from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.cross_encoder import CrossEncoder
-from ifqa.training import rerank, resume
-from ifqa.training.material import Material
-from ifqa.training.negatives import hard_negatives
+from ifqa.training import checkpoints
+from ifqa.training.rerank import Rerank
+from ifqa.training.trainer import configured
+from ifqa.training.training_data import hard_negatives
 
 TEXTS = [
     "Ada Lind, a rower from Brill in Kent, won nine cups before she turned to coaching in 1931.",
@@ -30,11 +33,12 @@ QUESTIONS = [
     Question("t/3", "If Di Ward had married, what would she have written?", ("plays",), (TEXTS[3],)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", text) for n, text in enumerate(TEXTS)]] * len(QUESTIONS)
+DATA = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2, "learning_rate": 1e-2}
 
 
 def trained(folder: Path, **changes: object) -> dict[str, bytes]:
-    rerank.train(Material(QUESTIONS, RANKINGS, "ifqa/full"), folder, **{**SETTINGS, **changes})
+    configured(Rerank, **{**SETTINGS, **changes}).train(DATA, folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -53,8 +57,8 @@ def test_hard_negatives_hold_no_answer_and_cover_no_gold_passage() -> None:
 
 
 def test_each_pass_draws_its_own_negatives_by_seed() -> None:
-    rows = rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0)
-    assert rows == rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0) != rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 1)
+    rows, again, other = (Rerank(epochs=8, negatives=2, seed=seed)._rows(DATA) for seed in (0, 0, 1))
+    assert rows == again != other
     assert len(rows) == 8 * len(QUESTIONS)
     for row in rows:
         gold = next(one.gold_passages[0] for one in QUESTIONS if one.text == row["query"])
@@ -81,12 +85,12 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         trainer.training_step = counted  # type: ignore[attr-defined]
         fit(trainer, folder, label)
 
-    fit = resume.fit
-    monkeypatch.setattr(resume, "fit", kill_at_step_3)
+    fit = checkpoints.fit
+    monkeypatch.setattr(checkpoints, "fit", kill_at_step_3)
     with pytest.raises(Killed):
         trained(tmp_path / "cut")
     assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
-    monkeypatch.setattr(resume, "fit", fit)
+    monkeypatch.setattr(checkpoints, "fit", fit)
     cut = trained(tmp_path / "cut")
     assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
     assert (
@@ -138,19 +142,15 @@ def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path, changes: 
 def test_a_training_starts_from_another_and_names_its_sources(whole: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    rerank.train(
-        Material(QUESTIONS, RANKINGS, "ifqa/full", {"more.json": "12"}), tmp_path / "next", start=str(whole),
-        **{**SETTINGS, "learning_rate": 0.0},
-    )  # fmt: skip
+    more = replace(DATA, sources={"more.json": "12"})
+    configured(Rerank, **{**SETTINGS, "start": str(whole), "learning_rate": 0.0}).train(more, tmp_path / "next")
     before, after = (load_file(one / "adapter_model.safetensors") for one in (whole, tmp_path / "next"))
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     manifest = json.loads((tmp_path / "next/manifest.json").read_text())
     assert manifest["start"] == {"name": str(whole), "sha256": cross_encoder.identity(str(whole))}
-    rerank.train(
-        Material(QUESTIONS, RANKINGS, "ifqa/full", {"last.json": "34"}), tmp_path / "last", start=str(tmp_path / "next"),
-        **{**SETTINGS, "epochs": 1},
-    )  # fmt: skip
+    last = replace(DATA, sources={"last.json": "34"})
+    configured(Rerank, **{**SETTINGS, "start": str(tmp_path / "next"), "epochs": 1}).train(last, tmp_path / "last")
     assert json.loads((tmp_path / "last/manifest.json").read_text())["sources"] == {
         "more.json": "12",
         "last.json": "34",
@@ -179,6 +179,6 @@ def test_a_start_that_does_not_fit_is_refused_in_one_line(
     whole: Path, tmp_path: Path, family: str, changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(IfqaError, match=message):
-        rerank.train(
-            Material(QUESTIONS, RANKINGS, family), tmp_path / "made", **{**SETTINGS, "start": str(whole), **changes}
+        configured(Rerank, **{**SETTINGS, "start": str(whole), **changes}).train(
+            replace(DATA, family=family), tmp_path / "made"
         )

@@ -14,15 +14,18 @@ import torch
 from command_line import ifqa_here
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import TrainingData
 from ifqa.reading.t5.checkpoint import open_checkpoint
 from ifqa.reading.t5.text import Conventions
 from ifqa.reading.unifiedqa import UnifiedQA, input_text
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.storage.files import sha256
-from ifqa.training import resume, t5_task, unifiedqa
-from ifqa.training.material import Material
-from ifqa.training.unifiedqa import Recipe, published_steps, resolve, targets
+from ifqa.training import checkpoints, t5, unifiedqa
+from ifqa.training.trainer import configured
+from ifqa.training.training_data import identity
+from ifqa.training.unifiedqa import UnifiedQA as Trainer
+from ifqa.training.unifiedqa import published_steps
 
 CAUSES = "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves lightning drought".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr Ulm Bonn Lyon Metz Brno Graz Linz Pisa Bari Oslo Turku Riga".split()
@@ -32,7 +35,7 @@ QUESTIONS = [
     for n, (cause, town, text) in enumerate(zip(CAUSES, TOWNS, TEXTS, strict=True))
 ]
 CONTEXTS = [[Passage("", "", one.context)] for one in QUESTIONS]
-MATERIAL = Material(QUESTIONS, CONTEXTS, "causal/original", {"train.jsonl": "abc"})
+MATERIAL = TrainingData(QUESTIONS, CONTEXTS, "causal/original", {"train.jsonl": "abc"})
 STEPS = 48
 LEARN = {"steps": STEPS, "batch": 20, "device_batch": 20, "learning_rate": 1e-2, "evaluate_every": 16, "device": "cpu"}
 
@@ -50,7 +53,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-def first_of_each() -> Material:
+def first_of_each() -> TrainingData:
     """The questions with one answer each, so that the whole target is an answer."""
     return replace(MATERIAL, questions=[replace(one, answers=one.answers[:1]) for one in QUESTIONS])
 
@@ -58,7 +61,7 @@ def first_of_each() -> Material:
 @pytest.fixture(scope="module")
 def learnt(start: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("learnt") / "model"
-    unifiedqa.train(first_of_each(), folder, model=start, **LEARN)
+    configured(Trainer, model=start, **LEARN).train(first_of_each(), folder)
     return folder
 
 
@@ -67,7 +70,7 @@ def test_the_settings_are_the_published_ones() -> None:
         "model": "allenai/unifiedqa-v2-t5-base-1363200", "batch": 2, "learning_rate": 5e-5, "warmup": 0.0,
         "weight_decay": 0.0, "clip": 1.0, "max_tokens": 2048, "max_target": 100, "seed": 42, "device_batch": 2,
     }  # fmt: skip
-    assert published.items() <= asdict(Recipe()).items()
+    assert published.items() <= asdict(Trainer()).items()
     assert [published_steps(n) for n in (1, 25_569, 49_999, 50_000, 769_606)] == [6000, 6000, 6000, 60_000, 60_000]
 
 
@@ -75,7 +78,7 @@ def test_the_number_of_steps_is_taken_from_the_number_of_questions(
     tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unifiedqa, "SHORT", 3)
-    unifiedqa.train(MATERIAL, tmp_path / "made", model=start, device="cpu")
+    configured(Trainer, model=start, device="cpu").train(MATERIAL, tmp_path / "made")
     manifest = json.loads((tmp_path / "made/manifest.json").read_text())
     assert (manifest["settings"]["steps"], manifest["record"]["steps"], manifest["recipe"]) == (3, 3, "published")
     assert (manifest["family"], manifest["sources"]) == ("causal/original", {"train.jsonl": "abc"})
@@ -86,25 +89,18 @@ def test_the_best_checkpoint_on_dev_is_kept(tmp_path: Path, start: str, monkeypa
     monkeypatch.setattr(unifiedqa, "MAX_ANSWER", 4)
     monkeypatch.setattr(unifiedqa, "first_answer", lambda text: next(scored))
     scored = iter(["rain", "no", "no", "no"])  # two questions after each of two steps
-    unifiedqa.train(
-        MATERIAL,
-        tmp_path / "made",
-        dev=(QUESTIONS[:2], CONTEXTS[:2]),
-        model=start,
-        device="cpu",
-        steps=2,
-        evaluate_every=1,
-    )
+    trainer = configured(Trainer, model=start, device="cpu", steps=2, evaluate_every=1)
+    trainer.train(MATERIAL, tmp_path / "made", MATERIAL.only([0, 1]))
     record = json.loads((tmp_path / "made/manifest.json").read_text())["record"]
     assert (record["steps"], record["best_step"], record["dev_EM"]) == (2, 1, 50)
 
 
 def test_a_target_is_all_answers_joined_by_tabs_and_cut() -> None:
-    assert targets(QUESTIONS[0]) == ["rain\tby rain"]
-    assert targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
+    assert Trainer().targets(QUESTIONS[0]) == ["rain\tby rain"]
+    assert Trainer().targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
     words = tiny_t5.tokenizer()
-    chosen = resolve(max_target=4, steps=2, device="cpu", batch=4)
-    rows = t5_task.Rows(unifiedqa.task(chosen), QUESTIONS, CONTEXTS, words, Conventions(16))
+    chosen = configured(Trainer, max_target=4, steps=2, device="cpu", batch=4)
+    rows = t5.Rows(chosen, MATERIAL, words, Conventions(16))
     for row in range(8):
         label = rows[row]["label"]
         assert isinstance(label, list)
@@ -115,17 +111,17 @@ def test_the_loss_is_that_of_transformers_t5(start: str) -> None:
     """The mean over all tokens of a step, however many questions go through the network at once."""
     checkpoint = open_checkpoint(start)
     model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
-    chosen = resolve(steps=3, batch=6, device="cpu")
+    chosen = configured(Trainer, steps=3, batch=6, device="cpu")
     uneven = [replace(one, answers=one.answers * (1 + n % 3)) for n, one in enumerate(QUESTIONS)]
-    rows = t5_task.Rows(unifiedqa.task(chosen), uneven, CONTEXTS, checkpoint.tokenizer, Conventions(40))
+    rows = t5.Rows(chosen, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
     step = [rows[n] for n in range(6, 12)]
-    batch = t5_task.collate(step)
+    batch = t5.collate(step)
     with torch.no_grad():
         wanted = other(
             input_ids=batch["passage_ids"], attention_mask=batch["passage_mask"].long(), labels=batch["labels"]
         ).loss
         whole = model(**batch).loss
-        parts = [model(**t5_task.collate(step[n : n + 2])).loss for n in (0, 2, 4)]
+        parts = [model(**t5.collate(step[n : n + 2])).loss for n in (0, 2, 4)]
     assert len({len(row["label"]) for row in step if isinstance(row["label"], list)}) > 1
     torch.testing.assert_close(whole, wanted)
     torch.testing.assert_close(torch.stack(parts).mean(), wanted)
@@ -157,13 +153,13 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(learnt: Path, 
     assert [path.name for path in (folder / "checkpoints").iterdir()] == ["checkpoint-16"]
     with pytest.raises(IfqaError, match="not finished; run its `ifqa train unifiedqa` again"):
         UnifiedQA(str(folder))
-    unifiedqa.train(first_of_each(), folder, model=start, **LEARN)
+    configured(Trainer, model=start, **LEARN).train(first_of_each(), folder)
     assert (folder / "model.safetensors").read_bytes() == (learnt / "model.safetensors").read_bytes()
     assert {path.name for path in folder.iterdir()} == {path.name for path in learnt.iterdir()}
 
 
-def _train_until(step: int, material: Material, folder: Path, start: str) -> None:
-    fit = resume.fit
+def _train_until(step: int, data: TrainingData, folder: Path, start: str) -> None:
+    fit = checkpoints.fit
 
     def counted(trainer: Any, *given: Any) -> Any:
         real, calls = trainer.training_step, iter(range(1, step + 1))
@@ -176,8 +172,8 @@ def _train_until(step: int, material: Material, folder: Path, start: str) -> Non
         trainer.training_step = stepped
         return fit(trainer, *given)
 
-    resume.fit = counted
-    unifiedqa.train(material, folder, model=start, **LEARN)
+    checkpoints.fit = counted
+    configured(Trainer, model=start, **LEARN).train(data, folder)
 
 
 BENCHMARK = """
@@ -245,19 +241,19 @@ def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path: Path, start: 
 )
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(IfqaError, match=message) as error:
-        unifiedqa.train(MATERIAL, tmp_path / "made", **{"device": "cpu"} | changes)
+        configured(Trainer, **{"device": "cpu"} | changes).train(MATERIAL, tmp_path / "made")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "made").exists()
 
 
 def test_questions_without_answers_are_refused_and_nothing_is_written(tmp_path: Path, start: str) -> None:
     with pytest.raises(IfqaError, match="none of 1 training questions has an answer"):
-        unifiedqa.train(
-            Material([Question("t", "Why?", (" ",))], [[]], "x"), tmp_path / "made", model=start, device="cpu"
+        configured(Trainer, model=start, device="cpu").train(
+            TrainingData([Question("t", "Why?", (" ",))], [[]], "x"), tmp_path / "made"
         )
     assert not (tmp_path / "made").exists()
 
 
 def test_choices_are_part_of_a_trainings_identity() -> None:
     asked = Question("q", "Why?", ("a",))
-    assert resume.identity([asked], [[]]) != resume.identity([replace(asked, choices=("a", "b"))], [[]])
+    assert identity(TrainingData([asked], [[]])) != identity(TrainingData([replace(asked, choices=("a", "b"))], [[]]))

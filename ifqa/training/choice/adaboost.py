@@ -1,67 +1,65 @@
 """Training the reader 'adaboost' (`ifqa.reading.choice.adaboost`) with scikit-learn; the trees are kept as JSON."""
 
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
+from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.choice.adaboost import WEIGHTS, Tree, counted, words_of
 from ifqa.reading.choice.offered import plain
-from ifqa.settings import Natural, Positive, checked
+from ifqa.settings import Natural, Positive
 from ifqa.storage.files import write_json
-from ifqa.training import resume
-from ifqa.training.choice.answered import classes_of, right, usable
-from ifqa.training.material import Material
+from ifqa.training import checkpoints
+from ifqa.training.choice.questions import classes_of, right, usable
+from ifqa.training.trainer import Settings
 
 
-@checked("training setting", given=["material", "folder"])
-def train(
-    material: Material,
-    folder: Path,
-    *,
-    seed: Natural = 0,
-    rounds: Positive = 50,
-    depth: Positive = 1,
-    least: Positive = 1,
-) -> None:
-    """Train, and write `model.json` and a `manifest.json`. It takes seconds, so an interrupted training begins again.
+@dataclass(kw_only=True)
+class AdaBoost(Settings):
+    """Train boosted trees over the words of change and effect, for questions of multiple choice.
 
-    Args:
-        material: questions without choices or without an answer are left out.
-        folder: the trees are written here.
-        seed: for features that split equally well.
+    Attributes:
         rounds, depth: number of trees and their depth; scikit-learn's defaults, as WIQA's paper names none.
         least: number of training questions that a word must be in to count.
-
-    Raises:
-        IfqaError: nothing to train on or to learn, a setting out of range, or `folder` holds another training.
+        seed: for features that split equally well.
     """
-    material = usable(material)
-    classes = classes_of(material.questions)
-    inputs = {
-        "reader": "adaboost",
-        "family": material.family,
-        "sources": material.sources,
-        "settings": {"seed": seed, "rounds": rounds, "depth": depth, "least": least},
-        "classes": classes,
-        "questions": resume.identity(material.questions, material.rankings),
-    }
-    if not resume.begin(folder, inputs):
-        return
-    stems = [question.text for question in material.questions]
-    held: dict[str, int] = {}
-    for stem in stems:
-        for word in {*words_of(stem)}:
-            held[word] = held.get(word, 0) + 1
-    words = sorted(word for word, count in held.items() if count >= least)
-    if not words:
-        raise IfqaError(f"training setting 'least': no word is in {least} of {len(stems)} training questions; lower it")
-    targets = [classes.index(plain(question.choices[right(question)])) for question in material.questions]
-    boosted = fitted(counted(stems, words), targets, rounds, depth, seed)
-    trees = trees_of(boosted)
-    say(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
-    write_json(folder / WEIGHTS, {"words": words, "trees": [tree.model_dump() for tree in trees]})
-    resume.finish(folder, inputs, {"trees": len(trees), "words": len(words), "examples": len(stems)}, [WEIGHTS])
+
+    libraries = ("sklearn",)
+    benchmark = "wiqa"
+    split = "train"
+    corpus = None
+
+    rounds: Positive = 50
+    depth: Positive = 1
+    least: Positive = 1
+    seed: Natural = 0
+
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Train, and write `model.json` and a `manifest.json`. It takes seconds, so an interrupted training begins again.
+
+        Questions without choices or without an answer are left out.
+        """
+        data = usable(data)
+        classes = classes_of(data.questions)
+        inputs = {"reader": "adaboost"} | self.inputs(data) | {"classes": classes}
+        if not checkpoints.begin(folder, inputs):
+            return
+        stems = [question.text for question in data.questions]
+        holders = Counter(word for stem in stems for word in {*words_of(stem)})
+        words = sorted(word for word, count in holders.items() if count >= self.least)
+        if not words:
+            raise IfqaError(
+                f"training setting 'least': no word is in {self.least} of {len(stems)} training questions; lower it"
+            )
+        targets = [classes.index(plain(question.choices[right(question)])) for question in data.questions]
+        trees = trees_of(fitted(counted(stems, words), targets, self.rounds, self.depth, self.seed))
+        say(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
+        write_json(folder / WEIGHTS, {"words": words, "trees": [tree.model_dump() for tree in trees]})
+        record = {"trees": len(trees), "words": len(words), "examples": len(stems)}
+        checkpoints.finish(folder, inputs, record, [WEIGHTS])
 
 
 def fitted(counts: Any, targets: list[int], rounds: int, depth: int, seed: int) -> Any:
@@ -86,10 +84,10 @@ def fitted(counts: Any, targets: list[int], rounds: int, depth: int, seed: int) 
 
 def trees_of(boosted: Any) -> list[Tree]:
     """The trees of a fitted AdaBoostClassifier whose classes are numbers."""
-    made = []
+    trees = []
     for estimator, weight in zip(boosted.estimators_, boosted.estimator_weights_, strict=False):
         tree = estimator.tree_  # its values are [nodes, 1, classes]
-        made.append(
+        trees.append(
             Tree(
                 weight=float(weight),
                 feature=tree.feature.tolist(),
@@ -99,4 +97,4 @@ def trees_of(boosted: Any) -> list[Tree]:
                 vote=estimator.classes_[tree.value[:, 0].argmax(1)].tolist(),
             )
         )
-    return made
+    return trees

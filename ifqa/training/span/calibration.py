@@ -6,7 +6,8 @@ passages, and from the best of them that hold no gold passage, which the reader 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -14,27 +15,24 @@ from typing import Annotated, Any, TypedDict
 from pydantic import Field
 
 from ifqa.errors import IfqaError
+from ifqa.models.devices import resolve_device
 from ifqa.progress import bar, say
-from ifqa.protocols import Place
+from ifqa.protocols import NO_DATA, Place, TrainingData
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
-from ifqa.reading.span.reader import Extractive
-from ifqa.reading.span.weights import encoder_of, identity_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.columns import value_of
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.covers import covers, overlaps
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.normalize import normalize
-from ifqa.settings import Positive, Share, checked
+from ifqa.settings import Natural, Positive, Share
 from ifqa.storage.files import read_json, write_json
-from ifqa.training.material import Material
-from ifqa.training.resume import damaged
-from ifqa.training.span.folds import folds as folds_of
-from ifqa.training.span.trainer import READING
-from ifqa.training.span.trainer import train as train_reader
+from ifqa.training.checkpoints import damaged
+from ifqa.training.span.extractive import READING, Extractive
+from ifqa.training.trainer import Settings, configured
+from ifqa.training.training_data import folds as folds_of
 
 FOLDS, ROWS = "folds", "rows.json"
-Asked = tuple[Question, Sequence[Passage]]  # a question and its ranking
 _AT_ONCE = 32  # questions that are read together
 
 
@@ -49,30 +47,11 @@ class Row(TypedDict):
     features: Mapping[str, float]  # empty if it gave no answer
 
 
-@checked("calibration setting", given=["material", "folder", "progress"])
-def train(
-    material: Material,
-    folder: Path,
-    *,
-    seed: int = 0,
-    folds: Annotated[int, Field(ge=2)] = 4,
-    passages: Positive = 5,
-    without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2,
-    false_abstentions: Share = 0.1,
-    average: Positive = 1,
-    start: Place = "",
-    encoder: Place = "",
-    device: str = "cpu",
-    progress: Callable[[str], None] = say,
-) -> dict[str, Any]:
-    """Train and read the folds, fit, and write `calibration.json` beside the weights.
+@dataclass(kw_only=True)
+class CalibrationTrainer(Settings):
+    """Fit the span reader's confidence, on folds of its training questions; --to names its weights.
 
-    An interrupted run resumes: each fold's training in `folds/N/`, which also keeps what was read; the folds are reused while
-    weights and settings stay the same. `folds/` may be removed afterwards.
-
-    Args:
-        material: the questions that the weights were trained on; no others, so that nothing is fitted on dev or test.
-        folder: the folder of the weights.
+    Attributes:
         seed: of the cut into folds.
         folds: how many readers are trained; no two folds share a question or a gold passage.
         passages: passages read for each question.
@@ -84,50 +63,77 @@ def train(
             folder. The folds' readers start there too: its reading questions are none of the folds'.
         encoder: as in `ifqa.reading.span.reader.Extractive`: empty for the encoder that the weights' manifest names.
         device: "cpu" or "cuda", to train and to read.
-        progress: called with a line at each step.
-
-    Returns:
-        The content of `calibration.json`.
-
-    Raises:
-        IfqaError: the weights are missing or damaged, were trained on other questions or on another encoder, or no answer is
-            right, or all are.
     """
-    manifest = _manifest(folder, material)
-    own = str(encoder_of(folder, encoder).folder)
-    chosen = {"average": average, "device": device, "encoder": own, "start": _start(folder, manifest, start)}
-    settings = {**manifest["settings"], **chosen}
-    of = folds_of(material.questions, folds, seed)
-    rows: list[Row] = []
-    for fold in range(folds):
-        weights = folder / FOLDS / str(fold)
-        asked = list(zip(material.questions, material.rankings, strict=True))
-        held, others = (
-            [one for one, own in zip(asked, of, strict=True) if (own == fold) is mine] for mine in (True, False)
-        )
-        progress(f"fold {fold + 1} of {folds}: {len(others)} questions to train on, {len(held)} to read")
-        train_reader(_apart(material, others, held), weights, **settings, progress=progress)
-        rows += _read(weights, own, fold, passages, device, held)
-    fitted = fit(rows, without_gold, false_abstentions)
-    content = {
-        "version": VERSION, **fitted, "weights": identity_of(folder),
-        "fitted_on": {"sources": material.sources, "folds": folds, "seed": seed, "average": average, "passages": passages,
-                      "without_gold": without_gold, "false_abstentions": false_abstentions,
-                      "questions": len(material.questions), "rows": len(rows)},
-        "measured": cross_fitted(rows, without_gold, false_abstentions),
-    }  # fmt: skip
-    write_json(folder / FILE, content)
-    progress(f"{folder / FILE}: {json.dumps(content['measured'])}")
-    return content
+
+    libraries = ("sklearn",)
+    folder = "models/extractive"
+    retrieved = 20
+
+    seed: Natural = 0
+    folds: Annotated[int, Field(ge=2)] = 4
+    passages: Positive = 5
+    without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    false_abstentions: Share = 0.1
+    average: Positive = 1
+    start: Place = ""
+    encoder: Place = ""
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        """Name the device, or refuse one that is not here."""
+        self.device = resolve_device(self.device)
+
+    def refuse(self, data: TrainingData, folder: Path) -> None:
+        """Refuse weights that are missing or damaged, or were trained on other questions or on another encoder."""
+        _start(folder, _manifest(folder, data), self.start)
+
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
+        """Train and read the folds, fit, and write `calibration.json` beside the weights; gives its content.
+
+        The questions are those that the weights were trained on; no others, so that nothing is fitted on dev or test. An
+        interrupted run resumes: each fold's training in `folds/N/`, which also keeps what was read; the folds are reused while
+        weights and settings stay the same. `folds/` may be removed afterwards.
+        """
+        from ifqa.reading.span.weights import encoder_of, identity_of
+
+        manifest = _manifest(folder, data)
+        encoder = str(encoder_of(folder, self.encoder).folder)
+        settings = {
+            **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
+            "start": _start(folder, manifest, self.start),
+        }  # fmt: skip
+        of = folds_of(data.questions, self.folds, self.seed)
+        rows: list[Row] = []
+        for fold in range(self.folds):
+            weights = folder / FOLDS / str(fold)
+            held, others = (
+                data.only([n for n, own in enumerate(of) if (own == fold) is mine]) for mine in (True, False)
+            )
+            say(
+                f"fold {fold + 1} of {self.folds}: {len(others.questions)} questions to train on, "
+                f"{len(held.questions)} to read"
+            )
+            train_reader(_apart(others, held), weights, **settings)
+            rows += _read(weights, encoder, fold, self.passages, self.device, held)
+        content = {
+            "version": VERSION, **fit(rows, self.without_gold, self.false_abstentions), "weights": identity_of(folder),
+            "fitted_on": {"sources": data.sources, "folds": self.folds, "seed": self.seed, "average": self.average,
+                          "passages": self.passages, "without_gold": self.without_gold,
+                          "false_abstentions": self.false_abstentions, "questions": len(data.questions), "rows": len(rows)},
+            "measured": cross_fitted(rows, self.without_gold, self.false_abstentions),
+        }  # fmt: skip
+        write_json(folder / FILE, content)
+        say(f"{folder / FILE}: {json.dumps(content['measured'])}")
+        return content
 
 
-def refuse(material: Material, folder: Path, *, start: Place = "", **_: object) -> None:
-    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
-    _start(folder, _manifest(folder, material), start)
+def train_reader(data: TrainingData, folder: Path, **settings: object) -> None:
+    """Train the reader of a fold."""
+    configured(Extractive, **settings).train(data, folder)
 
 
 def fit(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> dict[str, Any]:
-    """The "intercept", the "coefficients" and the "threshold" of a calibration; arguments are those of `train`.
+    """The "intercept", the "coefficients" and the "threshold" of a calibration; arguments are as in `CalibrationTrainer`.
 
     Raises:
         IfqaError: no answer is right, or all are.
@@ -196,23 +202,25 @@ def _weights(rows: Sequence[Row], without_gold: float) -> list[float]:
     return [each if row["removed"] else 1.0 for row in rows]
 
 
-def _manifest(folder: Path, material: Material) -> dict[str, Any]:
+def _manifest(folder: Path, data: TrainingData) -> dict[str, Any]:
     path = folder / "manifest.json"
     manifest = read_json(path) if path.exists() else None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("settings"), dict):
         raise IfqaError(f"{folder}: no weights with a manifest; train them first: ifqa train extractive --to {folder}")
     if file := damaged(folder, manifest.get("files", {})):
         raise IfqaError(f"{folder / file} is missing or altered; train the weights again")
-    if sorted(manifest.get("sources", {}).values()) != sorted(material.sources.values()):
+    if sorted(manifest.get("sources", {}).values()) != sorted(data.sources.values()):
         raise IfqaError(
             f"{folder} was trained on {', '.join(manifest.get('sources', {})) or 'no file'}, not on "
-            f"{', '.join(material.sources) or 'these questions'}; name its training split with --benchmark and --split"
+            f"{', '.join(data.sources) or 'these questions'}; name its training split with --benchmark and --split"
         )
     return manifest
 
 
 def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     """The folder that the weights' training started from; empty if from the encoder itself."""
+    from ifqa.reading.span.weights import identity_of
+
     wanted = manifest.get("start")
     if wanted is None:
         return ""
@@ -225,50 +233,52 @@ def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     return str(found)
 
 
-def _apart(material: Material, others: Sequence[Asked], held: Sequence[Asked]) -> Material:
-    """The material of the other folds, without the gold passages of the fold that is held out, even as negatives."""
-    unseen = {normalize(text) for question, _ in held for text in question.gold_passages}
-    rankings = [[one for one in ranking if normalize(one.text) not in unseen] for _, ranking in others]
-    return Material([question for question, _ in others], rankings, material.family, material.sources)
+def _apart(others: TrainingData, held: TrainingData) -> TrainingData:
+    """The other folds, without the gold passages of the fold that is held out, even as negatives."""
+    unseen = {normalize(text) for question in held.questions for text in question.gold_passages}
+    rankings = [
+        [passage for passage in ranking if normalize(passage.text) not in unseen] for ranking in others.rankings
+    ]
+    return TrainingData(others.questions, rankings, others.family, others.sources)
 
 
-def _read(weights: Path, encoder: str, fold: int, count: int, device: str, asked: Sequence[Asked]) -> list[Row]:
+def _read(weights: Path, encoder: str, fold: int, count: int, device: str, held: TrainingData) -> list[Row]:
     """The rows of a fold, from what an earlier run kept if it was made from the same."""
-    inputs = {"weights": identity_of(weights), "passages": count, "version": [VERSION, Extractive.version],
-              "read": sha1(json.dumps([[one.id, one.answers, one.text, [p.text for p in ranking]]
-                                       for one, ranking in asked]).encode(), usedforsecurity=False).hexdigest()}  # fmt: skip
+    from ifqa.reading.span.reader import Extractive as Reader
+    from ifqa.reading.span.weights import identity_of
+
+    pairs = list(zip(held.questions, held.rankings, strict=True))
+    read = [[question.id, question.answers, question.text, [p.text for p in ranking]] for question, ranking in pairs]
+    inputs = {"weights": identity_of(weights), "passages": count, "version": [VERSION, Reader.version],
+              "read": sha1(json.dumps(read).encode(), usedforsecurity=False).hexdigest()}  # fmt: skip
     path = weights / ROWS
     kept: Any = read_json(path) if path.exists() else None
     if isinstance(kept, dict) and kept.get("inputs") == inputs:
         return list(kept["rows"])
-    reader = Extractive(weights=str(weights), encoder=encoder, device=device)
+    reader = Reader(weights=str(weights), encoder=encoder, device=device)
     rows: list[Row] = []
-    with bar(f"reading fold {fold + 1}", len(asked)) as advance:
-        for start in range(0, len(asked), _AT_ONCE):
-            some = asked[start : start + _AT_ONCE]
-            both = [(question, _without_gold(question, ranking)) for question, ranking in some]
-            for removed, several in ((False, some), (True, both)):
-                read = [ranking[:count] for _, ranking in several]
-                found = reader.read([question for question, _ in several], read)
-                rows += [_row(fold, *one, removed) for one in zip(several, found, read, strict=True)]
-            advance(len(some))
+    with bar(f"reading fold {fold + 1}", len(pairs)) as advance:
+        for start in range(0, len(pairs), _AT_ONCE):
+            questions, rankings = zip(*pairs[start : start + _AT_ONCE], strict=True)
+            bare = [_without_gold(*pair) for pair in zip(questions, rankings, strict=True)]
+            for removed, lists in ((False, rankings), (True, bare)):
+                shown = [ranking[:count] for ranking in lists]
+                predictions = reader.read(questions, shown)
+                rows += [_row(fold, *each, removed) for each in zip(questions, predictions, shown, strict=True)]
+            advance(len(questions))
     write_json(path, {"inputs": inputs, "rows": rows})
     return rows
 
 
 def _row(
-    fold: int,
-    asked: Asked,
-    found: tuple[Prediction, Mapping[str, float]],
-    read: Sequence[Passage],
-    removed: bool,
+    fold: int, question: Question, read: tuple[Prediction, Mapping[str, float]], shown: Sequence[Passage], removed: bool
 ) -> Row:
-    (question, _), (prediction, own) = asked, found
+    prediction, features = read
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
-    return {"fold": fold, "id": question.id, "removed": removed, "right": right, "features": own,
-            "gold_read": any(covers(one.text, gold) for one in read for gold in question.gold_passages)}  # fmt: skip
+    return {"fold": fold, "id": question.id, "removed": removed, "right": right, "features": features,
+            "gold_read": any(covers(passage.text, gold) for passage in shown for gold in question.gold_passages)}  # fmt: skip
 
 
 def _without_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
     """The ranking's passages that share no run of 12 words with a gold passage."""
-    return [one for one in ranking if not any(overlaps(one.text, gold) for gold in question.gold_passages)]
+    return [passage for passage in ranking if not any(overlaps(passage.text, gold) for gold in question.gold_passages)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
+from ifqa.protocols import TrainingData
 from ifqa.reading.choice.adaboost import AdaBoost, Trees, counted, decisions
 from ifqa.reading.choice.lexicon import direction, opposite, polarity
 from ifqa.reading.choice.majority import Majority
@@ -19,7 +20,7 @@ from ifqa.reading.choice.polarity import Polarity
 from ifqa.reading.choice.stems import parts, worded
 from ifqa.records import Passage, Question
 from ifqa.training.choice import adaboost
-from ifqa.training.material import Material
+from ifqa.training.trainer import configured
 
 CHOICES = ("more", "less", "no effect")
 CHANGES = "more rain falls;less rain falls;the sun shines;a dog barks;the wind stops;more clouds come".split(";")
@@ -152,7 +153,8 @@ def test_trees_decide_as_scikit_learn_does(depth: int, classes: int) -> None:
 @pytest.fixture(scope="module")
 def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("adaboost")
-    adaboost.train(Material(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"}), folder, depth=2)
+    data = TrainingData(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
+    configured(adaboost.AdaBoost, depth=2).train(data, folder)
     return folder
 
 
@@ -178,14 +180,14 @@ def test_a_choice_that_was_not_learnt_is_a_failed_prediction(boosted: Path) -> N
 
 
 def test_adaboost_trains_to_the_same_bytes_and_refuses_another(boosted: Path, tmp_path: Path) -> None:
-    material = Material(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
-    adaboost.train(material, tmp_path, depth=2)
+    material = TrainingData(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
+    configured(adaboost.AdaBoost, depth=2).train(material, tmp_path)
     assert (tmp_path / "model.json").read_bytes() == (boosted / "model.json").read_bytes()
     before = (tmp_path / "manifest.json").read_bytes()
-    adaboost.train(material, tmp_path, depth=2)  # nothing to do
+    configured(adaboost.AdaBoost, depth=2).train(material, tmp_path)  # nothing to do
     assert (tmp_path / "manifest.json").read_bytes() == before
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
-        adaboost.train(material, tmp_path, depth=1)
+        configured(adaboost.AdaBoost, depth=1).train(material, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -251,5 +253,5 @@ def test_a_reader_that_reads_no_passages_answers_the_same_with_them(name: str, b
 )
 def test_what_cannot_be_learnt_is_refused(questions: list[Question], message: str, tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match=message):
-        adaboost.train(Material(questions, [[]] * len(questions), "rain"), tmp_path / "made")
+        configured(adaboost.AdaBoost).train(TrainingData(questions, [[]] * len(questions), "rain"), tmp_path / "made")
     assert not (tmp_path / "made").exists()

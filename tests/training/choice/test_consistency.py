@@ -7,20 +7,22 @@ import torch
 from tiny_choice import CHOICES, contexts, questions
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import TrainingData
 from ifqa.reading.choice.stems import worded
 from ifqa.records import Question
-from ifqa.training.choice.consistency import followed, mirrored
-from ifqa.training.choice.trainer import Plan, Rows, Task, losses
-from ifqa.training.material import Material
+from ifqa.training.choice.network import ChoiceTrainer, Rows, losses
+from ifqa.training.choice.questions import followed, mirrored
 
-PLAN = Plan(
-    seed=0, epochs=3, batch=4, learning_rate=0.1, warmup=0, weight_decay=0,
-    augment=False, symmetry=0, transitivity=0, checkpoint_every=9,
-)  # fmt: skip
-TASK = Task(
-    about="", encode=lambda question, _: question, collate=lambda several: {}, logits=lambda model, read: model,
-    place=lambda _, place: place,
-)  # fmt: skip
+
+class Plain(ChoiceTrainer):
+    def encode(self, question, passages):
+        return question
+
+    def collate(self, encoded):
+        return {}
+
+
+TRAINER = Plain(epochs=3, batch=4, learning_rate=0.1)
 
 
 def asked(change: str, effect: str, answer: str, **changes: object) -> Question:
@@ -71,7 +73,7 @@ def rows(**changes: object) -> Rows:
         asked("more mud", "dust", "less"),
         asked("a dog", "more mud", "no effect"),
     ]
-    return Rows(TASK, Material(several, [[]] * 3, "rain"), replace(PLAN, **changes))
+    return Rows(replace(TRAINER, **changes), TrainingData(several, [[]] * 3, "rain"))
 
 
 def test_consistency_is_off_by_default() -> None:
@@ -105,16 +107,16 @@ def test_a_steps_losses_are_those_computed_by_hand() -> None:
     z = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
     label, counted = step["choice"].tolist(), [0, 1, 3, 4, 5]
     entropy = -sum(torch.log_softmax(z[n], 0)[label[n]] for n in counted) / 5
-    assert torch.allclose(losses(z, step, PLAN), entropy)
+    assert torch.allclose(losses(z, step, TRAINER), entropy)
     symmetry = sum(abs(z[a, label[a]] - z[b, label[b]]) for a, b in ((0, 1), (4, 5))) / 2
-    assert torch.allclose(losses(z, step, replace(PLAN, symmetry=0.5)), entropy + 0.5 * symmetry)
+    assert torch.allclose(losses(z, step, replace(TRAINER, symmetry=0.5)), entropy + 0.5 * symmetry)
     chain = abs(z[0, 0] + z[2, 0] - z[3, 0]) + abs(z[0, 0] + z[2, 1] - z[3, 1])
-    assert torch.allclose(losses(z, step, replace(PLAN, transitivity=0.1)), entropy + 0.1 * chain)
+    assert torch.allclose(losses(z, step, replace(TRAINER, transitivity=0.1)), entropy + 0.1 * chain)
 
 
 def test_every_pass_reads_each_question_once_in_another_order() -> None:
     several = questions()
-    made = Rows(TASK, Material(several, contexts(several), "rain"), PLAN)
+    made = Rows(TRAINER, TrainingData(several, contexts(several), "rain"))
     passes = [[made[turn * 12 + n].asked[0].read.id for n in range(12)] for turn in range(3)]
     assert len(made) == 36
     assert all(sorted(one) == sorted(passes[0]) for one in passes)

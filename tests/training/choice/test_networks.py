@@ -19,17 +19,18 @@ from transformers import AutoTokenizer, BertForMultipleChoice
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
+from ifqa.protocols import TrainingData
 from ifqa.reading.choice.alignment import DecomposableAttention, padded
 from ifqa.reading.choice.bert import Choice
 from ifqa.reading.choice.decomp_attn import DecompAttn, tokens
 from ifqa.reading.choice.inputs import Scheme, sequences
 from ifqa.records import Passage, Question
-from ifqa.training import resume
+from ifqa.training import checkpoints
 from ifqa.training.choice import bert, decomp_attn
-from ifqa.training.material import Material
+from ifqa.training.trainer import configured
 
 QUESTIONS = questions()
-MATERIAL = Material(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
+MATERIAL = TrainingData(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
 LEARN = {"epochs": 16, "batch": 6, "device": "cpu", "checkpoint_every": 4}
 ASKED = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"),
                  labels=(("explanation", "Rain makes mud."),))  # fmt: skip
@@ -124,11 +125,13 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def train_choice(folder: Path, start: str, **changes: object) -> None:
-    bert.train(MATERIAL, folder, **{"encoder": start, "learning_rate": 3e-3, **LEARN, **changes})
+    chosen = {"encoder": start, "learning_rate": 3e-3, **LEARN, **changes}
+    configured(bert.Choice, **chosen).train(MATERIAL, folder)
 
 
 def train_decomp(folder: Path, start: str, **changes: object) -> None:
-    decomp_attn.train(MATERIAL, folder, **{"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes})
+    chosen = {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes}
+    configured(decomp_attn.DecompAttn, **chosen).train(MATERIAL, folder)
 
 
 TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
@@ -208,7 +211,7 @@ def cut(start: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("stopped") / "cut"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(resume, "fit", resume.fit)  # put back after `_until`
+        patch.setattr(checkpoints, "fit", checkpoints.fit)  # put back after `_until`
         _until(10, lambda: TRAININGS["decomp-attn"][0](folder, start), stop)
     return folder
 
@@ -216,7 +219,7 @@ def cut(start: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _until(
     step: int, train: Callable[[], None], end: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGKILL)
 ) -> None:
-    fit = resume.fit
+    fit = checkpoints.fit
 
     def counted(trainer: Any, *given: Any) -> Any:
         real, calls = trainer.training_step, iter(range(1, step + 1))
@@ -229,7 +232,7 @@ def _until(
         trainer.training_step = stepped
         return fit(trainer, *given)
 
-    resume.fit = counted
+    checkpoints.fit = counted
     train()
 
 
@@ -285,8 +288,9 @@ def test_training_on_consistency_is_another_training(start: str, tmp_path: Path)
 def test_an_encoder_of_another_family_is_not_trained_further(learnt: dict[str, Path], tmp_path: Path) -> None:
     other = replace(MATERIAL, family="snow")
     with pytest.raises(IfqaError, match="was trained on rain and may not be trained further on snow"):
-        bert.train(other, tmp_path / "made", encoder=str(learnt["choice"]))
-    bert.train(MATERIAL, tmp_path / "made", encoder=str(learnt["choice"]), epochs=1, device="cpu")
+        configured(bert.Choice, encoder=str(learnt["choice"])).train(other, tmp_path / "made")
+    trainer = configured(bert.Choice, encoder=str(learnt["choice"]), epochs=1, device="cpu")
+    trainer.train(MATERIAL, tmp_path / "made")
 
 
 def test_damaged_weights_are_refused_in_one_line(learnt: dict[str, Path], tmp_path: Path) -> None:
@@ -365,9 +369,9 @@ def test_a_steps_logits_do_not_depend_on_what_is_read_together(start: str, monke
     asked = [replace(QUESTIONS[0], choices=("more", "less")), *QUESTIONS[1:3], replace(QUESTIONS[3], context="")]
     read = [[Passage("", "", one.context)] if one.context else [] for one in asked]
     several = [sequences(opened.tokenizer, *pair, Scheme(True, False, 60)) for pair in zip(asked, read, strict=True)]
-    together = bert._logits(opened.model, bert._collated(several, opened))
+    together = bert.logits_of(opened.model, bert.collated(several, opened))
     monkeypatch.setitem(bert.BUDGET, "cpu", 1)  # each sequence alone
-    alone = bert._logits(opened.model, bert._collated(several, opened))
+    alone = bert.logits_of(opened.model, bert.collated(several, opened))
     assert together.shape == (4, 3)
     assert together[0, 2] == -torch.inf
     assert torch.allclose(together, alone, atol=1e-5)

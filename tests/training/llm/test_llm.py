@@ -19,13 +19,14 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.prompts import load_prompt
+from ifqa.protocols import TrainingData
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
-from ifqa.training import resume
-from ifqa.training.llm import trainer
-from ifqa.training.llm.loss import collate, loss_of
-from ifqa.training.llm.rows import Asks, with_answers, with_preferences
-from ifqa.training.material import Material
+from ifqa.training import checkpoints
+from ifqa.training.llm import Llm as Trainer
+from ifqa.training.llm import adapted
+from ifqa.training.trainer import configured
+from ifqa.training.tuning import Asks, collate, loss_of, with_answers, with_preferences
 
 NAMES = "Ada Bo Cy Di".split()
 TOWNS = "Bath Wick Lund Hove".split()
@@ -35,12 +36,13 @@ QUESTIONS = [
     for n, (name, town) in enumerate(zip(NAMES, TOWNS, strict=True))
 ]
 RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 4)] for n in range(4)]
-MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
+MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {
     "epochs": 2, "rank": 4, "batch": 2, "device_batch": 2, "passages": 2, "max_tokens": 400, "checkpoint_every": 2,
     "learning_rate": 1e-2, "device": "cpu",
 }  # fmt: skip
-ALL = {"method": "sft", "prompt": "short", "passages": 2, "alone": 0.5, "epochs": 3, "batch": 2, "seed": 0}
+ALL = {"passages": 2, "alone": 0.5, "epochs": 3, "batch": 2, "seed": 0}
+PAIRS = {"epochs": 1, "batch": 2, "seed": 0}
 FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
 
 
@@ -52,7 +54,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(autouse=True)
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bfloat16, whose rounding depends on what is computed together."""
-    for module in ("ifqa.models.devices", "ifqa.training.llm.trainer"):
+    for module in ("ifqa.models.devices", "ifqa.training.checkpoints"):
         monkeypatch.setattr(f"{module}.half_precision", lambda device: torch.float32)
 
 
@@ -61,7 +63,7 @@ def opened(model: str, folder: Path) -> HF:
 
 
 def tuned(folder: Path, start: str, **changes: object) -> dict[str, bytes]:
-    trainer.train(MATERIAL, folder, **{"model": start, **SETTINGS, **changes})
+    configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(MATERIAL, folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -70,7 +72,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, start: str) -> dict[str, Pat
     """The folders of two finished tunings: on answers, and on preferences from the first one on."""
     folders = {name: tmp_path_factory.mktemp(name) for name in ("sft", "dpo")}
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("ifqa.models.devices", "ifqa.training.llm.trainer"):
+        for module in ("ifqa.models.devices", "ifqa.training.checkpoints"):
             patch.setattr(f"{module}.half_precision", lambda device: torch.float32)
         tuned(folders["sft"], start)
         tuned(folders["dpo"], str(folders["sft"]), method="dpo")
@@ -98,14 +100,14 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path: Path, chat
 def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start: str, tmp_path: Path) -> None:
     model = opened(start, tmp_path)
     asks = Asks(model, load_prompt("short"), 400)
-    shown = [model.tokenizer.decode(row["prompt"]) for row in with_answers(MATERIAL, asks, ALL)]
+    shown = [model.tokenizer.decode(row["prompt"]) for row in with_answers(MATERIAL, asks, **ALL)]
     assert len(shown) == 3 * len(QUESTIONS)
     counts = [sum(text in one for text in TEXTS) for one in shown]
     assert set(counts) == {1, 2}
     gold = {question.text: question.gold_passages[0] for question in QUESTIONS}
     assert all(any(text in one and gold[text] in one for text in gold) for one in shown)
     for share, count in ((0.0, 2), (1.0, 1)):
-        rows = with_answers(MATERIAL, asks, ALL | {"alone": share})
+        rows = with_answers(MATERIAL, asks, **ALL | {"alone": share})
         assert {sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows} == {count}
 
 
@@ -118,7 +120,7 @@ def test_the_loss_is_that_of_each_answer_alone(start: str, tmp_path: Path) -> No
         Asks(opened(start, tmp_path), load_prompt("short"), 400),
         AutoModelForCausalLM.from_pretrained(start),
     )
-    rows = with_answers(MATERIAL, asks, ALL)[:3]
+    rows = with_answers(MATERIAL, asks, **ALL)[:3]
     expected = []
     for row in rows:
         [answer] = row["answers"]
@@ -134,7 +136,7 @@ def test_the_preference_loss_is_the_published_formula(start: str, tmp_path: Path
         Asks(opened(start, tmp_path), load_prompt("short"), 400),
         AutoModelForCausalLM.from_pretrained(start),
     )
-    rows = with_preferences(MATERIAL, asks, ALL | {"epochs": 1})[:3]
+    rows = with_preferences(MATERIAL, asks, **PAIRS)[:3]
     expected = []
     for n, row in enumerate(rows):
         row["reference"] = [-3.0 - n, -4.0]
@@ -168,13 +170,13 @@ def test_a_killed_tuning_goes_on_to_the_same_weights(
         trained.training_step = counted  # type: ignore[attr-defined]
         fit(trained, folder, label)
 
-    fit = resume.fit
+    fit = checkpoints.fit
     model = start if method == "sft" else str(whole["sft"])
-    monkeypatch.setattr(resume, "fit", kill_at_step_4)
+    monkeypatch.setattr(checkpoints, "fit", kill_at_step_4)
     with pytest.raises(Killed):
         tuned(tmp_path / "cut", model, method=method)
     assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
-    monkeypatch.setattr(resume, "fit", fit)
+    monkeypatch.setattr(checkpoints, "fit", fit)
     cut = tuned(tmp_path / "cut", model, method=method)
     assert cut["adapter_model.safetensors"] == (whole[method] / "adapter_model.safetensors").read_bytes()
     assert cut.keys() == {path.name for path in whole[method].iterdir()} == FILES
@@ -199,7 +201,7 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start: str, tm
 
 def test_preferences_raise_the_first_answer_above_the_second(whole: dict[str, Path], tmp_path: Path) -> None:
     before, after = (opened(str(whole[name]), tmp_path) for name in ("sft", "dpo"))
-    rows = with_preferences(MATERIAL, Asks(before, load_prompt("short"), 400), ALL | {"epochs": 1})
+    rows = with_preferences(MATERIAL, Asks(before, load_prompt("short"), 400), **PAIRS)
 
     def margin(model: HF) -> float:
         def log_p(row: dict, answer: list[int]) -> float:
@@ -225,7 +227,7 @@ def test_a_checkpoint_of_an_adapter_that_is_tuned_on_asks_no_hub(
     shutil.copytree(whole["sft"], adapter)
     settings = json.loads((adapter / "adapter_config.json").read_text())
     (adapter / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": "smollm2"}))
-    network = trainer._adapted(opened(start, tmp_path), Found(Path(start), adapter), 4, 0)
+    network = adapted(opened(start, tmp_path), Found(Path(start), adapter), 4, 0)
     network.save_pretrained(str(tmp_path / "checkpoint"))
     assert (tmp_path / "checkpoint" / "adapter_model.safetensors").exists()
 
@@ -268,7 +270,9 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
     monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
     assert opening.was_trained_on(System(full).reader, Run(full))
     with pytest.raises(IfqaError, match="was tuned on ifqa/full and may not be tuned further on ifqa/few"):
-        trainer.train(Material(QUESTIONS, RANKINGS, "ifqa/few"), tmp_path / "new", model=str(whole["sft"]))
+        configured(Trainer, model=str(whole["sft"])).train(
+            TrainingData(QUESTIONS, RANKINGS, "ifqa/few"), tmp_path / "new"
+        )
 
 
 def test_an_adapter_on_another_model_is_refused(whole: dict[str, Path], start: str, tmp_path: Path) -> None:
@@ -315,4 +319,4 @@ def test_questions_without_answers_or_pairs_are_refused(start: str, tmp_path: Pa
         ),
     ]:
         with pytest.raises(IfqaError, match=said):
-            trainer.train(Material(questions, [[]], ""), tmp_path / "made", model=start, method=method)
+            configured(Trainer, model=start, method=method).train(TrainingData(questions, [[]]), tmp_path / "made")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
-from ifqa.training.llm.pairs import pairs
+from ifqa.training.preference_pairs import pairs
 
 TOWNS = ["Bath", "Wick", "Lund", "Rye", "New York", "Ann Arbor"]
 

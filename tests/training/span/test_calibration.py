@@ -11,14 +11,15 @@ from sklearn.linear_model import LogisticRegression
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
+from ifqa.protocols import TrainingData
 from ifqa.reading.span.confidence import FILE, Calibration
 from ifqa.reading.span.reader import SHIPPED, Extractive
 from ifqa.records import Passage, Question
-from ifqa.training.material import Material
-from ifqa.training.resume import hashes
+from ifqa.training.checkpoints import hashes
 from ifqa.training.span import calibration
-from ifqa.training.span.calibration import FOLDS, ROWS, confidence_of, cross_fitted, fit, train
-from ifqa.training.span.folds import folds
+from ifqa.training.span.calibration import FOLDS, ROWS, CalibrationTrainer, confidence_of, cross_fitted, fit
+from ifqa.training.trainer import configured
+from ifqa.training.training_data import folds
 
 TOWNS = "Oslo Lima Bonn Riga Kyiv Rome Bern Cork".split()
 QUESTIONS = [
@@ -34,10 +35,14 @@ RANKINGS = [
     [Passage(f"p{n}", "", text) for n, text in enumerate([one.gold_passages[0], "Bo wrote plays in Ulm.", "No."])]
     for one in QUESTIONS
 ]
-MATERIAL = Material(
+MATERIAL = TrainingData(
     [replace(one, answers=(*one.answers, TOWNS[n])) for n, one in enumerate(QUESTIONS)],
     RANKINGS, "ifqa/full", {"train.json": "abc"},
 )  # fmt: skip
+
+
+def train(data, folder, **settings):
+    return configured(CalibrationTrainer, **settings).train(data, folder)
 
 
 def rows(count, seed=0):
@@ -98,22 +103,22 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     copied(weights, tmp_path)
     trained, read = [], []
 
-    def train_fold(material, folder, *, progress, **settings):
+    def train_fold(data, folder, **settings):
         assert settings == json.loads((tmp_path / "manifest.json").read_text())["settings"] | {
             "average": 1,
             "encoder": str(encoder_folder()),
             "device": "cpu",
             "start": "",
         }
-        trained.append({one.id for one in material.questions})
+        trained.append({one.id for one in data.questions})
         gold = {text for one in QUESTIONS for text in one.gold_passages if one.id not in trained[-1]}
-        assert gold.isdisjoint(passage.text for ranking in material.rankings for passage in ranking)
+        assert gold.isdisjoint(passage.text for ranking in data.rankings for passage in ranking)
         folder.mkdir(parents=True, exist_ok=True)
         copied(weights, folder)
 
-    def half_right(fold, asked, found, several, removed):  # so that there is something to fit
-        read.append((asked[0].id, removed, [one.id for one in several]))
-        return row(fold, asked, found, several, removed) | {"right": int(asked[0].id[2:]) % 2 == 1 and not removed}
+    def half_right(fold, question, found, shown, removed):  # so that there is something to fit
+        read.append((question.id, removed, [one.id for one in shown]))
+        return row(fold, question, found, shown, removed) | {"right": int(question.id[2:]) % 2 == 1 and not removed}
 
     row = calibration._row
     monkeypatch.setattr(calibration, "train_reader", train_fold)

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
+from ifqa.protocols import TrainingData
 from ifqa.reading.span.network import Pair, make_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
-from ifqa.training.material import Material
-from ifqa.training.resume import CHECKPOINTS
-from ifqa.training.span.targets import find_targets
-from ifqa.training.span.trainer import train
+from ifqa.training.checkpoints import CHECKPOINTS
+from ifqa.training.span import extractive, phases
+from ifqa.training.span.examples import find_targets
+from ifqa.training.trainer import configured
 
 QUESTIONS = [
     Question(
@@ -40,12 +43,29 @@ QUESTIONS = [
     Question("t/3", "If Di had married, whom?", ("unknown to all",), ("Di wrote plays and travelled.",)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)
-MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
+MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
+
+
+def train(data: TrainingData, folder: Path, **settings: Any) -> dict[str, Any]:
+    return configured(extractive.Extractive, **settings).train(data, folder)
 
 
 def pair(text: str, question: str = "If there had been two fewer, how many?") -> Pair:
     return make_pair(encoder_folder(), question, text)
+
+
+@contextmanager
+def killed_after(opening: str) -> Iterator[None]:
+    """Raise KeyboardInterrupt when a checkpoint's line is said."""
+
+    def kill(line: str) -> None:
+        if line.startswith(opening):
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(phases, "say", kill)
+        yield
 
 
 def weights(folder: Path) -> dict[str, str]:
@@ -103,15 +123,8 @@ def test_numbers_of_a_passage_can_be_targets_together() -> None:
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Path, settings: dict[str, Any]) -> None:
-    class Killed(Exception):
-        pass
-
-    def kill(line: str) -> None:
-        if line.startswith("step 4"):
-            raise Killed
-
-    with pytest.raises(Killed):
-        train(MATERIAL, tmp_path / "killed", **settings, progress=kill)
+    with killed_after("step 4"):
+        train(MATERIAL, tmp_path / "killed", **settings)
     assert sorted(path.name for path in (tmp_path / "killed" / CHECKPOINTS).iterdir()) == [
         "checkpoint-2",
         "checkpoint-4",
@@ -124,12 +137,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Pa
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
-    def kill(line: str) -> None:
-        if line.startswith("step 4"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(MATERIAL, tmp_path, **settings, progress=kill)
+    with killed_after("step 4"):
+        train(MATERIAL, tmp_path, **settings)
     with pytest.raises(IfqaError, match="another training"):
         train(MATERIAL, tmp_path, **settings, seed=1)
 
@@ -142,15 +151,14 @@ def test_the_manifest_names_data_and_settings(whole: Path) -> None:
 
 
 def test_missing_weights_are_trained_again_to_the_same_bytes(
-    tmp_path: Path, whole: Path, settings: dict[str, Any]
+    tmp_path: Path, whole: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines: list[str] = []
     made = shutil.copytree(whole, tmp_path / "made")
-    train(MATERIAL, made, **settings, progress=lines.append)
-    assert lines == [f"{made}: nothing to do, trained by exactly this before"]
+    train(MATERIAL, made, **settings)
+    assert capsys.readouterr().err == f"{made}: nothing to do, trained by exactly this before\n"
     (made / "heads.safetensors").unlink()
-    train(MATERIAL, made, **settings, progress=lines.append)
-    assert lines[1] == f"{made}: heads.safetensors is missing or altered; training again"
+    train(MATERIAL, made, **settings)
+    assert f"{made}: heads.safetensors is missing or altered; training again\n" in capsys.readouterr().err
     assert weights(made) == weights(whole)
 
 
@@ -167,26 +175,24 @@ def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
 
 
-def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:
+def test_practice_comes_before_the_real_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On MiniLM, as by default."""
-    lines: list[str] = []
     train(
-        Material(QUESTIONS[:1], RANKINGS[:1], "ifqa/full"),
+        TrainingData(QUESTIONS[:1], RANKINGS[:1], "ifqa/full"),
         tmp_path,
         **(SETTINGS | {"practice": 2, "epochs": 1}),
-        progress=lines.append,
     )
-    assert lines[0].startswith("1 of 1 questions have a target; 3 steps")
+    assert capsys.readouterr().err.startswith("1 of 1 questions have a target; 3 steps")
 
 
 def test_questions_without_any_target_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match="gold passage"):
-        train(Material(QUESTIONS[3:], RANKINGS[3:], "ifqa/full"), tmp_path, **SETTINGS)
+        train(TrainingData(QUESTIONS[3:], RANKINGS[3:], "ifqa/full"), tmp_path, **SETTINGS)
 
 
 def test_a_setting_out_of_range_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match="training setting 'dropout': wanted a number from 0, below 1, found 1"):
-        train(Material(QUESTIONS, RANKINGS, "ifqa/full"), tmp_path / "made", **(SETTINGS | {"dropout": 1.0}))
+        train(TrainingData(QUESTIONS, RANKINGS, "ifqa/full"), tmp_path / "made", **(SETTINGS | {"dropout": 1.0}))
     assert not (tmp_path / "made").exists()
 
 
@@ -229,12 +235,13 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(
     assert weights(tmp_path / "shared") == {k: v for k, v in weights(made).items() if not k.startswith("reading/")}
 
 
-def test_the_weights_of_several_seeds_are_averaged(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_the_weights_of_several_seeds_are_averaged(
+    tmp_path: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     def scores(folder: Path) -> torch.Tensor:
         return load_file(folder / "heads.safetensors")["heads.weight"].float()
 
     averaged = settings | {"average": 2, "reading": [reading_file(tmp_path)]}
-    lines: list[str] = []
     train(MATERIAL, tmp_path / "both", **averaged)
     start = str(tmp_path / "both" / "reading")
     for seed in (0, 1):
@@ -243,8 +250,9 @@ def test_the_weights_of_several_seeds_are_averaged(tmp_path: Path, settings: dic
     torch.testing.assert_close(scores(tmp_path / "both"), mean, atol=1e-4, rtol=1e-2)
     assert not torch.equal(scores(tmp_path / "0"), scores(tmp_path / "1"))
     assert [path.name for path in (tmp_path / "both" / "seeds").iterdir()] == []
-    train(MATERIAL, tmp_path / "both", **averaged, progress=lines.append)
-    assert lines[-1] == f"{tmp_path / 'both'}: nothing to do, trained by exactly this before"
+    capsys.readouterr()
+    train(MATERIAL, tmp_path / "both", **averaged)
+    assert f"{tmp_path / 'both'}: nothing to do, trained by exactly this before\n" in capsys.readouterr().err
 
 
 def test_an_average_without_a_common_start_is_refused(tmp_path: Path) -> None:
@@ -255,16 +263,9 @@ def test_an_average_without_a_common_start_is_refused(tmp_path: Path) -> None:
 def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
     tmp_path: Path, well_read: tuple[Path, dict[str, Any]]
 ) -> None:
-    class Killed(Exception):
-        pass
-
-    def kill(line: str) -> None:
-        if line.startswith("step 1"):
-            raise Killed
-
     made, settings = well_read
-    with pytest.raises(Killed):
-        train(MATERIAL, tmp_path / "killed", **settings, progress=kill)
+    with killed_after("step 1"):
+        train(MATERIAL, tmp_path / "killed", **settings)
     assert any((tmp_path / "killed" / "reading" / CHECKPOINTS).iterdir())
     train(MATERIAL, tmp_path / "killed", **settings)
     assert weights(tmp_path / "killed") == weights(made)

@@ -1,4 +1,6 @@
-"""Questions that follow from others, for training on consistency (Asai and Hajishirzi, ACL 2020).
+"""Training questions of multiple choice: those that can be used, and those that follow from others.
+
+The latter are for training on consistency (Asai and Hajishirzi, ACL 2020):
 
     symmetry      "suppose more X happens, how will it affect Y" -> more, so "suppose less X happens ..." -> less. The opposite
                   of the change or of the effect turns the answer round; the opposite of both keeps it.
@@ -11,10 +13,66 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ifqa.errors import IfqaError
+from ifqa.protocols import TrainingData
 from ifqa.reading.choice.lexicon import direction, opposite
+from ifqa.reading.choice.offered import plain
 from ifqa.reading.choice.stems import parts, worded
 from ifqa.records import Question
-from ifqa.training.choice.answered import right
+
+
+def usable(data: TrainingData) -> TrainingData:
+    """The questions that offer choices and have an answer, with their passages.
+
+    Raises:
+        IfqaError: there are none, or a question's answer is not offered.
+    """
+    places = [n for n, question in enumerate(data.questions) if question.choices and question.answers]
+    if not places:
+        raise IfqaError(
+            f"none of {len(data.questions)} training questions has choices and an answer; wanted questions of "
+            "multiple choice, such as those of sample-wiqa"
+        )
+    chosen = data.only(places)
+    for question in chosen.questions:
+        right(question)
+    return chosen
+
+
+def right(question: Question) -> int:
+    """The place of a question's answer among its choices.
+
+    Raises:
+        IfqaError: the answer is not offered.
+    """
+    answers = {plain(answer) for answer in question.answers}
+    place = next((n for n, choice in enumerate(question.choices) if plain(choice) in answers), None)
+    if place is None:
+        raise IfqaError(
+            f"training question {question.id}: the answer {question.answers[0]!r} is not offered; wanted one of "
+            + ", ".join(question.choices)
+        )
+    return place
+
+
+def classes_of(questions: Sequence[Question]) -> list[str]:
+    """The choices that all training questions share, as a classifier's classes, in the order of the first question.
+
+    Raises:
+        IfqaError: a question offers others, two at least are needed, or all questions have the same answer.
+    """
+    classes = list(dict.fromkeys(map(plain, questions[0].choices)))
+    for question in questions:
+        if {*map(plain, question.choices)} != {*classes}:
+            raise IfqaError(
+                f"training question {question.id} offers {', '.join(question.choices)}, and the first {', '.join(classes)}; "
+                "this reader learns one set of answers; train the reader 'choice' on such questions"
+            )
+    if len({question.choices[right(question)] for question in questions}) < 2:
+        raise IfqaError(
+            f"all {len(questions)} training questions have the same answer; wanted questions with several answers"
+        )
+    return classes
 
 
 def directed(question: Question) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""One phase of the span reader's training: batches of examples, one schedule, checkpoints by which it resumes."""
+"""One phase of the span reader's training: batches of examples, one schedule, checkpoints by which it resumes, and weights."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -8,14 +8,16 @@ from typing import Any, TypeVar
 
 import torch
 
-from ifqa.progress import bar
+from ifqa.models.devices import half_precision
+from ifqa.models.encoders import Found, open_encoder
+from ifqa.progress import bar, say
 from ifqa.reading.span.network import SpanModel
-from ifqa.storage.files import create, write
-from ifqa.training import resume
+from ifqa.reading.span.weights import ADAPTER, HEADS, load_weights, save_weights
+from ifqa.training import checkpoints
 from ifqa.training.span.examples import Example
 
 _STATE = "state.safetensors"
-_Item = TypeVar("_Item")
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,12 @@ class Schedule:
 
 
 def fit(
-    model: SpanModel, groups: Iterator[Sequence[_Item]], encode: Callable[[_Item], Example], plan: Schedule, folder: Path,
-    about: str, progress: Callable[[str], None],
+    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path,
+    about: str,
 ) -> None:  # fmt: skip
     """Train on the batches in `groups`, resuming from the newest whole checkpoint in `folder`.
 
-    `encode` makes an example of an item of a batch, when its step has come; an example without a target is left out.
+    `encode` makes an example of a row of a batch, when its step has come; an example without a target is left out.
     """
     split: tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]] = ([], [])
     for name, parameter in model.named_parameters():
@@ -56,7 +58,7 @@ def fit(
     optimiser = torch.optim.AdamW(parts, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay)
     done = _resume(folder, model, optimiser)
     if done:
-        progress(f"{folder}: going on after step {done} of {plan.steps}")
+        say(f"{folder}: going on after step {done} of {plan.steps}")
     losses: list[float] = []
     with bar(about, plan.steps - done) as advance:
         for step, group in enumerate(groups, start=1):
@@ -68,9 +70,9 @@ def fit(
                 losses.append(_step(model, optimiser, examples, plan.negatives, rate, f"{plan.seed} {step}"))
             advance(1)
             if step % plan.checkpoint_every == 0 and step < plan.steps:
-                _save(resume.checkpoint_of(folder, step), model, optimiser)
-                resume.keep_newest(folder)
-                progress(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
+                _save(checkpoints.checkpoint_of(folder, step), model, optimiser)
+                checkpoints.keep_newest(folder)
+                say(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
                 losses.clear()
 
 
@@ -102,21 +104,18 @@ def _step(
 
 
 def _save(checkpoint: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> None:
-    from safetensors.torch import save
-
     tensors = {f"model.{name}": tensor.detach() for name, tensor in model.named_parameters()}
     for index, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in state.items()}
-    with create(checkpoint / _STATE) as handle:
-        write(handle, save(tensors))
-    resume.seal(checkpoint)
+    checkpoints.save_tensors(checkpoint / _STATE, tensors)
+    checkpoints.seal(checkpoint)
 
 
 def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
     """Load the newest whole checkpoint if there is one; returns the number of steps done."""
     from safetensors import safe_open
 
-    checkpoint = resume.newest(folder)
+    checkpoint = checkpoints.newest(folder)
     if not checkpoint:
         return 0
     with safe_open(checkpoint / _STATE, "pt") as file:
@@ -129,4 +128,30 @@ def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) ->
             _, index, field = name.split(".")
             saved["state"].setdefault(int(index), {})[field] = tensor
     optimiser.load_state_dict(saved)
-    return resume.step_of(checkpoint)
+    return checkpoints.step_of(checkpoint)
+
+
+def network(own: Found, start: str, seed: int, dropout: float) -> SpanModel:
+    """The encoder with fresh heads, or the network of a training."""
+    model = SpanModel(open_encoder(own.folder, dropout))
+    model.initialise(torch.Generator().manual_seed(seed))
+    if start:
+        load_weights(model, Path(start))
+    return model
+
+
+def trained(
+    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path,
+    inputs: dict[str, Any], device: str, examples: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Train and write the weights of so many examples; gives the manifest."""
+    precision = half_precision(device)
+    model.encoder.cast(precision)
+    fit(model.to(device), groups, encode, plan, folder, f"training {folder.name}")
+    return written(model, folder, inputs, {"examples": examples, "steps": plan.steps, "precision": str(precision)})
+
+
+def written(model: SpanModel, folder: Path, inputs: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """Write the weights and last the manifest, and remove what only a resumed training needs."""
+    save_weights(model, folder, inputs["settings"]["rank"])
+    return checkpoints.finish(folder, inputs, record, [ADAPTER, HEADS], flat=True)

@@ -1,29 +1,34 @@
-"""One training in one folder: start it, resume it after a kill, finish it, with transformers' trainers.
+"""One training in one folder, with transformers' trainers: start it, resume it after a kill, finish it.
 
 `inputs.json` holds the training's settings and the identity of its data; `checkpoints/` holds the checkpoints, each with a
 `manifest.json` of its own that is written last, and the folder's `manifest.json` is written after all. A folder that holds
 another training is refused, whether that is finished or not.
 """
 
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
+from ifqa.models.causal import ADAPTER, SETTINGS
+from ifqa.models.devices import half_precision
 from ifqa.progress import bar, say
-from ifqa.records import Passage, Question
 from ifqa.storage.circumstances import versions
-from ifqa.storage.files import read_json, sha256, write_json
+from ifqa.storage.files import create, read_json, sha256, write, write_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
 _PREFIX = "checkpoint-"  # as transformers names them
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders that a training of a dense retriever writes into
-_LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn")
+_LIBRARIES = (
+    "torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn", "tokenizers", "safetensors",
+)  # fmt: skip
 
 
 def world() -> tuple[int, int]:
@@ -59,21 +64,11 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
     refuse_strangers(folder)
     if (folder / MANIFEST).exists():
         there = _of_same(folder, MANIFEST, inputs)
-        file = damaged(folder, there.get("record", {}).get("files", {}))
+        file = damaged(folder, there.get("record", there).get("files", {}))
         if not file:
             say(f"{folder}: nothing to do, trained by exactly this before")
             return False
         say(f"{folder}: {file} is missing or altered; training again")
-    claim(folder, inputs)
-    return True
-
-
-def claim(folder: Path, inputs: Mapping[str, object]) -> None:
-    """Mark a folder as that of a training which is not finished.
-
-    Raises:
-        IfqaError: the folder holds another training that is not finished, or checkpoints of an unknown training.
-    """
     if (folder / INPUTS).exists():
         _of_same(folder, INPUTS, inputs)
     elif (folder / CHECKPOINTS).exists():  # `finish` would delete the user's files
@@ -84,6 +79,8 @@ def claim(folder: Path, inputs: Mapping[str, object]) -> None:
     if world()[0] == 0:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / INPUTS, inputs)
+        (folder / MANIFEST).unlink(missing_ok=True)  # it would vouch for half-written weights
+    return True
 
 
 def _of_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str, Any]:
@@ -182,21 +179,83 @@ def _damaged_file(checkpoint: Path) -> str:
 
 
 def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
-    """A batch sampler for rows that are already in training order."""
+    """A batch sampler of sentence-transformers for rows that are already in training order."""
     from torch.utils.data import BatchSampler, SequentialSampler
 
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
 
-def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str]) -> None:
+def half(device: str) -> bool:
+    """Whether a device computes in bfloat16."""
+    import torch
+
+    return half_precision(device) is torch.bfloat16
+
+
+def arguments(
+    kind: Any, folder: Path, *, seed: int, batch: int, learning_rate: float, every: int, device: str, weight_decay: float = 0.0,
+    warmup: float = 0.1, **more: Any,
+) -> Any:  # fmt: skip
+    """The arguments of one of transformers' trainers: one pass over rows in training order, checkpoints after `every` steps."""
+    return kind(
+        output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
+        learning_rate=learning_rate, weight_decay=weight_decay, warmup_steps=warmup, lr_scheduler_type="linear",
+        bf16=half(device), use_cpu=device == "cpu", save_strategy="steps", save_steps=every, save_total_limit=2,
+        logging_steps=every, report_to="none", disable_tqdm=True, **more,
+    )  # fmt: skip
+
+
+#: Further arguments where the rows are no columns of a table.
+PLAIN: dict[str, Any] = {"remove_unused_columns": False, "log_level": "error", "log_level_replica": "error"}
+
+
+class InOrder:
+    """Makes transformers' trainer take its rows in their order."""
+
+    def _get_train_sampler(self, *_: Any) -> Any:
+        from torch.utils.data import SequentialSampler
+
+        return SequentialSampler(self.train_dataset)  # type: ignore[attr-defined]
+
+
+def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
+    """Write a file of safetensors, as PyTorch's libraries mark theirs."""
+    from safetensors.torch import save
+
+    with create(path) as handle:
+        write(handle, save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"}))
+
+
+def save_adapter(network: Any, folder: Path, base: str) -> None:
+    """Write a network's adapter in half precision, under peft's names, with peft's configuration; `base` is its model's name."""
+    from safetensors.torch import load_file
+
+    whole = folder / CHECKPOINTS / "adapter"
+    network.save_pretrained(str(whole))
+    save_tensors(folder / ADAPTER, {name: tensor.half() for name, tensor in load_file(whole / ADAPTER).items()})
+    settings = read_json(whole / SETTINGS)
+    if isinstance(settings["target_modules"], list):  # a set, which peft writes in another order in every process
+        settings["target_modules"].sort()
+    write_json(folder / SETTINGS, {**settings, "base_model_name_or_path": base})
+
+
+def finish(
+    folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str], flat: bool = False
+) -> dict[str, Any]:
     """Write the manifest, with the SHA-256 of the weights, and remove the files that only a resumed training needs.
 
-    `weights` are glob patterns, relative to the folder, of the files of weights.
+    Args:
+        folder, inputs: those of `begin`.
+        record: what happened.
+        weights: glob patterns, relative to the folder, of the files of weights.
+        flat: whether the record's keys lie beside the inputs, and not under "record".
     """
-    made = {"versions": versions(_LIBRARIES), "files": hashes(folder, weights)}
-    write_json(folder / MANIFEST, {**inputs, "record": {**record, **made}})
+    record = {**record, "versions": versions(_LIBRARIES), "files": hashes(folder, weights)}
+    manifest = {**inputs, **(record if flat else {"record": record})}
+    write_json(folder / MANIFEST, manifest)
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     (folder / INPUTS).unlink(missing_ok=True)
+    return manifest
 
 
 def hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
@@ -209,19 +268,6 @@ def damaged(folder: Path, files: Mapping[str, str]) -> str:
     """The first file that is missing or whose SHA-256 differs from its entry in `files`; empty if there is none."""
     paths = {name: folder / name for name in files}
     return next((name for name, path in paths.items() if not path.is_file() or sha256(path) != files[name]), "")
-
-
-def identity(
-    questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] = ()
-) -> str:
-    """SHA-256 of the training data: questions with choices, answers and gold passages, ranked passages, and given scores."""
-    digest = hashlib.sha256()
-    for question, ranking in zip(questions, rankings, strict=True):
-        texts = [[one.title, one.text] for one in ranking]
-        several = [question.text, question.answers, question.gold_passages, texts]
-        digest.update(json.dumps([*several, *([question.choices] if question.choices else [])]).encode())
-    digest.update(json.dumps([list(several) for several in scores]).encode() if scores else b"")
-    return digest.hexdigest()
 
 
 def _checkpoints(folder: Path) -> list[Path]:

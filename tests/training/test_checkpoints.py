@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.training import resume
+from ifqa.training import checkpoints
 
 INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
 
@@ -14,22 +14,22 @@ INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
 @pytest.fixture
 def finished(tmp_path: Path) -> Path:
     """A folder with a finished training of `INPUTS`, whose weights are two files, and a file of the user's."""
-    assert resume.begin(tmp_path, INPUTS)
-    (tmp_path / resume.CHECKPOINTS).mkdir()
+    assert checkpoints.begin(tmp_path, INPUTS)
+    (tmp_path / checkpoints.CHECKPOINTS).mkdir()
     (tmp_path / "encoder").mkdir()
     for name in ("model.safetensors", "encoder/model.safetensors", "mine.safetensors"):
         (tmp_path / name).write_bytes(b"weights")
-    resume.finish(tmp_path, INPUTS, {"steps": 3}, ["model*.safetensors", "encoder/*"])
+    checkpoints.finish(tmp_path, INPUTS, {"steps": 3}, ["model*.safetensors", "encoder/*"])
     return tmp_path
 
 
 def test_a_finished_training_with_whole_weights_is_nothing_to_do(finished: Path) -> None:
     (finished / "mine.safetensors").unlink()
-    assert not resume.begin(finished, INPUTS)
-    record = json.loads((finished / resume.MANIFEST).read_text())["record"]
+    assert not checkpoints.begin(finished, INPUTS)
+    record = json.loads((finished / checkpoints.MANIFEST).read_text())["record"]
     assert (record["steps"], sorted(record["files"])) == (3, ["encoder/model.safetensors", "model.safetensors"])
-    assert not (finished / resume.INPUTS).exists()
-    assert not (finished / resume.CHECKPOINTS).exists()
+    assert not (finished / checkpoints.INPUTS).exists()
+    assert not (finished / checkpoints.CHECKPOINTS).exists()
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "encoder/model.safetensors"])
@@ -41,16 +41,16 @@ def test_missing_or_altered_weights_are_trained_again(
         (finished / name).unlink()
     else:
         (finished / name).write_bytes(altered)
-    assert resume.begin(finished, INPUTS)
+    assert checkpoints.begin(finished, INPUTS)
     assert f"{name} is missing or altered; training again" in capsys.readouterr().err
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
-        resume.begin(finished, {**INPUTS, "settings": {"epochs": 2}})
+        checkpoints.begin(finished, {**INPUTS, "settings": {"epochs": 2}})
 
 
 def test_a_manifest_without_hashes_of_weights_counts_as_finished(finished: Path) -> None:
-    (finished / resume.MANIFEST).write_text(json.dumps({**INPUTS, "record": {"steps": 3}}))
+    (finished / checkpoints.MANIFEST).write_text(json.dumps({**INPUTS, "record": {"steps": 3}}))
     (finished / "model.safetensors").unlink()
-    assert not resume.begin(finished, INPUTS)
+    assert not checkpoints.begin(finished, INPUTS)
 
 
 def test_checkpoints_of_the_user_are_refused_and_kept(tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_checkpoints_of_the_user_are_refused_and_kept(tmp_path: Path) -> None:
     precious.parent.mkdir(parents=True)
     precious.write_text("precious")
     with pytest.raises(IfqaError, match=r"checkpoints is not from a training of ifqa .*train into another folder"):
-        resume.begin(tmp_path, INPUTS)
+        checkpoints.begin(tmp_path, INPUTS)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [precious]
 
 
 def test_checkpoints_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
-    assert resume.begin(tmp_path, INPUTS)
-    (tmp_path / resume.CHECKPOINTS).mkdir()
-    assert resume.begin(tmp_path, INPUTS)
+    assert checkpoints.begin(tmp_path, INPUTS)
+    (tmp_path / checkpoints.CHECKPOINTS).mkdir()
+    assert checkpoints.begin(tmp_path, INPUTS)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "ctx_encoder/model.safetensors"])
@@ -73,42 +73,42 @@ def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path, name: str
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("precious")
     with pytest.raises(IfqaError, match=f"{name} is not from a training of ifqa .*train into another folder"):
-        resume.begin(tmp_path, INPUTS)
+        checkpoints.begin(tmp_path, INPUTS)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
 
 
 def test_weights_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
-    assert resume.begin(tmp_path, INPUTS)
+    assert checkpoints.begin(tmp_path, INPUTS)
     (tmp_path / "model.safetensors").write_bytes(b"half")
-    assert resume.begin(tmp_path, INPUTS)
+    assert checkpoints.begin(tmp_path, INPUTS)
 
 
-@pytest.mark.parametrize("name", [resume.MANIFEST, resume.INPUTS])
+@pytest.mark.parametrize("name", [checkpoints.MANIFEST, checkpoints.INPUTS])
 def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("[1]")
     with pytest.raises(IfqaError, match=f"{name} is not from a training of ifqa"):
-        resume.begin(tmp_path, INPUTS)
+        checkpoints.begin(tmp_path, INPUTS)
 
 
 def checkpoint(folder: Path, step: int, best: str = "") -> Path:
     """A whole checkpoint of two files."""
-    made = resume.checkpoint_of(folder, step)
+    made = checkpoints.checkpoint_of(folder, step)
     made.mkdir(parents=True)
     for name in ("optimizer.pt", "model.safetensors"):
         (made / name).write_bytes(name.encode())
-    resume.seal(made, best)
+    checkpoints.seal(made, best)
     return made
 
 
-@pytest.mark.parametrize("name", ["optimizer.pt", "model.safetensors", resume.MANIFEST])
+@pytest.mark.parametrize("name", ["optimizer.pt", "model.safetensors", checkpoints.MANIFEST])
 @pytest.mark.parametrize("altered", [b"", b"{}", None])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_taken(
     tmp_path: Path, name: str, altered: bytes | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     older, newer = checkpoint(tmp_path, 9), checkpoint(tmp_path, 10)
-    assert resume.newest(tmp_path) == newer
+    assert checkpoints.newest(tmp_path) == newer
     (newer / name).unlink() if altered is None else (newer / name).write_bytes(altered)
-    assert resume.newest(tmp_path) == older
+    assert checkpoints.newest(tmp_path) == older
     assert capsys.readouterr().err == f"{newer}: {name} is missing or altered; trying the checkpoint before it\n"
     assert not newer.exists()
 
@@ -117,7 +117,7 @@ def test_without_a_whole_checkpoint_training_starts_anew(tmp_path: Path, capsys:
     best = checkpoint(tmp_path, 2)
     checkpoint(tmp_path, 6, best.name)
     (best / "model.safetensors").unlink()  # the training would give these weights at its end
-    assert resume.newest(tmp_path) is None
+    assert checkpoints.newest(tmp_path) is None
     first, second = capsys.readouterr().err.splitlines()
     assert "checkpoint-6: checkpoint-2/model.safetensors is missing or altered" in first
     assert second.endswith("checkpoint-2: model.safetensors is missing or altered; training starts anew")

@@ -1,0 +1,112 @@
+"""The verbs of `ifqa train`, one for each trainer, each made from the trainer's docstring, settings and defaults."""
+
+from collections.abc import Mapping
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from ifqa.cli.options import print_line, quietly, settings_of_flags, show_help, with_options
+from ifqa.plugins import load, names
+from ifqa.protocols import Flag, Trainer
+
+_NONE, _LAST = "'' for none.", "none: the last is kept."
+_CORPUS = "Corpus whose BM25 index the training passages come from."
+_TEXTS = "Take passages from this corpus's BM25 index; none: the questions' own texts."
+_SEED = "Seed of initialisation, order and draws; else the training's default."
+
+
+class Trainers(TyperGroup):
+    """Makes the verb of a trainer when it is asked for, so that the other verbs import no trainer."""
+
+    @property
+    def commands(self) -> dict[str, Any]:
+        """All verbs by name."""
+        return {name: _verb(name) for name in names("trainer")}
+
+    @commands.setter
+    def commands(self, _: object) -> None:
+        """There are no others."""
+
+    def list_commands(self, _: object) -> list[str]:
+        """The names of the trainers of ifqa."""
+        return list(names("trainer"))
+
+    def get_command(self, _: object, cmd_name: str) -> Any:
+        """The verb of a trainer of ifqa, or of my_module:Class; None if there is none."""
+        return _verb(cmd_name) if cmd_name in names("trainer") or ":" in cmd_name else None
+
+
+train = typer.Typer(
+    help="Train a model; weights and manifest go to a folder.",
+    cls=Trainers,
+    invoke_without_command=True,
+    callback=show_help,
+)
+
+
+def _verb(name: str) -> Any:
+    trainer = load("trainer", name)
+    parameters = signature(trainer).parameters
+    folder = Path(trainer.folder or f"models/{name.rpartition(':')[2]}")
+    flags = {setting: flag for setting, parameter in parameters.items() if (flag := _flag(parameter))}
+
+    def arguments(values: dict[str, Any]) -> dict[str, object]:
+        settings = {key: values.pop(key) for key in [*flags, "recipe", "seed"] if key in values}
+        settings = {key: value for key, value in settings.items() if value not in (None, [])}
+        values["settings"] = settings | settings_of_flags(values.pop("settings", None))
+        if part := values.pop(trainer.part, ""):
+            values |= {key: f"{values[key]}/{part}" for key in ("split", "dev") if values.get(key)}
+            if values["folder"] == folder:
+                values["folder"] = Path(f"{folder}-{part}")
+        return {"values": values}
+
+    def verb(values: Any) -> None:
+        from ifqa.pipeline.train import train as run
+
+        print_line(run(name, **values))
+
+    app = typer.Typer(add_completion=False)
+    options = flags | _options(trainer, folder, {key: one for key, one in parameters.items() if key not in flags})
+    app.command(name, help=(trainer.__doc__ or "").partition("\n")[0])(quietly(with_options(options, arguments)(verb)))
+    return get_command(app)
+
+
+def _options(trainer: type[Trainer], folder: Path, settings: Mapping[str, Parameter]) -> dict[str, object]:
+    """The options beside the flags of settings: each with its type, help and default."""
+    recipes = " or ".join(f"{name} ({recipe.about})" for name, recipe in trainer.recipes.items())
+    part = f"Only this part of the split; its weights go to {folder}-{trainer.part.upper()}."
+    dev = f"Split of the same family that chooses the best checkpoint; {_NONE if trainer.dev else _LAST}"
+    by_set = {name: parameter.default for name, parameter in settings.items() if name != "seed"}
+    example = next((name for name, default in by_set.items() if type(default) in (int, float)), "NAME")
+    change = f"Change a setting, as {example}=3: {', '.join(by_set)}. Repeatable."
+    rows: list[tuple[object, str, Any, str, object, tuple[str, ...]]] = [
+        (recipes, "recipe", str, f"{recipes}.", next(iter(trainer.recipes), ""), ()),
+        (trainer.part, trainer.part, str, part, "", ()),
+        (trainer.dev is not None, "dev", str, dev, trainer.dev, ()),
+        (trainer.takes_experiment, "experiment", str, "Take this experiment's retriever.", "", ("--experiment", "-e")),
+        (True, "benchmark", str, "Benchmark to train on.", trainer.benchmark, ()),
+        (True, "split", str, "Its training split.", trainer.split, ()),
+        (trainer.corpus is not None, "corpus", str, _CORPUS if trainer.corpus else _TEXTS, trainer.corpus, ()),
+        (True, "folder", Path, "Folder for the weights and their manifest.", folder, ("--to",)),
+        ("seed" in settings, "seed", int | None, _SEED, None, ()),
+        (by_set, "settings", list[str] | None, change, None, ("--set",)),
+    ]
+    return {
+        name: (Annotated[kind, typer.Option(*flags, help=about)], default)
+        for there, name, kind, about, default, flags in rows
+        if there
+    }
+
+
+def _flag(parameter: Parameter) -> object:
+    """The option of a setting that has a flag of its own; None for another."""
+    for mark in getattr(parameter.annotation, "__metadata__", ()):
+        if isinstance(mark, Flag):
+            several = isinstance(parameter.default, tuple)
+            kind: Any = list[str] | None if several else str
+            return Annotated[kind, typer.Option(help=mark.help)], None if several else parameter.default
+    return None

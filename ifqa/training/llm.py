@@ -1,0 +1,199 @@
+"""Tunes a language model for the reader 'llm': an adapter (LoRA, Hu et al. 2022), on answers or on preferences between them.
+
+The prompts are those that the reader sends, and the loss is on the answer alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ifqa.errors import IfqaError
+from ifqa.llms.hf import HF
+from ifqa.models.causal import Found, base_of, find
+from ifqa.progress import bar, say
+from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.protocols import NO_DATA, Flag, TrainingData
+from ifqa.settings import NotNegative, Positive, Share
+from ifqa.storage.files import read_json, sha256, write_json
+from ifqa.training import checkpoints
+from ifqa.training.preference_pairs import pairs
+from ifqa.training.trainer import Passes
+from ifqa.training.tuning import Asks, Row, collate, log_probabilities, loss_of, with_answers, with_preferences
+
+Method = Literal["sft", "dpo"]
+RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
+DEPTH = 20  # passages that are retrieved for a question; `passages` is at most this
+_REFERENCE = "reference.json"  # among the checkpoints: the log probabilities of both answers at the start
+
+
+@dataclass(kw_only=True)
+class Llm(Passes):
+    """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with it.
+
+    Attributes:
+        method: "sft": the gold answer is learnt (supervised fine-tuning); "dpo": the answer of passage and supposition is
+            preferred to that of the real world (direct preference optimisation, Rafailov et al. 2023, equation 7).
+        prompt: a file `prompts/NAME.toml` without reasoning, which the reader is to use.
+        passages: the first retrieved passages in a prompt; if no gold passage is among them, one replaces the last.
+        alone: share of the prompts that have the gold passages alone instead. With "dpo" all have.
+        rank: of the adapters on all linear layers.
+        learning_rate: if None, that of RATES.
+        device_batch: questions that go through the network at once; a divisor of `batch`.
+        beta: of "dpo": how much a difference of log probabilities counts.
+        max_tokens: tokens of a prompt and its answer; passages that do not fit are left out, as the reader leaves them out.
+    """
+
+    not_identity = ("model", "device_batch", *Passes.not_identity)
+    libraries = ("peft", "accelerate")
+    retrieved = DEPTH
+
+    method: Annotated[Method, Flag("sft (learn the answers) or dpo (prefer them to those of the real world).")] = "sft"
+    model: Annotated[
+        str, Flag("Model to tune: smollm2, a GGUF file, a folder, a hub's name, or an adapter's folder.")
+    ] = "smollm2"
+    prompt: str = "short"
+    passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5
+    alone: Share = 0.5
+    epochs: Positive = 1
+    rank: Positive = 32
+    learning_rate: NotNegative | None = None  # type: ignore[assignment]
+    batch: Positive = 8
+    device_batch: Positive = 8
+    beta: NotNegative = 0.1
+    max_tokens: Positive = 1024
+    device: str = "auto"
+    checkpoint_every: Positive = 25
+
+    def __post_init__(self) -> None:
+        """Take the method's learning rate if none is given."""
+        super().__post_init__()
+        if self.learning_rate is None:
+            self.learning_rate = RATES[self.method]
+        if self.batch % self.device_batch:
+            raise IfqaError(
+                f"batch = {self.batch}: wanted a multiple of device_batch, {self.device_batch}, what is computed at once"
+            )
+
+    def refuse(self, data: TrainingData, folder: Path) -> None:
+        """Refuse questions without an answer or a pair, a prompt with reasoning, and a model of another split family."""
+        answered = [question for question in data.questions if question.answers and question.answers[0].strip()]
+        if not answered:
+            raise IfqaError(
+                f"none of {len(data.questions)} training questions has an answer; wanted annotated questions"
+            )
+        prompt = load_prompt(self.prompt)
+        if prompt.steps or prompt.calculator:
+            raise IfqaError(
+                f"prompt {self.prompt!r} shows reasoning, which the questions do not have; take another, as 'short'"
+            )
+        if self.method == "dpo" and not pairs(answered, self.seed):
+            raise IfqaError(
+                f"none of {len(answered)} training questions has an answer of the real world, or a name or number as answer that "
+                "stands in its gold passage; wanted questions that do"
+            )
+        family = find(self.model).family
+        if family not in ("", data.family):
+            raise IfqaError(
+                f"{self.model} was tuned on {family} and may not be tuned further on {data.family}, which holds the same "
+                "questions; begin with another model"
+            )
+
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Tune, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
+
+        An interrupted tuning resumes from its newest checkpoint and ends in the same weights. Questions without an answer, or
+        with "dpo" without a pair (`ifqa.training.preference_pairs`), are left out.
+        """
+        from peft.helpers import disable_input_dtype_casting
+
+        self.refuse(data, folder)
+        found = find(self.model)
+        base = base_of(Path(self.model)) if found.adapter else self.model
+        inputs = self.inputs(data) | {
+            "prompt": sha256(prompt_path(self.prompt)),
+            "base": {"name": base, "sha256": Found(found.folder).identity},
+            "start": {"name": self.model, "sha256": found.identity} if found.adapter else {},
+        }
+        if not checkpoints.begin(folder, inputs):
+            return
+        reader = HF(model=str(found.folder), device=self.device)
+        asks = Asks(reader, load_prompt(self.prompt), self.max_tokens)
+        passes = {"epochs": self.epochs, "batch": self.batch, "seed": self.seed}
+        if self.method == "dpo":
+            rows = with_preferences(data, asks, **passes)
+        else:
+            rows = with_answers(data, asks, **passes, passages=self.passages, alone=self.alone)
+        say(f"{folder}: {len(rows):,} {'pairs of answers' if self.method == 'dpo' else 'prompts with answers'}")
+        network = adapted(reader, found, self.rank, self.seed)
+        if self.method == "dpo":
+            _reference(network, rows, folder, self.device_batch, asks.pad)
+        trainer = self._trainer(network, rows, folder, asks.pad)
+        with disable_input_dtype_casting(network):  # autocast casts, and need not cast back what peft cast to float32
+            record = checkpoints.fit(trainer, folder, "tuning the language model")
+        checkpoints.save_adapter(trainer.model, folder, base)
+        record |= {"rows": len(rows), "device": str(reader.model.device)}
+        checkpoints.finish(folder, inputs, record, ["adapter_*"])
+
+    def _trainer(self, network: Any, rows: list[Row], folder: Path, pad: int) -> Any:
+        from transformers import Trainer, TrainingArguments, set_seed
+
+        beta = self.beta
+
+        class Tuner(checkpoints.InOrder, Trainer):
+            def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
+                return loss_of(model, inputs, beta)
+
+        set_seed(self.seed)
+        arguments = checkpoints.arguments(
+            TrainingArguments, folder, seed=self.seed, batch=self.device_batch, learning_rate=self.learning_rate or 0.0,
+            every=self.checkpoint_every, device=network.device.type,
+            gradient_accumulation_steps=self.batch // self.device_batch, **checkpoints.PLAIN,
+        )  # fmt: skip
+        trainer = Tuner(
+            model=network, args=arguments, train_dataset=rows, data_collator=lambda some: collate(some, pad)
+        )
+        trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
+        return trainer
+
+
+def adapted(reader: HF, found: Found, rank: int, seed: int) -> Any:
+    """The model with an adapter to train: a fresh one, or that of an earlier tuning."""
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import set_seed
+
+    set_seed(seed)
+    reader.model.config.use_cache = False
+    if found.adapter:
+        network = PeftModel.from_pretrained(reader.model, str(found.adapter), is_trainable=True, local_files_only=True)
+        # at each checkpoint peft reads the model's vocabulary from here, and would ask the hub for a name
+        network.peft_config["default"].base_model_name_or_path = str(found.folder)
+        return network
+    return get_peft_model(
+        reader.model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
+    )
+
+
+def _reference(network: Any, rows: Sequence[Row], folder: Path, at_once: int, pad: int) -> None:
+    """Put the log probabilities of the answers at the start into the rows; a resumed training reads them from its checkpoints."""
+    import torch
+
+    path = folder / checkpoints.CHECKPOINTS / _REFERENCE
+    if path.exists():
+        known = read_json(path)
+    else:
+        known = []
+        network.eval()
+        half = torch.autocast(network.device.type, torch.bfloat16, enabled=checkpoints.half(network.device.type))
+        with torch.inference_mode(), half, bar("log probabilities at the start", len(rows)) as advance:
+            for start in range(0, len(rows), at_once):
+                group = rows[start : start + at_once]
+                batch = {name: one.to(network.device) for name, one in collate(group, pad).items()}
+                known += log_probabilities(network, batch).sum(1).view(2, -1).T.tolist()
+                advance(len(group))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, known)
+    for row, reference in zip(rows, known, strict=True):
+        row["reference"] = reference

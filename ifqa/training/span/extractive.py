@@ -1,0 +1,239 @@
+"""Training the extractive reader (`ifqa.reading.span.reader`): reading questions first, then counterfactual questions."""
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from ifqa.errors import IfqaError
+from ifqa.formats.questions import read_questions
+from ifqa.models.hub import NAME
+from ifqa.progress import say
+from ifqa.protocols import NO_DATA, Flag, Place, TrainingData
+from ifqa.records import Question
+from ifqa.settings import Natural, NotNegative, Positive
+from ifqa.storage.files import sha256
+from ifqa.training import checkpoints
+from ifqa.training.span.practice import practice_questions
+from ifqa.training.trainer import Passes
+from ifqa.training.training_data import batches
+
+if TYPE_CHECKING:
+    from ifqa.models.encoders import Found
+
+READING = "reading"  # the folder of the first phase, in that of the training
+SEEDS = "seeds"  # that of the trainings that are averaged
+#: The heads' rate in the first phase, times the encoder's, whose weights need smaller steps than fresh heads.
+_HEADS = 5.0
+_WORDS = 190  # of a reading question's context; more do not fit the reader
+
+
+@dataclass(kw_only=True)
+class Extractive(Passes):
+    """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set encoder=all-mpnet-base-v2.
+
+    Attributes:
+        encoder: what is trained: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet
+            (`ifqa.models.encoders`).
+        reading: files of reading questions, as `ifqa.formats.questions.read_questions` reads them, each with its passage and
+            its answer in it. They are trained on before the training questions, with all weights of the encoder's layers,
+            and the result is kept in the folder `reading` of the weights, from which another training can start.
+        start: a folder that such a training wrote, to start from instead.
+        average: trainings after the reading questions, each with the next seed, whose weights are averaged (Wortsman et al. 2022,
+            "Model soups"). They lie in the folder `seeds` until the last is done.
+        practice: practice questions per training passage (`ifqa.training.span.practice`), trained on once before the real ones.
+        rank, negatives, dropout, weight_decay: rank of what is stored, negatives per question in each pass, share of features
+            dropped, AdamW's decay.
+        reading_epochs, reading_rate, reading_batch: as epochs, learning_rate and batch, of the reading questions. The heads' rate
+            is five times as high.
+        device: the bundled weights were trained on a CPU that multiplies in bfloat16; on other hardware the last digits differ,
+            and so do a few answers.
+    """
+
+    not_identity = (
+        "encoder", "reading", "start", "reading_epochs", "reading_rate", "reading_batch", *Passes.not_identity,
+    )  # fmt: skip
+    retrieved = 20
+
+    encoder: Place = NAME
+    reading: Annotated[
+        Sequence[Place],
+        Flag(
+            "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with question, context and answers, "
+            "packed or not. Repeatable."
+        ),
+    ] = ()
+    start: Place = ""
+    average: Positive = 1
+    epochs: Positive = 4
+    rank: Positive = 64
+    learning_rate: NotNegative = 5e-4
+    negatives: Natural = 1
+    batch: Positive = 8
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    practice: Natural = 2
+    weight_decay: NotNegative = 0.01
+    reading_epochs: Positive = 2
+    reading_rate: NotNegative = 1.5e-4
+    reading_batch: Positive = 16
+
+    def __post_init__(self) -> None:
+        """Refuse two starts, and an average without one."""
+        super().__post_init__()
+        if self.reading and self.start:
+            raise IfqaError("wanted reading questions or a start, found both; a start has read its questions already")
+        if self.average > 1 and not (self.reading or self.start):
+            raise IfqaError(
+                f"average = {self.average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
+            )
+
+    def refuse(self, data: TrainingData, folder: Path) -> None:
+        """Refuse what `train` refuses, and reading questions that do not fit."""
+        self._refuse(data, folder)
+        _reading_questions(self.reading)
+
+    def _refuse(self, data: TrainingData, folder: Path) -> None:
+        """Refuse questions without a target, and a start of another split family or encoder."""
+        from ifqa.models.encoders import find_encoder
+        from ifqa.reading.span.weights import encoder_of, identity_of, manifest_of
+        from ifqa.training.span.examples import Example
+
+        found = find_encoder(self.encoder)
+        if not any(Example(found.folder, question).has_target for question in data.questions):
+            raise IfqaError(
+                f"none of {len(data.questions)} training questions has its answer in a gold passage; wanted annotated questions"
+            )
+        checkpoints.refuse_strangers(folder)
+        if self.start:
+            start = Path(self.start)
+            family, _ = manifest_of(start)["family"], identity_of(start)
+            if family not in ("", data.family):
+                raise IfqaError(
+                    f"{start} was trained on {family}; wanted a start that was not, or was on {data.family}"
+                )
+            encoder_of(start, self.encoder)
+
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
+        """Train, and write `adapter.safetensors`, `heads.safetensors` and `manifest.json` (see `ifqa.reading.span.weights`).
+
+        All draws depend only on the seed and the number of the step. Questions are left out if no gold passage contains the
+        answer or a span near it, and the answer cannot be computed. The rankings should hold passages of the same kind as the
+        gold passages, as BM25 over the gold passages of all training questions gives, or the network learns to tell the two
+        kinds apart. A question's own gold passages and passages that contain an answer are no negatives. It gives the manifest.
+        """
+        import torch
+
+        from ifqa.models.encoders import find_encoder
+        from ifqa.reading.span.weights import identity_of, manifest_of
+        from ifqa.training.span.examples import Example
+        from ifqa.training.span.phases import Schedule, network, trained
+
+        self._refuse(data, folder)
+        found, start = find_encoder(self.encoder), self.start
+        pairs = zip(data.questions, data.rankings, strict=True)
+        examples = [example for pair in pairs if (example := Example(found.folder, *pair)).has_target]
+        if self.reading:
+            start = str(folder / READING)
+            self._read(Path(start), found)
+        inputs = {"reader": "extractive", "encoder": found.identity} | self.inputs(data)
+        if start:
+            inputs["start"] = {"sha256": identity_of(Path(start)), "trained": manifest_of(Path(start))}
+        if not checkpoints.begin(folder, inputs):
+            return manifest_of(folder)
+        if self.average > 1:
+            return self._averaged(data, folder, found, start, inputs)
+        texts = list(dict.fromkeys(text for question in data.questions for text in question.gold_passages))
+        practice = practice_questions(texts, self.seed, self.practice) if self.practice else ()
+        warm_up = [example for question in practice if (example := Example(found.folder, question)).has_target]
+        rounds = [warm_up, *[examples] * self.epochs]
+        model = network(found, start, self.seed, self.dropout)
+        model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
+        steps = sum(-(-len(some) // self.batch) for some in rounds)
+        plan = Schedule(
+            self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, self.checkpoint_every
+        )
+        say(f"{len(examples)} of {len(data.questions)} questions have a target; {plan.steps} steps")
+        groups = chain.from_iterable(
+            batches(some, self.batch, f"{self.seed} {number}", lambda example: example.length)
+            for number, some in enumerate(rounds)
+        )
+        return trained(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
+
+    def _averaged(
+        self, data: TrainingData, folder: Path, found: "Found", start: str, inputs: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Train with each seed, and write the mean of their weights."""
+        from ifqa.reading.span.weights import load_average
+        from ifqa.training.span.phases import network, written
+
+        places = {seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)}
+        single = replace(self, average=1, reading=(), start=start)
+        manifests = [replace(single, seed=seed).train(data, place) for seed, place in places.items()]
+        model = network(found, "", self.seed, self.dropout)
+        load_average(model, list(places.values()))
+        record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
+        manifest = written(model, folder, inputs, record)
+        for place in places.values():
+            shutil.rmtree(place)
+        return manifest
+
+    def _read(self, folder: Path, found: "Found") -> None:
+        """The first phase: train all weights of the encoder's layers on reading questions."""
+        from ifqa.training.span.examples import Example
+        from ifqa.training.span.phases import Schedule, network, trained
+
+        questions, count = _reading_questions(self.reading)
+        say(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
+        seed, epochs, size = self.seed, self.reading_epochs, self.reading_batch
+        inputs = {
+            "reader": "extractive",
+            "encoder": found.identity,
+            "family": "",
+            "sources": {Path(path).name: sha256(Path(path)) for path in self.reading},
+            "rows": _counted(questions, "source"),
+            "licences": _counted(questions, "licence"),
+            "settings": {"seed": seed, "epochs": epochs, "learning_rate": self.reading_rate, "batch": size,
+                         "dropout": self.dropout, "weight_decay": self.weight_decay, "rank": self.rank},
+        }  # fmt: skip
+        if not checkpoints.begin(folder, inputs):
+            return
+        model = network(found, "", seed, self.dropout)
+        model.encoder.train_layers()
+        steps = epochs * -(-len(questions) // size)
+        plan = Schedule(seed, steps, self.reading_rate, _HEADS, self.weight_decay, 0, self.checkpoint_every)
+        groups = chain.from_iterable(
+            batches(questions, size, f"{seed} reading {number}", _characters) for number in range(epochs)
+        )
+        encode = partial(Example, found.folder)
+        trained(model, groups, encode, plan, folder, inputs, self.device, len(questions))
+
+
+def _reading_questions(files: Sequence[str]) -> tuple[list[Question], int]:
+    """The questions of files whose passages fit the reader, and how many there are in all; none without files."""
+    every = [question for path in files for question in read_questions(Path(path))]
+    fitting = [
+        question
+        for question in every
+        if question.gold_passages and all(len(text.split()) <= _WORDS for text in question.gold_passages)
+    ]
+    if files and not fitting:
+        raise IfqaError(
+            f"{files[0]}: none of {len(every)} reading questions has a passage of at most {_WORDS} words; wanted rows with "
+            "question, context and answers"
+        )
+    return fitting, len(every)
+
+
+def _characters(question: Question) -> int:
+    return len(question.text) + max(map(len, question.gold_passages))
+
+
+def _counted(questions: Sequence[Question], label: str) -> dict[str, int]:
+    """The number of questions of each value of a label."""
+    return dict(sorted(Counter(question.label(label) or "not named" for question in questions).items()))

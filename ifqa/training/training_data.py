@@ -1,0 +1,106 @@
+"""What trainings make of questions and passages: hard negatives, the passages to read, batches, folds, and an identity."""
+
+import hashlib
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, TypeVar
+
+from ifqa.errors import IfqaError
+from ifqa.identities import gold_id
+from ifqa.protocols import TrainingData
+from ifqa.records import Passage, Question
+from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.measures.normalize import normalize
+
+Gold = Literal["retrieved", "included"]
+_LIKE = 16  # batches whose rows are sorted by length together
+_Row = TypeVar("_Row")
+
+
+def require_gold(data: TrainingData) -> None:
+    """Raise IfqaError if no question has a gold passage."""
+    if not any(question.gold_passages for question in data.questions):
+        raise IfqaError(
+            f"none of {len(data.questions)} training questions has a gold passage; wanted annotated questions"
+        )
+
+
+def identity(data: TrainingData, scored: bool = False) -> str:
+    """SHA-256 of questions with choices, answers and gold passages, of ranked passages, and if `scored` of their scores."""
+    digest = hashlib.sha256()
+    for question, ranking in zip(data.questions, data.rankings, strict=True):
+        texts = [[passage.title, passage.text] for passage in ranking]
+        row = [question.text, question.answers, question.gold_passages, texts]
+        digest.update(json.dumps([*row, *([question.choices] if question.choices else [])]).encode())
+    digest.update(json.dumps([list(scores) for scores in data.scores]).encode() if scored and data.scores else b"")
+    return digest.hexdigest()
+
+
+def training_passages(question: Question, ranking: Sequence[Passage], most: int, gold: Gold) -> list[Passage]:
+    """The passages that a question is trained with: the first `most` of its ranking, with a gold passage if "included"."""
+    chosen = list(ranking[:most])
+    if gold == "included" and question.gold_passages:
+        texts = question.gold_passages
+        if not any(covers(passage.text, text) for passage in chosen for text in texts):
+            chosen = [*chosen[: most - 1], Passage(gold_id(texts[0]), "", texts[0])]
+    return chosen
+
+
+def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) -> list[Passage]:
+    """The first `most` passages of a ranking that neither cover a gold passage nor hold an answer.
+
+    DPR's rule is: top passages of BM25 that do not contain the answer (Karpukhin et al. 2020, section 3.2). Here passages
+    that cover a gold passage are skipped too, because a gold passage need not contain the counterfactual answer.
+    """
+    wrong: list[Passage] = []
+    for passage in ranking:
+        if len(wrong) == most:
+            break
+        if has_answer(passage.text, question.answers):
+            continue
+        if not any(covers(passage.text, gold) for gold in question.gold_passages):
+            wrong.append(passage)
+    return wrong
+
+
+def batches(rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], int]) -> Iterator[list[_Row]]:
+    """The batches of an epoch, shuffled by `key`; rows of a batch have similar lengths, so that there is little padding."""
+    order = list(rows)
+    draw = random.Random(key)
+    draw.shuffle(order)
+    groups = []
+    for start in range(0, len(order), size * _LIKE):
+        like = sorted(order[start : start + size * _LIKE], key=length)
+        groups += [like[at : at + size] for at in range(0, len(like), size)]
+    draw.shuffle(groups)
+    yield from groups
+
+
+def folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
+    """The fold of each question; equal questions, and questions linked by shared gold passages, get the same fold."""
+    group = list(range(len(questions)))  # for each question, an earlier question of its group, or itself
+
+    def first(number: int) -> int:
+        while group[number] != number:
+            number = group[number]
+        return number
+
+    seen: dict[str, int] = {}
+    for number, question in enumerate(questions):
+        for text in map(normalize, (question.text, *question.gold_passages)):
+            group[first(number)] = first(seen.setdefault(text, number))
+    members: dict[int, list[int]] = defaultdict(list)
+    for number in range(len(questions)):
+        members[first(number)].append(number)
+    groups = list(members.values())
+    random.Random(seed).shuffle(groups)
+    fold, sizes = [0] * len(questions), [0] * count
+    for numbers in sorted(groups, key=len, reverse=True):  # the largest first, each into the emptiest fold
+        emptiest = sizes.index(min(sizes))
+        sizes[emptiest] += len(numbers)
+        for number in numbers:
+            fold[number] = emptiest
+    return fold

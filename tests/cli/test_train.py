@@ -1,0 +1,80 @@
+"""The verbs of `ifqa train` are made from the trainers, without importing what trains."""
+
+import subprocess
+import sys
+from inspect import signature
+from pathlib import Path
+
+import pytest
+from command_line import ifqa_here
+
+from ifqa.cli.train import train
+from ifqa.plugins import load, names
+
+HEAVY = ("torch", "transformers", "sklearn", "faiss")
+
+
+@pytest.fixture(scope="module")
+def helps() -> dict[str, str]:
+    """The help of each verb, of one process that then says which heavy libraries it has imported."""
+    code = (
+        "import sys\nfrom ifqa.cli.app import parser\n"
+        f"for name in {[*names('trainer')]!r}:\n    parser()(['train', name, '--help'], standalone_mode=False)\n    print('=' * 9)\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env={"COLUMNS": "2000", "TERM": "dumb", "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *texts, heavy = shown.stdout.split("=" * 9)
+    assert heavy.strip() == "[]"
+    return dict(zip(names("trainer"), texts, strict=True))
+
+
+@pytest.mark.parametrize("name", names("trainer"))
+def test_the_help_has_every_setting_and_changes_one_of_them(name: str, helps: dict[str, str]) -> None:
+    settings = signature(load("trainer", name)).parameters
+    told = helps[name].partition("Change a setting, as ")[2].partition(". Repeatable")[0]
+    example, _, listed = told.partition(": ")
+    flags = {one for one in settings if f"--{one} " in helps[name]}
+    assert {*listed.split(", ")} == {*settings} - flags
+    assert example.partition("=")[0] in listed.split(", ")
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("extractive", {"--reading", "--corpus", "--seed"}),
+        ("ranker", {"--corpus"}),
+        ("dense", {"--recipe", "--corpus", "--seed"}),
+        ("fid", {"--recipe", "--dev", "--experiment", "--corpus", "--seed"}),
+        ("rag", {"--mode", "--dev", "--experiment", "--corpus", "--seed"}),
+        ("unifiedqa", {"--dataset", "--dev", "--experiment", "--corpus", "--seed"}),
+        ("llm", {"--method", "--model", "--corpus", "--seed"}),
+        ("choice", {"--seed"}),
+    ],
+)
+def test_a_trainer_has_the_flags_that_it_declares(name: str, flags: set[str], helps: dict[str, str]) -> None:
+    common = {"--benchmark", "--split", "--to", "--set", "--quiet", "--help"}
+    words = {word for word in helps[name].split() if word.startswith("--") and word[2:].isalpha()}
+    told = {"--model", "--to"} if name in ("llm", "calibration") else set()
+    assert words - told == (common | flags) - told
+
+
+def test_a_trainer_of_the_user_is_a_verb(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class Marker:\n    def __init__(self, *, text: str = 'a'): self.text = text\n"
+        "    benchmark, split, corpus = 'sample', 'train', None\n"
+        "    def train(self, data, folder, dev):\n        folder.mkdir(parents=True, exist_ok=True)\n"
+        "        (folder / 'mark').write_text(f'{self.text} {len(data.questions)}')\n"
+    )
+    done = ifqa_here("train", "mine:Marker", "--set", "text=b", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "models/Marker\n"), done.stderr
+    assert (tmp_path / "models/Marker/mark").read_text() == "b 34"
+    assert ifqa_here("train", "mine:Marker", "--set", "txt=b", folder=tmp_path).returncode == 2
+
+
+def test_an_unknown_trainer_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = ifqa_here("train", "fidd", folder=tmp_path)
+    assert (done.returncode, "Did you mean 'fid'" in done.stderr) == (2, True), done.stderr
+    assert train.info.cls is not None

@@ -1,0 +1,77 @@
+"""Training of the ranker on lists of our own passages."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from ifqa.errors import IfqaError
+from ifqa.identities import gold_id
+from ifqa.protocols import TrainingData
+from ifqa.records import Passage, Question
+from ifqa.retrieval.linear_ranker import FEATURES, read_model
+from ifqa.training.ranker import Ranker, fitted, lists_of, usable
+from ifqa.training.trainer import configured
+
+TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr".split()
+TEXTS = [
+    f"The old mill of {town} was built by Ann Lee in 19{n}0 and burned down later." for n, town in enumerate(TOWNS)
+]
+PASSAGES = [Passage(gold_id(text), "", text) for text in TEXTS] + [Passage("1-0", "", "Rome has many mills and towns.")]
+DATA = TrainingData(
+    [
+        Question(f"t/{n}", f"If the mill of {town} had not burned down, who owned it?", ("Ann",), (TEXTS[n],))
+        for n, town in enumerate(TOWNS)
+    ],
+    [PASSAGES] * len(TOWNS), "ifqa/full", {"train.json": "ab"}, [[9.0 - place for place in range(len(PASSAGES))]] * len(TOWNS),
+)  # fmt: skip
+
+
+def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured(Ranker).train(DATA, tmp_path)
+    model = read_model(str(tmp_path / "ranker.json"))
+    assert (model.family, model.sources) == ("ifqa/full", {"train.json": "ab"})
+    weights = np.array([model.weights[name] for name in FEATURES])
+    assert [int(np.argmax(each.rows @ weights)) for each in lists_of(DATA)] == list(range(len(TOWNS)))
+    assert [*json.loads((tmp_path / "manifest.json").read_text())["record"]["files"]] == ["ranker.json"]
+    capsys.readouterr()
+    configured(Ranker).train(DATA, tmp_path)
+    assert "nothing to do" in capsys.readouterr().err
+    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+        configured(Ranker, penalty=2.0).train(DATA, tmp_path)
+
+
+def test_the_weights_minimise_the_loss_as_another_optimiser_does() -> None:
+    lists = lists_of(DATA)
+    spread = np.concatenate([rows for rows, _ in usable(lists, "all")]).std(axis=0)
+    varied = spread > 1e-9
+
+    def loss(weights: np.ndarray) -> float:
+        total = (weights**2).sum()
+        for rows, right in usable(lists, "all"):
+            scores = rows[:, varied] / spread[varied] @ weights
+            total += np.log(np.exp(scores).sum()) - np.log(np.exp(scores[right]).sum())
+        return float(total)
+
+    ours = (fitted(lists, range(len(FEATURES)), "all", 1.0) * spread)[varied]
+    assert loss(ours) == pytest.approx(minimize(loss, np.zeros(varied.sum())).fun, rel=1e-4)
+
+
+def test_articles_are_no_negatives_unless_all_passages_are() -> None:
+    assert {len(rows) for rows, _ in usable(lists_of(DATA), "gold")} == {len(TOWNS)}
+    assert {len(rows) for rows, _ in usable(lists_of(DATA), "all")} == {len(PASSAGES)}
+
+
+def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path) -> None:
+    alone = replace(DATA, rankings=[[passage] for passage in PASSAGES[:-1]], scores=[[1.0]] * len(TOWNS))
+    with pytest.raises(
+        IfqaError, match="no list has both a passage that covers a gold passage and one that covers none"
+    ):
+        configured(Ranker).train(alone, tmp_path / "made")
+    with pytest.raises(IfqaError, match="'negatives': unknown value 'some'; known: all, gold"):
+        configured(Ranker, negatives="some")
