@@ -1,15 +1,15 @@
 """Benchmark files, from their publisher or a folder: verified by SHA-256 and put into `data/NAME/`."""
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Benchmark
+from ifqa.storage.download import Remote, Unreachable, download_all
 from ifqa.storage.files import create, read_lines, sha256, write
-from ifqa.storage.remote import Unreachable, read
 
 RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher gives no checksum
-LARGEST = 256_000_000  # bytes of a file, which is held in memory until it is verified
 
 
 def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
@@ -37,8 +37,10 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
         elif source and not (source / file).exists():
             yield f"{path}: not in {source}, left out"
         else:
-            content = (source / file).read_bytes() if source else _download(url, path)
-            _place(path, content, checksum, str(source / file) if source else url)
+            if source:
+                _copy(source / file, path, checksum)
+            else:
+                _download(Remote(url, path, algorithm="sha256", checksum=checksum or ""), benchmark.folder)
             if checksum is None:
                 _hold_to_record(benchmark.folder, file)
             yield f"{path}: {'verified' if checksum else 'taken; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
@@ -55,10 +57,10 @@ def _hold_to_record(folder: Path, file: str) -> None:
     record = folder / RECORD
     lines = [line for _, line in read_lines(record)] if record.exists() else []
     known = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
-    found = sha256(folder / file)
-    if known.setdefault(file, found) != found:
+    digest = sha256(folder / file)
+    if known.setdefault(file, digest) != digest:
         raise IfqaError(
-            f"{folder / file}: SHA-256 is {found[:12]}…, but {record} has {known[file][:12]}…; remove the file to fetch it "
+            f"{folder / file}: SHA-256 is {digest[:12]}…, but {record} has {known[file][:12]}…; remove the file to fetch it "
             "again, or its line there to keep it"
         )
     if len(known) > len(lines):
@@ -66,22 +68,21 @@ def _hold_to_record(folder: Path, file: str) -> None:
             write(handle, "".join(f"{checksum}  {name}\n" for name, checksum in known.items()).encode())
 
 
-def _place(path: Path, content: bytes, checksum: str | None, origin: str) -> None:
-    import hashlib
-
-    found = hashlib.sha256(content).hexdigest()
-    if checksum not in (None, found):
+def _copy(origin: Path, path: Path, checksum: str | None) -> None:
+    content = origin.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if checksum not in (None, digest):
         raise IfqaError(
-            f"{origin}: SHA-256 is {found[:12]}…, wanted {str(checksum)[:12]}…; it is not the published file, get it again"
+            f"{origin}: SHA-256 is {digest[:12]}…, wanted {str(checksum)[:12]}…; it is not the published file, get it again"
         )
     with create(path) as handle:
         write(handle, content)
 
 
-def _download(url: str, path: Path) -> bytes:
+def _download(file: Remote, folder: Path) -> None:
     try:
-        return read(url, LARGEST)
+        download_all([file], folder.parent)
     except Unreachable as error:
         raise IfqaError(
-            f"{error}; download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
+            f"{error.what}; download it elsewhere and put it at {file.path}, or use: ifqa data --from FOLDER"
         ) from error

@@ -18,7 +18,7 @@ from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.progress import say
 from ifqa.retrieval.jvm import java
-from ifqa.storage.remote import Remote, download_all
+from ifqa.storage.download import Remote, download_all
 
 _SAMPLE = 20  # documents of an index that are looked up among the passages
 

@@ -1,5 +1,6 @@
-"""Fetching a benchmark: files that are too large and replies that break."""
+"""Fetching a benchmark: files that are not the published ones, and replies that break."""
 
+import hashlib
 import socket
 from threading import Thread
 from types import SimpleNamespace
@@ -10,17 +11,33 @@ from ifqa.benchmarks import downloads
 from ifqa.errors import IfqaError
 
 
-def test_a_file_that_is_too_large_is_refused_and_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "LARGEST", 100)
+def test_a_file_that_is_not_the_published_one_is_fetched_again_and_replaced_when_it_came(tmp_path):
     there = tmp_path / "there.json"
-    benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads={"dev.json": (there.as_uri(), None)})
-    there.write_bytes(b"x" * 101)
-    with pytest.raises(IfqaError, match="has more than 100 bytes"):
+    there.write_bytes(b"[1]")
+    published = {"dev.json": (there.as_uri(), hashlib.sha256(b"[]").hexdigest())}
+    benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads=published)
+    benchmark.folder.mkdir()
+    (benchmark.folder / "dev.json").write_bytes(b"mine")
+    with pytest.raises(IfqaError, match=r"what came has SHA256 .*, published is 4f53cda18c2b…; it was removed"):
         list(downloads.fetch(benchmark))
+    assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"mine"}
+    there.write_bytes(b"[]")
+    assert [line.partition(": ")[2] for line in downloads.fetch(benchmark)] == ["verified (4f53cda18c2b…)"]
+    assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"[]"}
+
+
+def test_files_are_taken_from_a_folder(tmp_path):
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from/dev.json").write_bytes(b"[1]")
+    published = {name: ("http://127.0.0.1:9", hashlib.sha256(b"[]").hexdigest()) for name in ("dev.json", "test.json")}
+    benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads=published)
+    with pytest.raises(IfqaError, match=r"dev.json: SHA-256 is .*, wanted 4f53cda18c2b…; it is not the published file"):
+        list(downloads.fetch(benchmark, tmp_path / "from"))
     assert not benchmark.folder.exists()
-    there.write_bytes(b"x" * 100)
-    list(downloads.fetch(benchmark))
-    assert (benchmark.folder / "dev.json").read_bytes() == b"x" * 100
+    (tmp_path / "from/dev.json").write_bytes(b"[]")
+    verified, absent = downloads.fetch(benchmark, tmp_path / "from")
+    assert verified.endswith("dev.json: verified (4f53cda18c2b…)")
+    assert absent.endswith(f"test.json: not in {tmp_path / 'from'}, left out")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +67,7 @@ def test_a_broken_reply_is_an_error_and_nothing_is_kept(tmp_path, reply):
         with pytest.raises(IfqaError, match=r"^cannot fetch http://.*; download it elsewhere and put it at"):
             list(downloads.fetch(benchmark))
         thread.join(10)
-    assert not benchmark.folder.exists()
+    assert not (benchmark.folder / "dev.json").exists()
 
 
 def test_a_file_without_a_published_checksum_is_recorded_and_may_not_change(tmp_path):

@@ -20,7 +20,7 @@ from ifqa.retrieval import prebuilt
 from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.jvm import java
 from ifqa.retrieval.prebuilt import Entry
-from ifqa.storage import remote
+from ifqa.storage import download
 
 TEXTS = {f"{n}": f"The red fox number{n} was running from {n + 3} hounds" for n in range(30)}
 
@@ -58,7 +58,7 @@ def archive(index):
 @pytest.fixture
 def published(archive, index, tmp_path, monkeypatch):
     """A server with the archive, a table with an entry for it, and an empty cache."""
-    monkeypatch.setattr(remote, "_PAUSE", 0.0)
+    monkeypatch.setattr(download, "_PAUSE", 0.0)
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "cache"))
     with serving() as server:
         path = f"/{index.name}.tar.gz"

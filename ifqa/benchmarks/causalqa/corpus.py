@@ -30,8 +30,8 @@ from ifqa.formats.publishers.publisher import Causal, Rest, Units
 from ifqa.progress import bar
 from ifqa.settings import Stored, check_stored
 from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
+from ifqa.storage.download import download
 from ifqa.storage.files import cached_sha256, json_line, write
-from ifqa.storage.remote import download
 
 VERSION = 2  # raised when the same files become other lines
 SECONDS = 5.0  # of work that a kill may cost

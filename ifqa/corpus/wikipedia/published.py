@@ -14,8 +14,8 @@ from pathlib import Path
 from ifqa.errors import IfqaError
 from ifqa.progress import counted, say
 from ifqa.settings import Stored, check_stored
+from ifqa.storage.download import Remote, Unreachable, download_all, read
 from ifqa.storage.files import read_json, write_json
-from ifqa.storage.remote import Remote, Unreachable, download_all, read
 from ifqa.storage.replacing import partial, refuse_links
 from ifqa.storage.resources import find_resource
 
@@ -123,9 +123,8 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     except Unreachable as error:
         if error.status != 404:
             raise
-        what = str(error).partition("; ")[0]
         raise IfqaError(
-            f"{what}; if the dump is gone, take a mirror: --url, or remove {place} to fetch another"
+            f"{error.what}; if the dump is gone, take a mirror: --url, or remove {place} to fetch another"
         ) from error
     if not there:
         if folder.is_dir():

@@ -16,8 +16,8 @@ from ifqa.cli.data import data
 from ifqa.corpus.sources import open_source
 from ifqa.corpus.wikipedia import published
 from ifqa.errors import IfqaError
-from ifqa.storage import remote
-from ifqa.storage.remote import Remote
+from ifqa.storage import download
+from ifqa.storage.download import Remote
 
 DATE = "20260801"
 NAMES = [f"enwiki-{DATE}-pages-articles-multistream{n}.xml-p{n}p{n + 9}.bz2" for n in (1, 2, 10)]
@@ -46,7 +46,7 @@ def publish(server, wiki="enwiki", date=DATE, names=NAMES, status="done", **fact
 def server(monkeypatch, tmp_path):
     """Its newest folder is not begun, the next is not finished, the third is DATE."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(remote, "_PAUSE", 0.0)
+    monkeypatch.setattr(download, "_PAUSE", 0.0)
     with serving() as state:
         monkeypatch.setattr(published, "WIKIMEDIA", state.url)
         dates = ["20260720", DATE, "20260820", "20260901"]
@@ -155,7 +155,7 @@ def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(fault, told, ser
         case "longer file":
             server.files[path] += b"x"
         case "no room":
-            monkeypatch.setattr(remote.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
+            monkeypatch.setattr(download.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
         case "layout":
             server.files[status] = b'{"jobs": {"articlesmultistreamdump": {"status": "done", "files": {}}}}'
         case "no JSON":

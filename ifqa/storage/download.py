@@ -85,14 +85,13 @@ def read(url: str, most: int) -> bytes:
 
 
 class Unreachable(IfqaError):
-    """A file that cannot be fetched; `status` is the server's HTTP status, None if it gave none."""
+    """A file that cannot be fetched: `what` says so without how to mend it; `status` is the HTTP status, if there is one."""
 
     def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
-        self.status = error.code if isinstance(error, urllib.error.HTTPError) else None
-        if self.status == http.client.FORBIDDEN:
-            mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
+        self.status = None
         reason = repr(error)
         if isinstance(error, urllib.error.HTTPError):
+            self.status = error.code
             reason = f"HTTP {self.status} {' '.join(error.reason.split())}"
         elif isinstance(error, urllib.error.URLError):
             reason = str(error.reason)
@@ -100,7 +99,10 @@ class Unreachable(IfqaError):
             reason = f"no byte came for {_SILENCE} seconds"
         elif isinstance(error, http.client.IncompleteRead):
             reason = f"the connection broke, {error.expected or 'some'} bytes are missing"
-        super().__init__(f"cannot fetch {url} ({reason}){mend and '; '}{mend}")
+        if self.status == http.client.FORBIDDEN:
+            mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
+        self.what = f"cannot fetch {url} ({reason})"
+        super().__init__(f"{self.what}{mend and '; '}{mend}")
 
 
 def download(url: str, path: Path) -> None:
@@ -113,7 +115,9 @@ def download(url: str, path: Path) -> None:
 
 
 def download_all(files: Sequence[Remote], folder: Path) -> None:
-    """Put files into place, at most `CONNECTIONS` at a time. Files that are there with the published size are left alone.
+    """Put files into place, at most `CONNECTIONS` at a time.
+
+    Files that are there with the published size are left alone, or with the published checksum if no size is published.
 
     A connection that breaks after some bytes is opened again. What came is kept only if the server says that its file is still
     the same one (`If-Range`, RFC 9110, section 13.1.5).
@@ -140,12 +144,17 @@ def download_all(files: Sequence[Remote], folder: Path) -> None:
 def _is_here(file: Remote) -> bool:
     if not file.path.exists():
         return False
-    found = file.path.stat().st_size
-    if file.size is not None and found != file.size:
+    size = file.path.stat().st_size
+    if file.size is not None and size != file.size:
         raise IfqaError(
-            f"{file.path} has {found:,} bytes, the published file {file.size:,}; remove it to fetch it again"
+            f"{file.path} has {size:,} bytes, the published file {file.size:,}; remove it to fetch it again"
         )
-    return True
+    return file.size is not None or not file.checksum or _digest(file, file.path) == file.checksum
+
+
+def _digest(file: Remote, path: Path) -> str:
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, file.algorithm).hexdigest()
 
 
 def _fetch_all(files: Sequence[Remote]) -> None:
@@ -160,10 +169,13 @@ def _fetch_all(files: Sequence[Remote]) -> None:
                 raise _Stopped
             advance(done)
 
+        if len(files) == 1:
+            _put(files[0], step)
+            return
         fetched = [pool.submit(_put, file, step) for file in files]
         try:
-            for one in as_completed(fetched):
-                one.result()
+            for future in as_completed(fetched):
+                future.result()
         except BaseException:  # Ctrl-C too; the other connection must not go on for hours
             stop.set()
             pool.shutdown(cancel_futures=True)
@@ -228,9 +240,8 @@ def _fetch(file: Remote, step: _Step) -> None:
                 step(len(chunk))
             handle.flush()
             os.fsync(handle.fileno())
-    found = part.stat().st_size
-    if total is not None and found < total:
-        raise http.client.IncompleteRead(b"", total - found)
+    if total is not None and (size := part.stat().st_size) < total:
+        raise http.client.IncompleteRead(b"", total - size)
 
 
 def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
@@ -250,8 +261,8 @@ def _check_answer(file: Remote, response: http.client.HTTPResponse, here: int, t
     """Refuse an answer that is not the bytes that were asked for."""
     if here:
         sent = response.headers.get("Content-Range", "")
-        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
-        if not found or int(found[1]) != here or found[2] not in ("*", str(total)):
+        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
+        if not match or int(match[1]) != here or match[2] not in ("*", str(total)):
             raise IfqaError(
                 f"{file.url}: asked for the bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
                 f"{_AGAIN}, or remove {file.beside('part')} to begin anew"
@@ -264,13 +275,10 @@ def _check_answer(file: Remote, response: http.client.HTTPResponse, here: int, t
 
 def _check(file: Remote, part: Path) -> None:
     """Refuse a file that came whole and is not the published one; it is removed, so that the next run fetches it anew."""
-    found = part.stat().st_size
-    wrong = f"{found:,} bytes, published are {file.size:,}" if file.size not in (None, found) else ""
-    if file.checksum and not wrong:
-        with open(part, "rb") as handle:
-            digest = hashlib.file_digest(handle, file.algorithm).hexdigest()
-        if digest != file.checksum:
-            wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
+    size = part.stat().st_size
+    wrong = f"{size:,} bytes, published are {file.size:,}" if file.size not in (None, size) else ""
+    if file.checksum and not wrong and (digest := _digest(file, part)) != file.checksum:
+        wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
     if wrong:
         part.unlink()
         file.beside("tag").unlink(missing_ok=True)

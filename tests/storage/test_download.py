@@ -12,8 +12,8 @@ import pytest
 from file_server import serving
 
 from ifqa.errors import IfqaError
-from ifqa.storage import remote
-from ifqa.storage.remote import Remote
+from ifqa.storage import download
+from ifqa.storage.download import Remote
 
 CONTENT = bytes(range(256)) * 40
 SHA1 = hashlib.sha1(CONTENT).hexdigest()
@@ -21,14 +21,14 @@ SHA1 = hashlib.sha1(CONTENT).hexdigest()
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(remote, "_PAUSE", 0.0)
+    monkeypatch.setattr(download, "_PAUSE", 0.0)
     with serving() as state:
         state.files["/a.zip"] = CONTENT
         yield state
 
 
 def fetch(server, folder, **published):
-    remote.download_all([Remote(f"{server.url}/a.zip", folder / "a.zip", **published)], folder)
+    download.download_all([Remote(f"{server.url}/a.zip", folder / "a.zip", **published)], folder)
 
 
 def left(folder):
@@ -43,7 +43,7 @@ def begin(folder, content=CONTENT[:3000], tag=None):
 
 def test_a_download_whose_connection_breaks_goes_on_by_itself(server, tmp_path):
     server.cut = 3000
-    remote.download(f"{server.url}/a.zip", tmp_path / "new/a.zip")
+    download.download(f"{server.url}/a.zip", tmp_path / "new/a.zip")
     assert (tmp_path / "new/a.zip").read_bytes() == CONTENT
     assert [asked for _, asked in server.asked] == [None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
     assert left(tmp_path / "new") == {"a.zip"}
@@ -65,14 +65,14 @@ def test_a_connection_that_brings_nothing_ends_the_download_in_one_line(server, 
 
 
 def test_a_server_that_stalls_is_left_and_what_came_is_kept(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "_SILENCE", 0.2)
+    monkeypatch.setattr(download, "_SILENCE", 0.2)
     server.files["/a.zip"], server.slowly = CONTENT[:1000], 2.0
     with pytest.raises(IfqaError, match=r"no byte came for 0.2 seconds"):
         fetch(server, tmp_path)
 
 
 def test_a_slow_server_is_waited_for(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "_SILENCE", 0.5)
+    monkeypatch.setattr(download, "_SILENCE", 0.5)
     server.slowly = 0.06  # 0.6 seconds in all
     fetch(server, tmp_path, size=len(CONTENT), algorithm="sha1", checksum=SHA1)
     assert len(server.asked) == 1
@@ -103,7 +103,7 @@ def test_a_file_that_changes_between_two_connections_is_never_mixed(server, tmp_
     def change(_):
         server.files["/a.zip"], server.cut = CONTENT[::-1], None
 
-    monkeypatch.setattr(remote.time, "sleep", change)
+    monkeypatch.setattr(download.time, "sleep", change)
     server.cut = 3000
     fetch(server, tmp_path)
     assert (tmp_path / "a.zip").read_bytes() == CONTENT[::-1]
@@ -189,7 +189,7 @@ def test_the_server_is_told_who_asks(server, tmp_path, monkeypatch):
 def test_at_most_two_files_are_fetched_at_once(server, tmp_path):
     server.slowly = 0.03
     server.files |= {f"/{n}": bytes([n]) * 2000 for n in range(5)}
-    remote.download_all([Remote(f"{server.url}/{n}", tmp_path / str(n)) for n in range(5)], tmp_path)
+    download.download_all([Remote(f"{server.url}/{n}", tmp_path / str(n)) for n in range(5)], tmp_path)
     assert server.most == 2
     assert [(tmp_path / str(n)).read_bytes() for n in range(5)] == [bytes([n]) * 2000 for n in range(5)]
 
@@ -200,20 +200,20 @@ def test_one_fault_stops_the_other_downloads_and_finished_files_stay(server, tmp
     files = [Remote(f"{server.url}/{name}", tmp_path / name) for name in ("first", "long", "absent", "last")]
     started = time.monotonic()
     with pytest.raises(IfqaError, match=r"absent .HTTP 404"):
-        remote.download_all(files, tmp_path)
+        download.download_all(files, tmp_path)
     assert time.monotonic() - started < 8
     assert left(tmp_path) == {"first", ".long.part", ".long.tag"}
 
 
 def test_a_disk_without_room_is_said_before_anything_is_fetched(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(IfqaError, match=r"needs 10,240 bytes more, and .* has 10 free; make room"):
         fetch(server, tmp_path)
     assert len(server.asked) == 1
     begin(tmp_path)
     several = [Remote(f"{server.url}/{name}", tmp_path / name, 10_240) for name in ("a.zip", "b.zip")]
     with pytest.raises(IfqaError, match=r"the download of 2 files needs 17,480 bytes more"):
-        remote.download_all(several, tmp_path)
+        download.download_all(several, tmp_path)
     assert len(server.asked) == 1
 
 
@@ -222,7 +222,7 @@ def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(server, tmp_path, mo
         handle.write(data[:1000])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(remote, "write", full)
+    monkeypatch.setattr(download, "write", full)
     with pytest.raises(IfqaError, match=r"no room on the disk to write .*a.zip"):
         fetch(server, tmp_path)
     assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:1000]
@@ -239,12 +239,12 @@ def test_a_link_in_the_place_of_the_part_is_not_followed(server, tmp_path):
 
 def test_a_server_that_is_not_there_gets_one_line(tmp_path):
     with pytest.raises(IfqaError, match=r"^cannot fetch http://127.0.0.1:9/a.zip \("):
-        remote.download("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")
+        download.download("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")
 
 
 def test_a_killed_download_goes_on_where_it_was(server, tmp_path):
     server.files["/a.zip"], server.slowly = bytes(300_000), 0.001
-    code = f"from pathlib import Path; from ifqa.storage.remote import download; download('{server.url}/a.zip', Path('a.zip'))"
+    code = f"from pathlib import Path; from ifqa.storage.download import download; download('{server.url}/a.zip', Path('a.zip'))"
     child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.getcwd()})
     part = tmp_path / ".a.zip.part"
     while not (part.exists() and part.stat().st_size > 100_000):
