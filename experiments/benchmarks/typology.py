@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from ifqa.benchmarks.causalqa.labels import read_annotations
-from ifqa.formats.rows import read_asked
+from ifqa.formats.rows import iter_questions
 
 NUMBERED = {"hotpotqa", "nq-dpr", "trivia-dpr"}
 
@@ -24,7 +24,7 @@ def main() -> None:
     table.writerow(["dataset", "id", "question"])
     for argument in sys.argv[1:]:
         dataset, _, file = argument.partition("=")
-        for number, question in enumerate(read_asked(Path(file))):
+        for number, question in enumerate(iter_questions(Path(file))):
             name = str(number) if dataset in NUMBERED else question.id
             if (dataset, name) in wanted and question.group in ("", dataset):
                 table.writerow([dataset, name, " ".join(question.text.split())])

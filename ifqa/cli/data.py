@@ -73,7 +73,7 @@ def data(
     """
     from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
-    from ifqa.benchmarks.wiqa.made import make
+    from ifqa.benchmarks.wiqa.derive import make
     from ifqa.corpus.wikipedia import published
     from ifqa.models import pypi_weights
     from ifqa.pipeline.synthetic import make_synthetic

@@ -40,7 +40,7 @@ def screen(
     questions that were written, and `ifqa convert VOTES --to FILE --format file` a benchmark from those that the votes keep.
     """
     from ifqa.config.corpus import load_corpus
-    from ifqa.formats.tasks import refuse_existing
+    from ifqa.formats.annotations import refuse_existing
     from ifqa.pipeline.screen import screen_corpus, screen_gold, write_annotation
     from ifqa.plugins import open_benchmark
     from ifqa.report.console import screened_json, show_screened

@@ -13,12 +13,13 @@ that is no list is read as a whole.
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import entries, starts_list
-from ifqa.formats.questions import read_value, squad
+from ifqa.formats.questions import distinct, read_questions, read_value, squad
 from ifqa.records import Question
 from ifqa.storage.files import LONGEST_LINE, read_lines, text_field, unicode_text
 
@@ -60,7 +61,7 @@ def read_rows(path: Path, wanted: str) -> Iterator[Row]:
         raise IfqaError(f"{path}: wanted a {', '.join(_KINDS)} file, packed or not; found the suffix {path.suffix!r}")
 
 
-def read_asked(path: Path) -> Iterator[Question]:
+def iter_questions(path: Path) -> Iterator[Question]:
     """Each question of a file: its text, its id, its dataset as `group`, and "true" or "false" as its label "causal".
 
     A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; else its number from 1), `dataset` and `causal`.
@@ -68,21 +69,28 @@ def read_asked(path: Path) -> Iterator[Question]:
     Raises:
         IfqaError: as `read_rows`, or a row is not as above, or there is none.
     """
-    found = _asked(path)
-    first = next(found, None)
-    if first is None:
-        raise IfqaError(f"{path}: wanted questions, found none")
-    yield first
-    yield from found
-
-
-def _asked(path: Path) -> Iterator[Question]:
     kind = kind_of(path)
-    if kind in ("", ".jsonl", ".json"):
-        return _named(path)
-    lines, first, cells = _begun(path, kind)
-    named = "question" in cells or (kind == ".csv" and "\t" not in first)
-    return _named(path) if named else _bare(path, lines, kind, first)
+    bare = False
+    if kind not in ("", ".jsonl", ".json"):
+        lines, first, cells = _begun(path, kind)
+        bare = "question" not in cells and (kind != ".csv" or "\t" in first)
+    questions = _bare(path, lines, kind, first) if bare else _named(path)
+    count = 0
+    for count, question in enumerate(questions, start=1):  # noqa: B007
+        yield question
+    if not count:
+        raise IfqaError(f"{path}: wanted questions, found none")
+
+
+def load_questions(path: Path) -> list[Question]:
+    """The questions to ask of a file, each with an id of its own; those of JSON with their choices and answers.
+
+    Raises:
+        IfqaError: as `iter_questions` or `read_questions`, or two questions have the same id.
+    """
+    if kind_of(path) in (".jsonl", ".json"):
+        return read_questions(path)
+    return distinct(path, [replace(question, text=question.text.strip()) for question in iter_questions(path)])
 
 
 def _named(path: Path) -> Iterator[Question]:

@@ -1,11 +1,11 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
 An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels; a ctxs JSON becomes a TREC run, and a TREC
-run a ctxs JSON with the questions of a split and the passages of a corpus. Questions
-(an experiment's, a split's, a file's) become Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, that of
-the benchmark `file`, or qrels over a whole corpus. Questions that people wrote (`ifqa.formats.annotated`) become all of these, or
-tasks for those who verify them. DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not
-written here. Runs of other tools are read by the retriever `run`.
+run a ctxs JSON with the questions of a split and the passages of a corpus. Questions (an experiment's, a split's, a file's)
+become Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, that of the benchmark `file`, or qrels over a
+whole corpus. Questions that people wrote (`ifqa.formats.annotations`) become all of these, or tasks for those who verify them.
+DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not written here. Runs of other tools are read by
+the retriever `run`.
 """
 
 import sys
@@ -18,13 +18,12 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError, unknown
-from ifqa.formats.annotated import VERIFYING, read_annotated, verification_tasks
+from ifqa.formats.annotations import VERIFYING, are_tasks, read_annotated, verification_tasks, write_tasks
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.formats.qrels import read_qrels, write_qrels
 from ifqa.formats.questions import WRITERS as OF_TOOLS
 from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_run, write_run
-from ifqa.formats.tasks import are_tasks, write_tasks
 from ifqa.identities import gold_id
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of

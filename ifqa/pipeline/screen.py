@@ -8,8 +8,7 @@ from ifqa.config.corpus import Corpus
 from ifqa.corpus.screening import Drawn, Screened, ShardTask, merge, screen, screen_shard
 from ifqa.corpus.store import shards_of
 from ifqa.errors import IfqaError
-from ifqa.formats.annotated import WRITING
-from ifqa.formats.tasks import write_tasks
+from ifqa.formats.annotations import WRITING, write_tasks
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import Passage, Question

@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 from ifqa.progress import bar
 
 _T = TypeVar("_T")
@@ -136,6 +136,17 @@ def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) ->
     if not isinstance(value, kind):
         raise IfqaError(f"{where}: {key!r} must be {kind.__name__}, found {type(value).__name__}")
     return value
+
+
+def known_keys(record: Mapping[str, _T], keys: Iterable[str], where: str) -> Mapping[str, _T]:
+    """The record, if all of its keys are known.
+
+    Raises:
+        IfqaError: one is not; `where` ("file:line") opens the message.
+    """
+    if strange := next((key for key in record if key not in keys), None):
+        raise IfqaError(f"{where}: {unknown('key', strange, keys)}")
+    return record
 
 
 def text_field(record: Mapping[str, object], key: str, where: str) -> str:

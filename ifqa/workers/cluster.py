@@ -1,22 +1,24 @@
 """Run a function over many tasks on a Ray cluster."""
 
+import ctypes
 import multiprocessing
 import os
 import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, TypeVar
 
 from ifqa.errors import IfqaError
-from ifqa.workers.local import ATTEMPTS, died
-from ifqa.workers.signals import handlers_kept, no_interrupts
+from ifqa.workers.local import ATTEMPTS, died, no_interrupts
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")
+_ROOM = 1024  # bytes, more than any system's struct sigaction has
 _RAY = re.compile(r"(^|/)(ray|raylet|gcs_server)(::|/|\s|$)")  # in the command line of what Ray starts
 
 
@@ -31,7 +33,7 @@ def on_ray(
     started = not ray.is_initialized()
     if started:
         pipe = _guarded()
-        with handlers_kept():
+        with _handlers_kept():
             _join_cluster(ray)
     remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
     most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
@@ -57,11 +59,30 @@ def on_ray(
                 failure = failure or died(name(given), type(error).__name__)
     finally:
         if started:
-            with handlers_kept():
+            with _handlers_kept():
                 ray.shutdown()
             pipe.close()
     if failure:
         raise failure
+
+
+# Java stops its threads by a fault that its SIGSEGV handler answers. Ray replaces the handler, and on shutdown sets the default
+# one, with which the next such fault ends the process.
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Restore the C handlers of all crash signals on leaving; Python's `signal` module knows only Python's handlers."""
+    if os.name != "posix":  # Windows has no such handlers
+        yield
+        return
+    sigaction = ctypes.CDLL(None).sigaction
+    before = {getattr(signal, name): ctypes.create_string_buffer(_ROOM) for name in _SIGNALS}
+    for number, handler in before.items():
+        sigaction(int(number), None, handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            sigaction(int(number), handler, None)
 
 
 def _join_cluster(ray: Any) -> None:

@@ -6,18 +6,30 @@ import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import cycle, islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from ifqa.errors import IfqaError
-from ifqa.workers.signals import no_interrupts
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 ATTEMPTS = 2  # at a task whose worker dies
+
+
+@contextmanager
+def no_interrupts() -> Iterator[None]:
+    """Block SIGINT in the block; a process started there inherits that (Ctrl-C reaches every process of a terminal)."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Worker:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.formats.rows import kind_of, read_asked, read_rows
+from ifqa.formats.rows import iter_questions, kind_of, read_rows
 from ifqa.records import Question
 
 SQUAD = {"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "s", "question": "Why?", "answers": []}]}]}]}
@@ -37,13 +37,13 @@ LAYOUTS = {  # name -> (text, what is read)
 def test_each_layout_is_read_packed_or_not(tmp_path, name, end, pack):
     text, wanted = LAYOUTS[name]
     (tmp_path / f"{name}{end}").write_bytes(pack(text.encode()))
-    assert [(one.id, one.text) for one in read_asked(tmp_path / f"{name}{end}")] == wanted
+    assert [(one.id, one.text) for one in iter_questions(tmp_path / f"{name}{end}")] == wanted
 
 
 def test_a_dataset_and_a_label_come_along(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"question": "Why?", "dataset": "nq", "causal": true}\n{"question": "Who?", "causal": 0}\n')
-    assert list(read_asked(path)) == [
+    assert list(iter_questions(path)) == [
         Question("1", "Why?", group="nq", labels=(("causal", "true"),)),
         Question("2", "Who?", labels=(("causal", "false"),)),
     ]
@@ -75,7 +75,7 @@ def test_another_layout_is_refused_with_its_place(tmp_path, name):
     text, message = WRONG[name]
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError) as refused:
-        list(read_asked(tmp_path / name))
+        list(iter_questions(tmp_path / name))
     assert message in str(refused.value)
     assert str(refused.value).startswith(f"{tmp_path / name}")
 
@@ -95,7 +95,7 @@ def test_questions_are_read_one_at_a_time(tmp_path):
     line = json.dumps({"question": "Why is it so?", "context": "x" * 4_000}) + "\n"
     path.write_text(line * 3_000)  # 12 MB
     tracemalloc.start()
-    assert sum(1 for _ in read_asked(path)) == 3_000
+    assert sum(1 for _ in iter_questions(path)) == 3_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8_000_000

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
 from ifqa.benchmarks.wiqa.drawing import figure
-from ifqa.benchmarks.wiqa.graphs import Graph, locate
-from ifqa.benchmarks.wiqa.layouts import read_graphs
+from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_graphs
 from ifqa.benchmarks.wiqa.phenomena import PHENOMENA, phenomena
 from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, Item, read_items, read_topics
 from ifqa.errors import IfqaError, unknown

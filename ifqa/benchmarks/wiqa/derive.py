@@ -16,14 +16,17 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from ifqa.benchmarks.wiqa.graphs import Chain, Graph
-from ifqa.benchmarks.wiqa.release import CHOICES, Explanation, Item
-from ifqa.errors import IfqaError, unknown
-from ifqa.progress import bar
-from ifqa.storage.files import field, read_jsonl, text_field
+from ifqa.benchmarks.wiqa.graphs import Chain, Graph, read_graphs
+from ifqa.benchmarks.wiqa.release import Explanation, Item, read_items, read_topics
+from ifqa.errors import IfqaError
+from ifqa.progress import bar, counted, say
+from ifqa.storage.files import field, known_keys, read_jsonl, text_field, write_jsonl
+from ifqa.storage.resources import BUNDLED
 
 STEM = "suppose {source} happens, how will it affect {target}."
 SPLITS = ("train", "dev", "test")
+FOLDER = BUNDLED / "wiqa"
+SAMPLE = "sample-wiqa"  # names the bundled graphs
 _TRIES = 50  # draws for each no-effect question that is wanted; most are possible, unless there are few paragraphs
 
 
@@ -196,8 +199,7 @@ def read_sentences(path: Path) -> dict[str, Sentences]:
     found: dict[str, Sentences] = {}
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        if strange := next((key for key in record if key not in ("graph_id", *Sentences._fields)), None):
-            raise IfqaError(f"{where}: {unknown('key', strange, ('graph_id', *Sentences._fields))}")
+        known_keys(record, ("graph_id", *Sentences._fields), where)
         i, j = (field(record, key, int, where) for key in ("i", "j"))
         direction = text_field(record, "direction", where)
         if direction not in ("more", "less") or not 0 <= i <= j:
@@ -208,24 +210,58 @@ def read_sentences(path: Path) -> dict[str, Sentences]:
     return found
 
 
-def read_votes(path: Path) -> dict[str, list[str]]:
-    """Question -> the workers' answers, from lines {"ques_id": "...", "worker": "w1", "answer": "more"}.
+def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
+    """Write data/wiqa/made-{train,dev,test}.jsonl, and their graphs to made-graphs.jsonl; yields a line for each file.
+
+    A paragraph that the release has, in files that are there, or the sample stays in its split. So no question is made for
+    training from a paragraph of a test split. Other paragraphs are divided by a hash.
+
+    Args:
+        root: the folder above data/.
+        sources: files of graphs, or "sample-wiqa" for the bundled ones.
+        seed: of the split and of all draws.
 
     Raises:
-        IfqaError: the file is missing, an answer is not offered, or a worker votes twice; the message begins with file:line.
+        IfqaError: a file is missing or not as it should be, or no graph leads to an outcome; nothing is written then.
     """
-    votes: dict[str, dict[str, str]] = {}
-    for number, record in read_jsonl(path):
-        where = f"{path}:{number}"
-        question, worker, answer = (text_field(record, key, where) for key in ("ques_id", "worker", "answer"))
-        if answer not in CHOICES:
-            raise IfqaError(f"{where}: the answer {answer!r} is not offered; wanted {', '.join(CHOICES)}")
-        if worker in votes.setdefault(question, {}):
-            raise IfqaError(f"{where}: worker {worker!r} has answered {question!r} already")
-        votes[question][worker] = answer
-    return {question: [*own.values()] for question, own in votes.items()}
+    graphs: dict[str, Graph] = {}
+    lines: list[dict[str, object]] = []
+    for source in sources:
+        path = FOLDER / "graphs.jsonl" if source == SAMPLE else Path(source)
+        more = read_graphs(path)
+        if twice := next((name for name in more if name in graphs), None):
+            raise IfqaError(f"{path}: graph_id {twice!r} is in two of the files; give each graph its own")
+        graphs |= more
+        lines += [record for _, record in read_jsonl(path)]
+    usable = {name: graph for name, graph in graphs.items() if graph.usable}
+    if not usable:
+        raise IfqaError(f"{', '.join(sources)}: no graph leads to its outcome; wanted 'Y_affects_outcome' more or less")
+    if left := len(graphs) - len(usable):
+        say(f"{counted(left, 'graph')} left out: marked as without effect on the outcome")
+    folder = root / "data" / "wiqa"
+    parts = split((graph.paragraph_id for graph in usable.values()), seed, known_splits(folder))
+    sentences = read_sentences(FOLDER / "sentences.jsonl")
+    by_split = {name: [one for one in usable.values() if parts[one.paragraph_id] == name] for name in SPLITS}
+    derived = {name: questions(own, seed, sentences) for name, own in by_split.items()}
+    for name, items in derived.items():
+        path, own = folder / f"made-{name}.jsonl", by_split[name]
+        write_jsonl(path, (item.record() for item in items))
+        paragraphs = counted(len({graph.paragraph_id for graph in own}), "paragraph")
+        yield f"{path}: {counted(len(items), 'question')} of {counted(len(own), 'graph')}, {paragraphs}"
+    write_jsonl(folder / "made-graphs.jsonl", (line for line in lines if line["graph_id"] in usable))
+    yield f"{folder / 'made-graphs.jsonl'}: {counted(len(usable), 'graph')}"
 
 
-def agreed(items: Iterable[Item], votes: Mapping[str, Sequence[str]], least: int = 3) -> list[Item]:
-    """The questions to whose label at least `least` workers agree; the paper kept test questions with 3 of 5."""
-    return [item for item in items if votes.get(item.id, ()).count(item.label) >= least]
+def known_splits(folder: Path) -> dict[str, str]:
+    """Paragraph -> split, as far as the sample and the release's files in a folder tell.
+
+    Raises:
+        IfqaError: one of the files is not as it should be.
+    """
+    known = {record["para_id"]: record["split"] for _, record in read_jsonl(FOLDER / "processes.jsonl")}
+    if (topics := folder / "topics.tsv").exists():
+        known |= {name: one.split for name, one in read_topics(topics).items() if one.split in SPLITS}
+    for name in SPLITS:
+        if (path := folder / f"{name}.jsonl").exists():
+            known |= dict.fromkeys((item.paragraph for item in read_items(path)), name)
+    return known

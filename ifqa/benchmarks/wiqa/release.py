@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ifqa.benchmarks.wiqa.graphs import Graph, locate
+from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_each
 from ifqa.errors import IfqaError, unknown
 from ifqa.reading.choice.stems import parts
-from ifqa.storage.files import field, read_jsonl, read_lines, text_field, unicode_text
+from ifqa.storage.files import field, known_keys, read_lines, text_field, unicode_text
 
 _BUCKET = "https://public-aristo-processes.s3-us-west-2.amazonaws.com"
 #: File in data/wiqa -> (URL, SHA-256). The addresses are those of AllenAI's code (github.com/allenai/wiqa-dataset,
@@ -123,18 +123,14 @@ def read_items(path: Path, graphs: Mapping[str, Graph] | None = None) -> list[It
         IfqaError: the file is missing, or a line is not as above, or its label contradicts its path; the message begins with
             file:line.
     """
-    items: dict[str, Item] = {}
-    for number, record in read_jsonl(path):
-        where = f"{path}:{number}"
+
+    def read(record: Mapping[str, Any], where: str) -> Item:
         item = read_item(record, where)
-        if item.id in items:
-            raise IfqaError(f"{where}: ques_id {item.id!r} is there twice; give each question its own")
         if graphs is not None:
             check_label(item, graphs, where)
-        items[item.id] = item
-    if not items:
-        raise IfqaError(f"{path}: no question in it; wanted one a line, as JSON")
-    return [*items.values()]
+        return item
+
+    return [*read_each(path, "question", "ques_id", read).values()]
 
 
 def read_item(record: Mapping[str, Any], where: str) -> Item:
@@ -143,17 +139,19 @@ def read_item(record: Mapping[str, Any], where: str) -> Item:
     Raises:
         IfqaError: the record is not as above; `where` opens the message.
     """
-    _known(record, "", where)
-    asked, about = (_known(field(record, key, dict, where), key, where) for key in ("question", "metadata"))
-    steps = field(asked, "para_steps", list, where)
+    known_keys(record, _KEYS[""], where)
+    question, about = (
+        known_keys(field(record, key, dict, where), _KEYS[key], where) for key in ("question", "metadata")
+    )
+    steps = field(question, "para_steps", list, where)
     if not all(isinstance(step, str) for step in steps):
         raise IfqaError(f"{where}: 'para_steps' must be a list of strings")
-    stem = text_field(asked, "stem", where)
+    stem = text_field(question, "stem", where)
     try:
         parts(stem)
     except IfqaError as error:
         raise IfqaError(f"{where}: {error}") from error
-    label = _label(asked, where)
+    label = _label(question, where)
     kind, path_len = text_field(about, "question_type", where), field(about, "path_len", int, where)
     if kind not in TYPES:
         raise IfqaError(f"{where}: {unknown('question_type', kind, TYPES)}")
@@ -177,15 +175,9 @@ def read_item(record: Mapping[str, Any], where: str) -> Item:
     )
 
 
-def _known(record: Mapping[str, Any], part: str, where: str) -> Mapping[str, Any]:
-    if strange := next((key for key in record if key not in _KEYS[part]), None):
-        raise IfqaError(f"{where}: {unknown('key', strange, _KEYS[part])}")
-    return record
-
-
-def _label(asked: Mapping[str, Any], where: str) -> str:
-    label, letter = (text_field(asked, key, where) for key in ("answer_label", "answer_label_as_choice"))
-    choices = field(asked, "choices", list, where)
+def _label(question: Mapping[str, Any], where: str) -> str:
+    label, letter = (text_field(question, key, where) for key in ("answer_label", "answer_label_as_choice"))
+    choices = field(question, "choices", list, where)
     if choices != _OFFERED:
         raise IfqaError(f"{where}: 'choices' is not A more, B less, C no effect, in this order")
     if label not in CHOICES:
@@ -200,7 +192,7 @@ def _label(asked: Mapping[str, Any], where: str) -> str:
 def _explanation(record: object, steps: int, where: str) -> Explanation:
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: 'explanation' must be an object with i, di, j, dj and de")
-    _known(record, "explanation", where)
+    known_keys(record, _KEYS["explanation"], where)
     i, j = (field(record, key, int, where) for key in ("i", "j"))
     di, dj, de = (text_field(record, key, where) for key in ("di", "dj", "de"))
     if isinstance(i, bool) or isinstance(j, bool) or not 0 <= i <= j < steps or not {di, dj, de} <= {"more", "less"}:

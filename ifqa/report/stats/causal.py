@@ -15,7 +15,7 @@ from ifqa.benchmarks.causalqa.published import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers.datasets import PUBLISHERS
-from ifqa.formats.rows import kind_of, read_asked
+from ifqa.formats.rows import iter_questions, kind_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import bar, counted
 from ifqa.protocols import Benchmark
@@ -154,7 +154,7 @@ def _count(found: Measured, question: Question, dataset: str, show: int) -> None
 def _questions(source: str) -> Iterator[Question]:
     path = Path(source)
     if (path.exists() and not path.is_dir()) or kind_of(path) or "/" in source.partition(":")[0]:
-        return read_asked(path)
+        return iter_questions(path)
     head, *rest = source.split(":")
     own = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class
     name, split = ":".join([head, *rest[:own]]), ":".join(rest[own:])

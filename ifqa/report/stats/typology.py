@@ -8,7 +8,7 @@ from pathlib import Path
 from ifqa.benchmarks.causalqa.labels import ASPECTS, Judged, Key, judge, kappa, read_annotations
 from ifqa.benchmarks.causalqa.typology import label
 from ifqa.errors import IfqaError
-from ifqa.formats.rows import read_asked
+from ifqa.formats.rows import iter_questions
 from ifqa.progress import counted
 from ifqa.report.stats import interval_cell
 from ifqa.report.table import Table
@@ -97,7 +97,7 @@ def _agreed(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, st
 def _labels(path: Path, wanted: set[Key]) -> dict[str, dict[Key, str | None]]:
     """Aspect -> question -> the labeller's class, for the wanted questions; for all if none is named."""
     found: dict[str, dict[Key, str | None]] = {aspect: {} for aspect in ASPECTS}
-    for question in read_asked(path):
+    for question in iter_questions(path):
         key = (question.group, question.id)
         if not wanted or key in wanted:
             for aspect, name in zip(ASPECTS, label(question.text), strict=True):

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ifqa.benchmarks.wiqa.graphs import Graph
-from ifqa.benchmarks.wiqa.layouts import read_graphs
-from ifqa.benchmarks.wiqa.made import FOLDER, SAMPLE
+from ifqa.benchmarks.wiqa.derive import FOLDER, SAMPLE
+from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
 from ifqa.benchmarks.wiqa.release import CHOICES, Item, check_label, read_items, read_topics
 from ifqa.errors import IfqaError
 from ifqa.report.table import Table

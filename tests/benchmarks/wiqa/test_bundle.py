@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from ifqa.benchmarks.wiqa.derive import SPLITS, read_sentences, whole
-from ifqa.benchmarks.wiqa.layouts import read_graphs
+from ifqa.benchmarks.wiqa.graphs import read_graphs
 from ifqa.benchmarks.wiqa.release import read_items
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED

@@ -1,4 +1,4 @@
-"""Questions from graphs against brute force over the raw records; balance, explanations, votes and splits."""
+"""Questions from graphs against brute force over the raw records; balance, explanations and splits."""
 
 import json
 import random
@@ -9,7 +9,6 @@ import pytest
 
 from ifqa.benchmarks.wiqa.derive import (
     Sentences,
-    agreed,
     balanced,
     changes_of,
     effects,
@@ -17,11 +16,10 @@ from ifqa.benchmarks.wiqa.derive import (
     no_effects,
     questions,
     read_sentences,
-    read_votes,
     split,
     whole,
 )
-from ifqa.benchmarks.wiqa.layouts import read_graph
+from ifqa.benchmarks.wiqa.graphs import read_graph
 from ifqa.errors import IfqaError
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED
@@ -135,29 +133,6 @@ def test_explanations_follow_the_papers_scheme():
     assert told["X-D#0"] == (3, "more", 4, "more", "less")
     assert [told[name] for name in ("U-Y#0", "W-A#0", "Y-D#0", "Z-X#0")] == [None] * 4
     assert explanation(BREAD, BREAD.chains["V", "Y"], Sentences(0, "less", 2)) == (0, "more", 2, "more", "less")
-
-
-def test_workers_votes_keep_a_question_with_three_of_five(tmp_path):
-    item, other, none = [*effects(BREAD)][:3]
-    answers = {
-        item.id: ["more", "more", "no_effect", "less", "more"],
-        other.id: ["more", "more", "less", "less", "no_effect"],
-    }
-    path = tmp_path / "votes.jsonl"
-    lines = [
-        {"ques_id": one, "worker": f"w{n}", "answer": a} for one, own in answers.items() for n, a in enumerate(own)
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    votes = read_votes(path)
-    assert votes == answers
-    assert agreed([item, other, none], votes) == [item]
-    assert agreed([item, other, none], votes, least=2) == [item, other]
-    path.write_text("\n".join(map(json.dumps, [*lines[:2], lines[0]])))
-    with pytest.raises(IfqaError, match=r"votes.jsonl:3: worker 'w0' has answered"):
-        read_votes(path)
-    path.write_text(json.dumps(lines[0] | {"answer": "maybe"}))
-    with pytest.raises(IfqaError, match="'maybe' is not offered; wanted more, less, no_effect"):
-        read_votes(path)
 
 
 @pytest.mark.parametrize(

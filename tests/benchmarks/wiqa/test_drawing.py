@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.benchmarks.wiqa.drawing import draw, figure
-from ifqa.benchmarks.wiqa.layouts import read_graph, read_graphs
+from ifqa.benchmarks.wiqa.graphs import read_graph, read_graphs
 from ifqa.records import Question
 from ifqa.storage.resources import BUNDLED, PACKAGE
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.wiqa.graphs import locate
-from ifqa.benchmarks.wiqa.layouts import read_graph, read_graphs
+from ifqa.benchmarks.wiqa.graphs import locate, read_graph, read_graphs
 from ifqa.errors import IfqaError
 
 RELEASED = {

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ifqa.benchmarks.wiqa.layouts import read_graphs
-from ifqa.benchmarks.wiqa.made import FOLDER, make
+from ifqa.benchmarks.wiqa.derive import FOLDER, make
+from ifqa.benchmarks.wiqa.graphs import read_graphs
 from ifqa.benchmarks.wiqa.release import DOWNLOADS, read_items
 from ifqa.errors import IfqaError
 from ifqa.storage.files import read_jsonl, write_jsonl

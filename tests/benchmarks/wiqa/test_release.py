@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.benchmarks.wiqa.derive import STEM, effects
-from ifqa.benchmarks.wiqa.graphs import locate
-from ifqa.benchmarks.wiqa.layouts import read_graphs
+from ifqa.benchmarks.wiqa.graphs import locate, read_graphs
 from ifqa.benchmarks.wiqa.release import read_item, read_items, read_topics
 from ifqa.errors import IfqaError
 from ifqa.reading.choice.stems import parts

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ifqa.benchmarks.wiqa.made import FOLDER
+from ifqa.benchmarks.wiqa.derive import FOLDER
 from ifqa.errors import IfqaError
 from ifqa.report.stats import show
 from ifqa.report.stats.wiqa import measure, stats_json, tables

@@ -9,8 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.formats.annotated import VERDICTS, VERIFYING, WRITING, read_annotated, verification_tasks
-from ifqa.formats.tasks import Field, are_tasks, read_tasks, write_tasks
+from ifqa.formats.annotations import (
+    VERDICTS,
+    VERIFYING,
+    WRITING,
+    Field,
+    are_tasks,
+    read_annotated,
+    read_tasks,
+    verification_tasks,
+    write_tasks,
+)
 
 PASSAGES = [
     {"passage_id": f"{n}-0", "title": f"T{n}", "passage": f"=The mill, number {n}, burned.", "keyword": "because"}
