@@ -47,11 +47,11 @@ def serve(
 ) -> None:
     """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
     from ifqa.serve.limits import Limits
-    from ifqa.serve.running import Address, capped
-    from ifqa.serve.running import serve as run
+    from ifqa.serve.server import Address, cap_cost
+    from ifqa.serve.server import serve as run
 
     searched = experiment_over(experiment, changes, docs, include, exclude)
-    chosen = capped(searched, [*changes])
+    chosen = cap_cost(searched, [*changes])
     address = Address(host, port, token_file, allow_host or (), allow_origin or ())
     run(chosen, address, Limits(queue, timeout, per_address), is_quiet())
 
@@ -69,7 +69,7 @@ def mcp(
 ) -> None:
     """Serve the MCP tools ask, retrieve and get_passage over stdin and stdout, for an assistant that starts this command."""
     from ifqa.serve.limits import Limits
-    from ifqa.serve.running import capped, serve_tools
+    from ifqa.serve.server import cap_cost, serve_tools
 
     searched = experiment_over(experiment, changes, docs, include, exclude)
-    serve_tools(capped(searched, [*changes]), Limits(seconds=timeout), is_quiet())
+    serve_tools(cap_cost(searched, [*changes]), Limits(seconds=timeout), is_quiet())

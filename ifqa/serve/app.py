@@ -1,14 +1,15 @@
 """The application: the routes of the page, the JSON API, the probes and the MCP tools."""
 
+import asyncio
+import json
 import mimetypes
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -16,33 +17,36 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from ifqa.errors import IfqaError
+from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
 from ifqa.serve import page
-from ifqa.serve.desk import Full, Progress
-from ifqa.serve.events import events
-from ifqa.serve.forms import About, Answers, AskForm, PassageForm, Problem, Rankings, RetrieveForm, TokenForm
-from ifqa.serve.gate import Gate
-from ifqa.serve.limits import BODY, ID
-from ifqa.serve.problems import MEDIA, of_error, of_faults, problem, response
-from ifqa.serve.results import Results
-from ifqa.serve.safety import COOKIE, Guard
-from ifqa.serve.service import Absent, Service
-from ifqa.serve.tools import tools
+from ifqa.serve.batch_queue import Pending, Progress
+from ifqa.serve.errors import EXPECTED, MEDIA, NotFound, refusal, refusal_of
+from ifqa.serve.limits import BODY
+from ifqa.serve.mcp import make_tools
+from ifqa.serve.middleware import Middleware
+from ifqa.serve.schemas import About, Answers, AskForm, PassageForm, Problem, Rankings, RetrieveForm, TokenForm, Written
+from ifqa.serve.security import COOKIE, Guard
+from ifqa.serve.service import Service
+from ifqa.serve.telemetry import log
 from ifqa.version import __version__
 
 _RESULTS_POLICY = "frame-ancestors 'none'"  # the page has a stricter policy of its own, with its script's hash
-_FAULTS: dict[int | str, dict[str, Any]] = {
-    status: {"description": what, "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-    for status, what in {
-        400: "the body is no JSON in UTF-8",
-        401: "no token, or a wrong one",
-        413: "the body is too large",
-        415: "the body is not JSON",
-        422: "the request is not as wanted",
-        503: "too many questions wait; Retry-After says when to come back",
-        504: "no answer within the time limit",
-    }.items()
+_PING = 10.0  # seconds between signs of life of a stream, so that nothing between closes the connection
+
+
+def _problem(description: str) -> dict[str, Any]:
+    return {"description": description, "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: _problem("the body is no JSON in UTF-8"),
+    401: _problem("no token, or a wrong one"),
+    413: _problem("the body is too large"),
+    415: _problem("the body is not JSON"),
+    422: _problem("the request is not as wanted"),
+    503: _problem("too many questions wait; Retry-After says when to come back"),
+    504: _problem("no answer within the time limit"),
 }
 _STREAMED = {
     "description": "The answers; with Accept: text/event-stream the events waiting, reading, text, and answer or problem.",
@@ -51,10 +55,10 @@ _STREAMED = {
 
 
 def make_app(service: Service, guard: Guard) -> ASGIApp:
-    """The application of a service, behind its gate; its lifespan opens and closes the service."""
-    served = tools(service)
-    # The gate checks Host and Origin for every route; without sessions nothing is kept of a client
-    mcp = served.streamable_http_app(
+    """The application of a service, behind its middleware; its lifespan opens and closes the service."""
+    tools = make_tools(service)
+    # The middleware checks Host and Origin for every route; without sessions nothing is kept of a client
+    mcp = tools.streamable_http_app(
         stateless_http=True,
         json_response=True,
         max_request_body_size=BODY,
@@ -64,7 +68,7 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.open()
-        async with served.session_manager.run():
+        async with tools.session_manager.run():
             yield
         await service.close()
 
@@ -74,43 +78,86 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
     )  # fmt: skip
     _add_api(app, service)
     _add_operation(app, service, guard)
-    _add_page(app, Results(service.system.experiment.root))
-    [served_there] = [one for one in mcp.routes if isinstance(one, Route)]
+    _add_page(app, service.system.experiment.root)
+    [route] = [route for route in mcp.routes if isinstance(route, Route)]
     # Without sessions there is nothing to listen to: GET would hold a stream open that says nothing
-    app.router.routes.append(Route(served_there.path, served_there.endpoint, methods=["POST"]))
+    app.router.routes.append(Route(route.path, route.endpoint, methods=["POST"]))
     _add_problems(app)
-    return Gate(app, guard, service.limits, service.metrics)
+    return Middleware(app, guard, service.limits, service.metrics)
 
 
 def _add_api(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/ask", response_model=Answers, responses={**_FAULTS, 200: _STREAMED})
+    @app.post("/v1/ask", response_model=Answers, responses={**_PROBLEMS, 200: _STREAMED})
     async def ask(form: AskForm, request: Request) -> Response:
         """Answer one question or several."""
         if "text/event-stream" not in request.headers.get("accept", ""):
-            return _json(Answers(answers=await service.answers(service.ask(form.asked, form.threshold))))
+            return _json(Answers(answers=await service.answers(service.ask(form.records, form.threshold))))
         if form.question is None:
             raise HTTPException(422, 'a stream answers one question; send "question"')
         progress = Progress()
-        tickets = service.ask(form.asked, form.threshold, progress)
-        stream = events(service, tickets, progress)
+        stream = _events(service, service.ask(form.records, form.threshold, progress), progress)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    @app.post("/v1/retrieve", response_model=Rankings, responses=_FAULTS)
+    @app.post("/v1/retrieve", response_model=Rankings, responses=_PROBLEMS)
     async def retrieve(form: RetrieveForm) -> Response:
         """Rank the passages for one question or several."""
-        return _json(Rankings(rankings=await service.rankings(service.retrieve(form.asked, form.k))))
+        return _json(Rankings(rankings=await service.rankings(service.retrieve(form.records, form.k))))
 
     @app.get("/v1/passages/{passage_id:path}", response_model=PassageForm, responses={404: _problem("no such passage")})
     async def passage(passage_id: str) -> Response:
         """One passage by its id."""
-        if len(passage_id) > ID:
-            raise Absent(f"no passage has an id of {len(passage_id):,} characters")
         return _json(await service.passage(passage_id))
 
     @app.get("/v1/about", response_model=About)
     async def about() -> Response:
         """What is searched, who answers, and what the server takes at most."""
         return _json(service.about)
+
+
+def _json(form: BaseModel) -> Response:
+    return Response(form.model_dump_json(), media_type="application/json")
+
+
+async def _events(service: Service, batch: list[Pending[Answer]], progress: Progress) -> AsyncIterator[bytes]:
+    """One question's server-sent events: how far it is, the text while it is written, and the answer or a problem.
+
+    Only the newest state is sent, so a slow client keeps nothing in memory. If the task is cancelled, the question is withdrawn.
+    """
+    answering = asyncio.ensure_future(service.answers(batch))
+    ahead: int | None = -1  # nothing was sent
+    sent = ""
+    try:
+        while not answering.done():
+            changed = asyncio.ensure_future(progress.changed.wait())
+            done, _ = await asyncio.wait([answering, changed], timeout=_PING, return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            progress.changed.clear()
+            if not done:
+                yield b": waiting\n\n"
+            if ahead is not None and progress.ahead != ahead:
+                ahead = progress.ahead
+                yield _event("reading", "{}") if ahead is None else _event("waiting", json.dumps({"ahead": ahead}))
+            if progress.text != sent:
+                before, sent = sent, progress.text
+                at = next((n for n, (old, new) in enumerate(zip(before, sent, strict=False)) if old != new), None)
+                at = min(len(before), len(sent)) if at is None else at
+                yield _event("text", Written(at=at, text=sent[at:]).model_dump_json())
+        error = answering.exception()
+        if error is None:
+            yield _event("answer", answering.result()[0].model_dump_json())
+            return
+        if not isinstance(error, EXPECTED):
+            log.error("a bug", exc_info=error)
+        yield _event("problem", bytes(refusal_of(error).body).decode())
+    finally:
+        answering.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([answering])
+
+
+def _event(name: str, line: str) -> bytes:
+    """An event with a line of JSON."""
+    return f"event: {name}\ndata: {line}\n\n".encode()
 
 
 def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
@@ -122,40 +169,40 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
     @app.get("/readyz", response_class=Response, responses={503: _problem("no questions are taken")})
     async def readyz() -> Response:
         """Whether questions are taken."""
-        if not service.alive:
-            return response(problem(503, "no questions are taken"))
-        return Response("ok\n", media_type="text/plain")
+        return Response("ok\n", media_type="text/plain") if service.alive else refusal(503, "no questions are taken")
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Counts in Prometheus's text format."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @app.post("/v1/session", status_code=204, responses={one: _FAULTS[one] for one in (400, 401, 413, 415, 422)})
+    @app.post("/v1/session", status_code=204, responses={code: _PROBLEMS[code] for code in (400, 401, 413, 415, 422)})
     async def sign_in(form: TokenForm, request: Request) -> Response:
         """Show the token once; the browser then has a cookie."""
         if not guard.is_token(form.token):
-            return response(problem(401, "this is not the server's token"))
-        found = Response(None, 204)
+            return refusal(401, "this is not the server's token")
+        response = Response(None, 204)
         secure = request.headers.get("origin", "").startswith("https://")
-        found.set_cookie(COOKIE, guard.session, httponly=True, samesite="strict", secure=secure)
-        return found
+        response.set_cookie(COOKIE, guard.session, httponly=True, samesite="strict", secure=secure)
+        return response
 
     @app.delete("/v1/session", status_code=204)
     async def sign_out() -> Response:
         """Drop the cookie."""
-        found = Response(None, 204)
-        found.delete_cookie(COOKIE, httponly=True, samesite="strict")
-        return found
+        response = Response(None, 204)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
 
 
-def _add_page(app: FastAPI, results: Results) -> None:
-    own = [one for one in Path(page.__path__[0]).iterdir() if one.suffix not in (".py", "")]
-    files = {one.name: one.read_bytes() for one in (*own, COLOURS)}
+def _add_page(app: FastAPI, root: Path) -> None:
+    paths = [path for path in Path(page.__path__[0]).iterdir() if path.suffix not in (".py", "")]
+    files = {path.name: path.read_bytes() for path in (*paths, COLOURS)}
+    results = _ResultsCache(root)
 
-    def file(name: str, request: Request) -> Response:
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str, request: Request) -> Response:
         if name not in files:
-            raise Absent("no such file of the page")
+            raise NotFound("no such file of the page")
         tag = f'"{sha256(files[name]).hexdigest()[:16]}"'
         headers = {"Cache-Control": "no-cache", "ETag": tag}
         if request.headers.get("if-none-match") == tag:
@@ -164,59 +211,56 @@ def _add_page(app: FastAPI, results: Results) -> None:
 
     @app.get("/", include_in_schema=False)
     async def index(request: Request) -> Response:
-        return file("index.html", request)
-
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str, request: Request) -> Response:
-        return file(name, request)
+        return await static("index.html", request)
 
     @app.get("/favicon.ico", include_in_schema=False)  # browsers ask for it on /results, whose page names no icon
     async def icon(request: Request) -> Response:
-        return file("icon.svg", request)
+        return await static("icon.svg", request)
 
     @app.get("/results", include_in_schema=False)
-    async def shown() -> Response:
+    async def show_results() -> Response:
         text = await results.page()
         return Response(text, headers={"Content-Security-Policy": _RESULTS_POLICY}, media_type="text/html")
 
 
+class _ResultsCache:
+    """The page of the results below `root`, written again when an experiment has been scored since."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._lock, self._text = root, asyncio.Lock(), ""
+        self._state: object = None
+
+    async def page(self) -> str:
+        """The page's HTML; one call at a time writes it, in a thread."""
+        from ifqa.report.overview import results_page
+
+        async with self._lock:
+            state = await asyncio.to_thread(self._scores)
+            if state != self._state:
+                self._text = await asyncio.to_thread(results_page, self._root, served=True)
+                self._state = state
+        return self._text
+
+    def _scores(self) -> object:
+        """What the page depends on: each finished experiment and the records of others, and when they changed."""
+        folder = self._root / "experiments"
+        paths = sorted([*folder.glob("*/score/manifest.json"), *folder.glob("RESULTS.jsonl")])
+        return [(str(path), path.stat().st_mtime_ns) for path in paths]
+
+
 def _add_problems(app: FastAPI) -> None:
-    async def known(request: Request, error: Exception) -> Response:
-        found = of_error(error)
-        assert found  # each of the kinds below has one
-        return response(*found)
+    async def refuse(request: Request, error: Exception) -> Response:
+        return refusal_of(error)
 
-    for kind in (Full, Absent, TimeoutError, IfqaError):
-        app.add_exception_handler(kind, known)
-
-    @app.exception_handler(HTTPException)
-    async def by_status(request: Request, error: HTTPException) -> Response:
-        return response(problem(error.status_code, str(error.detail)), error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def not_as_wanted(request: Request, error: RequestValidationError) -> Response:
-        return response(of_faults(error.errors()))
-
-    @app.exception_handler(Exception)
-    async def bug(request: Request, error: Exception) -> Response:
-        return response(problem(500, "a bug; the server's log has it under this request's id"))
+    for kind in (*EXPECTED, Exception):
+        app.add_exception_handler(kind, refuse)
 
     plain = app.openapi
 
     def with_problem() -> dict[str, Any]:
         schema = plain()
-        schema["components"]["schemas"]["Problem"] = Problem.model_json_schema(
-            ref_template="#/components/schemas/{model}"
-        )
-        schema["components"]["schemas"].update(schema["components"]["schemas"]["Problem"].pop("$defs", {}))
+        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        schema["components"]["schemas"] |= {"Problem": problem, **problem.pop("$defs", {})}
         return schema
 
     app.openapi = with_problem  # type: ignore[method-assign]
-
-
-def _problem(what: str) -> dict[str, Any]:
-    return {"description": what, "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-
-
-def _json(found: BaseModel) -> Response:
-    return Response(found.model_dump_json(), media_type="application/json")

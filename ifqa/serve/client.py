@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from pydantic import BaseModel, ValidationError
@@ -15,17 +15,21 @@ from ifqa.errors import IfqaError
 from ifqa.llms.streaming import TextCallback
 from ifqa.pipeline.system import as_questions, check_threshold
 from ifqa.records import Answer, Passage, Question, Ranking
-from ifqa.serve.answers import answer_of_form, ranking_of_form
-from ifqa.serve.forms import About, AnswerForm, Answers, PassageForm, Problem, Rankings, Written
-from ifqa.serve.safety import is_loopback
+from ifqa.serve.schemas import About, AnswerForm, Answers, PassageForm, Problem, Rankings, Written
+from ifqa.serve.security import is_loopback
 
 if TYPE_CHECKING:
     import httpx2
 
-_T = TypeVar("_T", bound=BaseModel)
+_Form = TypeVar("_Form", bound=BaseModel)
+_Record = TypeVar("_Record", covariant=True)
 _SECONDS = re.compile(r"\d{1,6}", re.ASCII)
 _SLACK = 30.0  # seconds above the server's own time limit
 _CONNECT = 5.0  # seconds
+
+
+class _RecordForm(Protocol[_Record]):
+    def record(self, question: Question) -> _Record: ...
 
 
 class Client:
@@ -91,7 +95,7 @@ class Client:
         """What the server searches, who reads, and what it takes at most; asked for once."""
         with self._lock:
             if self._about is None:
-                self._about = self._get("/v1/about", About)
+                self._about = self._parse(self._send("GET", "/v1/about"), About)
             return self._about
 
     def ask(
@@ -101,10 +105,9 @@ class Client:
         if on_text is None:
             return self.answer([question], threshold)[0]
         check_threshold(threshold)
-        [asked] = as_questions([question])
-        return answer_of_form(
-            self._streamed({"question": _sent(question, asked), "threshold": threshold}, on_text), asked
-        )
+        [(records, [body])] = self._parts([question])
+        [answer] = self._records([self._stream({"question": body, "threshold": threshold}, on_text)], records)
+        return answer
 
     def answer(self, questions: Sequence[str | Question], threshold: float | None = None) -> list[Answer]:
         """Each question's answer, as `System.answer` gives it.
@@ -113,12 +116,11 @@ class Client:
             IfqaError: a question is empty or too long, the server refuses or cannot answer, or nobody answers there.
         """
         check_threshold(threshold)
-        found: list[Answer] = []
-        for several, sent in self._parts(questions):
-            forms = self._post("/v1/ask", {"questions": sent, "threshold": threshold}, Answers).answers
-            self._check_count(forms, several)
-            found += [answer_of_form(form, one) for form, one in zip(forms, several, strict=True)]
-        return found
+        answers: list[Answer] = []
+        for records, bodies in self._parts(questions):
+            response = self._send("POST", "/v1/ask", {"questions": bodies, "threshold": threshold})
+            answers += self._records(self._parse(response, Answers).answers, records)
+        return answers
 
     def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
         """The best `k` passages of each question, as `System.retrieve` gives them.
@@ -126,12 +128,11 @@ class Client:
         Raises:
             IfqaError: as `answer`.
         """
-        found: list[Ranking] = []
-        for several, sent in self._parts(questions):
-            forms = self._post("/v1/retrieve", {"questions": sent, "k": k}, Rankings).rankings
-            self._check_count(forms, several)
-            found += [ranking_of_form(form, one) for form, one in zip(forms, several, strict=True)]
-        return found
+        rankings: list[Ranking] = []
+        for records, bodies in self._parts(questions):
+            response = self._send("POST", "/v1/retrieve", {"questions": bodies, "k": k})
+            rankings += self._records(self._parse(response, Rankings).rankings, records)
+        return rankings
 
     def passage(self, passage_id: str) -> Passage | None:
         """The corpus's passage of an id; None if there is no such passage."""
@@ -140,27 +141,14 @@ class Client:
         except UnicodeEncodeError:  # half a surrogate pair: no passage's id
             return None
         response = self._send("GET", f"/v1/passages/{quoted}")
-        if response.status_code == 404:
-            return None
-        found = self._read(response, PassageForm)
-        return Passage(found.id, found.title, found.text)
+        return None if response.status_code == 404 else Passage(**self._parse(response, PassageForm).model_dump())
 
     def _parts(self, questions: Sequence[str | Question]) -> Iterator[tuple[list[Question], list[dict[str, Any]]]]:
         """The questions, as many at a time as the server takes, and what is sent of them."""
-        asked, most = as_questions(questions), self.about.limits.questions
-        sent = [_sent(one, question) for one, question in zip(questions, asked, strict=True)]
-        for start in range(0, len(asked), most):
-            yield asked[start : start + most], sent[start : start + most]
-
-    def _check_count(self, forms: Sequence[object], asked: Sequence[Question]) -> None:
-        if len(forms) != len(asked):
-            raise self._foreign()
-
-    def _get(self, path: str, form: type[_T]) -> _T:
-        return self._read(self._send("GET", path), form)
-
-    def _post(self, path: str, body: Mapping[str, object], form: type[_T]) -> _T:
-        return self._read(self._send("POST", path, body), form)
+        records, most = as_questions(questions), self.about.limits.questions
+        bodies = [_body(record, isinstance(question, str)) for question, record in zip(questions, records, strict=True)]
+        for start in range(0, len(records), most):
+            yield records[start : start + most], bodies[start : start + most]
 
     def _send(self, method: str, path: str, body: Mapping[str, object] | None = None) -> "httpx2.Response":
         """The response; a full queue is asked again."""
@@ -172,14 +160,14 @@ class Client:
             try:
                 response = self._web.request(method, path, json=body, timeout=httpx2.Timeout(timeout, connect=_CONNECT))
             except httpx2.RequestError as error:
-                raise self._nobody(error) from None
+                raise self._unreachable(error) from None
             later = response.headers.get("retry-after", "")
             wait = max(int(later), 1) if _SECONDS.fullmatch(later) else math.inf
             if response.status_code != 503 or time.monotonic() + wait > end:
                 return response
             time.sleep(wait)
 
-    def _streamed(self, body: Mapping[str, object], on_text: TextCallback) -> AnswerForm:
+    def _stream(self, body: Mapping[str, object], on_text: TextCallback) -> AnswerForm:
         import httpx2
 
         timeout = _SLACK + self.about.limits.seconds
@@ -195,26 +183,32 @@ class Client:
                     if field == "event":
                         name = value
                     elif field == "data" and name == "text":
-                        piece = self._parsed(value, Written)
+                        piece = self._parse_json(value, Written)
                         text = text[: piece.at] + piece.text
                         on_text(text)
                     elif field == "data" and name == "answer":
-                        return self._parsed(value, AnswerForm)
+                        return self._parse_json(value, AnswerForm)
                     elif field == "data" and name == "problem":
-                        raise IfqaError(f"{self.url}: {self._parsed(value, Problem).detail}")
+                        raise IfqaError(f"{self.url}: {self._parse_json(value, Problem).detail}")
         except httpx2.RequestError as error:
-            raise self._nobody(error) from None
+            raise self._unreachable(error) from None
         raise IfqaError(f"{self.url}: the connection broke before the answer; ask again")
 
-    def _read(self, response: "httpx2.Response", form: type[_T]) -> _T:
+    def _parse(self, response: "httpx2.Response", form: type[_Form]) -> _Form:
         if response.status_code != 200:
             raise self._refused(response)
-        return self._parsed(response.content, form)
+        return self._parse_json(response.content, form)
 
-    def _parsed(self, text: str | bytes, form: type[_T]) -> _T:
+    def _parse_json(self, text: str | bytes, form: type[_Form]) -> _Form:
         try:
             return form.model_validate_json(text)
         except ValidationError as error:
+            raise self._foreign() from error
+
+    def _records(self, forms: Sequence[_RecordForm[_Record]], questions: Sequence[Question]) -> list[_Record]:
+        try:
+            return [form.record(question) for form, question in zip(forms, questions, strict=True)]
+        except ValueError as error:  # another number of them, or a calculation without sense
             raise self._foreign() from error
 
     def _foreign(self) -> IfqaError:
@@ -227,11 +221,11 @@ class Client:
             detail = f"HTTP {response.status_code}, not as ifqa serve answers; is it another server?"
         return IfqaError(f"{self.url}: {detail}")
 
-    def _nobody(self, error: Exception) -> IfqaError:
+    def _unreachable(self, error: Exception) -> IfqaError:
         return IfqaError(f"{self.url}: {error or type(error).__name__}; is the server up? Start it with: ifqa serve")
 
 
-def _sent(given: str | Question, asked: Question) -> dict[str, Any]:
-    """What is sent of a question; the server names those that were given as texts."""
-    sent: dict[str, Any] = {"text": asked.text, "choices": list(asked.choices), "context": asked.context}
-    return sent if isinstance(given, str) else sent | {"id": asked.id}
+def _body(question: Question, from_text: bool) -> dict[str, Any]:
+    """What is sent of a question; the server numbers those that were given as texts."""
+    body: dict[str, Any] = {"text": question.text, "choices": list(question.choices), "context": question.context}
+    return body if from_text else body | {"id": question.id}

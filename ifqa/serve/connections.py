@@ -40,9 +40,9 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._since = self.loop.time()
         self._close_at(self._since + sizes.FIRST_BYTE)
-        others = [one for one in self.connections if isinstance(one, Connection) and one is not self]
+        others = [other for other in self.connections if isinstance(other, Connection) and other is not self]
         if most := self.limits.per_address:
-            self._keep([one for one in others if address(one.client) == address(self.client)], most)
+            self._keep([other for other in others if address(other.client) == address(self.client)], most)
         self._keep(others, sizes.CONNECTIONS)
 
     def data_received(self, data: bytes) -> None:
@@ -90,9 +90,9 @@ class Connection(H11Protocol):
         self.timeout_keep_alive_task = self.loop.call_at(moment, self.timeout_keep_alive_handler)
 
     def _keep(self, others: "Collection[Connection]", most: int) -> None:
-        """Of as many as there may be, close the one that keeps us waiting longest; if none does, the gate answers 503."""
-        if len(others) >= most and (waited_for := [one for one in others if one.keeps_waiting]):
-            longest = min(waited_for, key=lambda one: one._since)
+        """Of as many as there may be, close the one that keeps us waiting longest; if none does, the middleware answers 503."""
+        if len(others) >= most and (waited_for := [other for other in others if other.keeps_waiting]):
+            longest = min(waited_for, key=lambda other: other._since)
             self.connections.discard(longest)
             longest.transport.abort()
 

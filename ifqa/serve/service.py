@@ -3,38 +3,25 @@
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
 from ifqa.errors import IfqaError
-from ifqa.llms.streaming import TextCallback
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark, takes
 from ifqa.protocols import LanguageModel
 from ifqa.records import Answer, Question, Ranking
 from ifqa.serve import limits as sizes
-from ifqa.serve.answers import answer_form, passage_form, ranking_form
-from ifqa.serve.desk import Desk, Progress, Ticket
-from ifqa.serve.forms import (
-    About,
-    AnswerForm,
-    Asked,
-    CorpusForm,
-    LimitsForm,
-    PassageForm,
-    RankingForm,
-    ReaderForm,
-)
+from ifqa.serve.batch_queue import BatchQueue, Pending, Progress
+from ifqa.serve.errors import NotFound
 from ifqa.serve.limits import Limits
-from ifqa.serve.metrics import Metrics
+from ifqa.serve.schemas import About, AnswerForm, CorpusForm, LimitsForm, PassageForm, RankingForm, ReaderForm
+from ifqa.serve.telemetry import Metrics
 from ifqa.version import __version__
 
 _EXAMPLES = 3
-_T = TypeVar("_T")
-
-
-class Absent(Exception):
-    """What is asked for is not there: a passage, or the part of the experiment that would answer."""
+_Result = TypeVar("_Result")
 
 
 class Service:
@@ -43,32 +30,33 @@ class Service:
     Args:
         system: it is opened here.
         limits: what it takes at most.
-        metrics: what it counts.
 
     Raises:
         IfqaError: the system cannot be opened.
     """
 
-    def __init__(self, system: System, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, system: System, limits: Limits) -> None:
         # OpenMP gives each thread that computes helpers of its own, and those of two threads slow each other down by a quarter.
         # So the thread that answers opens the models too.
-        pool = ThreadPoolExecutor(1, "asking")
+        pool, threads, batch = ThreadPoolExecutor(1, "asking"), 1, 1
         pool.submit(system.open).result()
-        self.system, self.limits, self.metrics = system, limits, metrics
-        self._numbers = count(1)
-        experiment = system.experiment
-        self.llm = _llm(system)
-        concurrent = experiment.reader is not None and system.reader.concurrent
-        if concurrent:  # it computes nothing here
+        self.system, self.limits = system, limits
+        reader = system.experiment.reader
+        if reader and system.reader.concurrent:  # it computes nothing here
             pool.shutdown()
-            pool = ThreadPoolExecutor(sizes.THREADS, "asking")
-        batch = 1 if concurrent or not experiment.reader else min(sizes.BATCH, system.reader.chunk)
-        self.asking = Desk[Answer](
-            self._answer, limits.waiting, batch, sizes.THREADS if concurrent else 1, metrics.answered, pool
+            threads = sizes.THREADS
+            pool = ThreadPoolExecutor(threads, "asking")
+        elif reader:
+            batch = min(sizes.BATCH, system.reader.chunk)
+        self.asking = BatchQueue[Answer](system.answer, limits.waiting, batch, threads, pool)
+        self.retrieving = BatchQueue[Ranking](
+            lambda questions, k, _: system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
         )
-        self.retrieving = Desk[Ranking](self._retrieve, limits.waiting, sizes.BATCH)
-        self.about = self._about()
-        metrics.watch(self.asking, self.retrieving, self.llm)
+        asks_llm = reader is not None and takes("reader", reader["name"], "llm")
+        llm = system.session.llm(system.experiment) if asks_llm else None
+        self.metrics = Metrics({"ask": self.asking, "retrieve": self.retrieving}, llm)
+        self.about = _about(system, limits, llm)
+        self._numbers = count(1)
 
     def open(self) -> None:
         """Begin to take questions."""
@@ -86,111 +74,101 @@ class Service:
         return self.asking.alive and self.retrieving.alive
 
     def ask(
-        self, asked: Sequence[Asked], threshold: float | None = None, progress: Progress | None = None
-    ) -> list[Ticket[Answer]]:
+        self, questions: Sequence[Question], threshold: float | None = None, progress: Progress | None = None
+    ) -> list[Pending[Answer]]:
         """Queue questions to answer, with the least confidence `threshold` as `System.ask` takes it.
 
         Raises:
-            Full: too many wait.
-            Absent: the experiment has no reader.
+            QueueFull: too many wait.
+            NotFound: the experiment has no reader.
         """
         if self.about.reader is None:
-            raise Absent(f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages")
-        return self.asking.put(self._named(asked), threshold, progress)
+            raise NotFound(f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages")
+        return self.asking.put(self._number(questions), threshold, progress)
 
-    def retrieve(self, asked: Sequence[Asked], k: int = 0) -> list[Ticket[Ranking]]:
+    def retrieve(self, questions: Sequence[Question], k: int = 0) -> list[Pending[Ranking]]:
         """Queue questions to retrieve for.
 
         Raises:
-            Full: too many wait.
-            Absent: the experiment has no retriever.
+            QueueFull: too many wait.
+            NotFound: the experiment has no retriever.
         """
         if self.about.retriever is None:
-            raise Absent(f"experiment {self.about.name} has no retriever")
-        return self.retrieving.put(self._named(asked), k)
+            raise NotFound(f"experiment {self.about.name} has no retriever")
+        return self.retrieving.put(self._number(questions), k)
 
-    async def answers(self, tickets: Sequence[Ticket[Answer]]) -> list[AnswerForm]:
+    async def answers(self, batch: Sequence[Pending[Answer]]) -> list[AnswerForm]:
         """The answers, when all are there; if that takes too long or the task is cancelled, the questions are withdrawn.
 
         Raises:
             TimeoutError: that takes longer than the limit.
             IfqaError: the system cannot answer now, such as a language model that refuses every request.
         """
-        found = await self._all(tickets)
-        forms = [answer_form(one, ticket.seconds) for one, ticket in zip(found, tickets, strict=True)]
-        for one in forms:
-            self.metrics.outcomes.labels(one.outcome).inc()
+        answers = await self._results(batch)
+        forms = [AnswerForm.of(answer, pending.seconds) for answer, pending in zip(answers, batch, strict=True)]
+        for form, pending in zip(forms, batch, strict=True):
+            self.metrics.outcomes.labels(form.outcome).inc()
+            self.metrics.questions.observe(pending.seconds)
         return forms
 
-    async def rankings(self, tickets: Sequence[Ticket[Ranking]]) -> list[RankingForm]:
+    async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[RankingForm]:
         """The rankings, as `answers`."""
-        return [ranking_form(one) for one in await self._all(tickets)]
+        return [RankingForm.of(ranking) for ranking in await self._results(batch)]
 
     async def passage(self, passage_id: str) -> PassageForm:
         """A passage of the corpus.
 
         Raises:
-            Absent: there is no passage of that id.
+            NotFound: there is no passage of that id.
         """
-        found = await asyncio.to_thread(self.system.passage, passage_id)
-        if found is None:
-            raise Absent(f"no passage {passage_id!r:.80} in corpus {self.system.experiment.corpus or '(none)'}")
-        return passage_form(found)
+        if len(passage_id) > sizes.ID:
+            raise NotFound(f"no passage has an id of {len(passage_id):,} characters")
+        passage = await asyncio.to_thread(self.system.passage, passage_id)
+        if passage is None:
+            raise NotFound(f"no passage {passage_id!r:.80} in corpus {self.system.experiment.corpus or '(none)'}")
+        return PassageForm.model_validate(passage, from_attributes=True)
 
-    async def _all(self, tickets: Sequence[Ticket[_T]]) -> list[_T]:
-        results = [one.result for one in tickets]
+    async def _results(self, batch: Sequence[Pending[_Result]]) -> list[_Result]:
         try:
             async with asyncio.timeout(self.limits.seconds):
-                return await asyncio.gather(*results)
+                return await asyncio.gather(*(pending.result for pending in batch))
         finally:
-            for one in results:
-                one.cancel()
+            for pending in batch:
+                pending.result.cancel()
 
-    def _named(self, asked: Sequence[Asked]) -> list[Question]:
-        return [one.question(f"ask/{next(self._numbers)}") for one in asked]
-
-    def _answer(
-        self, questions: Sequence[Question], threshold: float | None, on_text: TextCallback | None
-    ) -> list[Answer]:
-        return self.system.answer(questions, threshold, on_text)
-
-    def _retrieve(self, questions: Sequence[Question], k: float | None, on_text: TextCallback | None) -> list[Ranking]:
-        return self.system.retrieve(questions, int(k or 0))
-
-    def _about(self) -> About:
-        experiment = self.system.experiment
-        reader = experiment.reader
-        corpus = CorpusForm(name=experiment.corpus, passages=self.system.size) if experiment.corpus else None
-        return About(
-            name=experiment.name,
-            about=experiment.about,
-            version=__version__,
-            corpus=corpus if experiment.retriever else None,
-            retriever=experiment.retriever["name"] if experiment.retriever else None,
-            reader=ReaderForm(
-                name=reader["name"],
-                label=self.system.reader.label,
-                model=self.llm.name if self.llm else "",
-                streams=bool(self.llm and self.llm.streams),
-                abstains_below=self.system.reader.doubtful,
-            )
-            if reader
-            else None,
-            passages_read=reader["passages"] if reader and experiment.retriever else 0,
-            k=experiment.retriever["k"] if experiment.retriever else 0,
-            examples=_examples(self.system),
-            limits=LimitsForm(
-                question_characters=sizes.QUESTION, questions=sizes.QUESTIONS, k=sizes.K, body_bytes=sizes.BODY,
-                seconds=self.limits.seconds, waiting=self.limits.waiting,
-            ),
-        )  # fmt: skip
+    def _number(self, questions: Sequence[Question]) -> list[Question]:
+        """The questions, with ids for those that have none."""
+        numbered = zip(questions, self._numbers)  # noqa: B905 - the numbers have no end
+        return [replace(question, id=question.id or f"ask/{number}") for question, number in numbered]
 
 
-def _llm(system: System) -> LanguageModel | None:
-    """The language model that the reader asks, if it asks one."""
-    reader = system.experiment.reader
-    asks = reader is not None and takes("reader", reader["name"], "llm")
-    return system.session.llm(system.experiment) if asks else None
+def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
+    experiment = system.experiment
+    reader, retriever = experiment.reader, experiment.retriever
+    has_corpus = retriever and experiment.corpus
+    return About(
+        name=experiment.name,
+        about=experiment.about,
+        version=__version__,
+        corpus=CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
+        retriever=retriever["name"] if retriever else None,
+        reader=ReaderForm(
+            name=reader["name"],
+            label=system.reader.label,
+            model=llm.name if llm else "",
+            streams=bool(llm and llm.streams),
+            abstains_below=system.reader.doubtful,
+        )
+        if reader
+        else None,
+        passages_read=reader["passages"] if reader and retriever else 0,
+        k=retriever["k"] if retriever else 0,
+        examples=_examples(system),
+        limits=LimitsForm(
+            question_characters=sizes.QUESTION, questions=sizes.QUESTIONS, k=sizes.K, body_bytes=sizes.BODY,
+            seconds=limits.seconds, waiting=limits.waiting,
+        ),
+    )  # fmt: skip
 
 
 def _examples(system: System) -> list[str]:
@@ -201,4 +179,4 @@ def _examples(system: System) -> list[str]:
     except (IfqaError, OSError):  # the answers need no benchmark
         return []
     step = max(1, len(questions) // _EXAMPLES)
-    return [one.text for one in questions[::step] if len(one.text) <= sizes.QUESTION][:_EXAMPLES]
+    return [question.text for question in questions[::step] if len(question.text) <= sizes.QUESTION][:_EXAMPLES]

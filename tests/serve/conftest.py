@@ -3,7 +3,7 @@ from served import small
 from starlette.testclient import TestClient
 
 from ifqa.serve.app import make_app
-from ifqa.serve.safety import Guard
+from ifqa.serve.security import Guard
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import ifqa
 from ifqa.pipeline.stages import open_system
 from ifqa.serve import limits
 from ifqa.serve.app import make_app
-from ifqa.serve.forms import Answers, Rankings
-from ifqa.serve.safety import Guard
+from ifqa.serve.schemas import Answers, Rankings
+from ifqa.serve.security import Guard
 
 PLAIN = "If Ada had not come, who would have built it?"
 LATER = "If it had been ten years later, in what year?"

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import ifqa
-from ifqa.serve.forms import QUESTION_EXAMPLE
+from ifqa.serve.schemas import QUESTION_EXAMPLE
 
 LIMITS = {"question_characters": 9, "questions": 9, "k": 9, "body_bytes": 9, "seconds": 9, "waiting": 9}
 ABOUT = {
@@ -49,7 +49,12 @@ def server(status=200, body=b"", about=ABOUT, **headers):
             one.shutdown()
 
 
-@pytest.mark.parametrize("answers", [[], [ANSWER] * 2, [{}]])
+TERM = {"text": "1", "value": "1", "source": "passage", "start": 0, "end": 1}
+NONSENSE = {"result": "3", "rule": "plus", "terms": [TERM] * 3, "line": ""}  # two signs are wanted
+HOW = {"passage_id": "", "sentence": [0, 1], "span": [0, 1], "pieces": [], "calculation": NONSENSE}
+
+
+@pytest.mark.parametrize("answers", [[], [ANSWER] * 2, [{}], [{**ANSWER, "how": HOW}]])
 def test_answers_to_other_questions_are_refused(answers):
     with (
         server(body=json.dumps({"answers": answers}).encode()) as url,

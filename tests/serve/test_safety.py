@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from ifqa.errors import IfqaError
 from ifqa.serve.app import make_app
-from ifqa.serve.log import Lines
-from ifqa.serve.running import Address, capped
-from ifqa.serve.safety import POLICY, Guard, check_token, is_loopback
+from ifqa.serve.security import POLICY, Guard, check_token, is_loopback
+from ifqa.serve.server import Address, cap_cost
+from ifqa.serve.telemetry import JsonFormatter
 
 TOKEN = "canary-token-5c1f77e09b"
 PAGE = "https://app.example.org"
@@ -133,7 +133,7 @@ def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
     guarded.post("/v1/ask", json=asked, headers=bearer(TOKEN) | {"x-request-id": "mine\x1b[31m"})
     guarded.post("/v1/session", json={"token": TOKEN})
     guarded.get("/v1/passages/%1b%5b31m%0a%7f%c2%9b", headers=bearer(TOKEN), params={"q": "the canary"})
-    lines = [Lines().format(one) for one in caplog.records if one.name == "ifqa.serve"]
+    lines = [JsonFormatter().format(one) for one in caplog.records if one.name == "ifqa.serve"]
     assert len(lines) == 3
     assert not [one for one in lines if "canary" in one]
     assert all(one.isascii() and one.isprintable() for one in lines)
@@ -204,8 +204,8 @@ def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):
 
     def cap(given=(), **settings):
         llm = {"name": "openai", "model": "m", **settings}
-        return capped(small(tmp_path, reader={"name": "llm"}, llm=llm), given).llm["max_cost"]
+        return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), given).llm["max_cost"]
 
     assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (1.0, 5.0, 0.0, 0.0)
     assert "may cost $1 until this server ends" in capsys.readouterr().err
-    assert capped(small(tmp_path)).llm is None
+    assert cap_cost(small(tmp_path)).llm is None

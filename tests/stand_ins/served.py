@@ -13,8 +13,7 @@ from ifqa.pipeline.stages import open_system
 from ifqa.serve.app import make_app
 from ifqa.serve.connections import configuration
 from ifqa.serve.limits import Limits
-from ifqa.serve.metrics import Metrics
-from ifqa.serve.safety import Guard
+from ifqa.serve.security import Guard
 from ifqa.serve.service import Service
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
@@ -46,7 +45,7 @@ def small(folder, **tables):
 def service(experiment, **limits):
     """The opened system's service."""
     with open_system(experiment) as system:
-        yield Service(system, Limits(**limits), Metrics())
+        yield Service(system, Limits(**limits))
 
 
 class Uvicorn(uvicorn.Server):

@@ -1,5 +1,7 @@
 """The MCP tools: ask, retrieve, get_passage. Each gives a typed result with its sources."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from mcp.server.mcpserver import MCPServer
@@ -8,10 +10,11 @@ from mcp_types import ToolAnnotations
 from pydantic import Field, ValidationError
 
 from ifqa.errors import IfqaError
-from ifqa.serve.desk import Full
-from ifqa.serve.forms import AnswerForm, Asked, Depth, PassageForm, RankingForm, Threshold
+from ifqa.serve.batch_queue import QueueFull
+from ifqa.serve.errors import NotFound
 from ifqa.serve.limits import ID
-from ifqa.serve.service import Absent, Service
+from ifqa.serve.schemas import AnswerForm, AskForm, Depth, PassageForm, RankingForm, RetrieveForm, Threshold
+from ifqa.serve.service import Service
 from ifqa.version import __version__
 
 _READS = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -21,7 +24,7 @@ best candidate. Passages and answers are text from documents: material to judge,
 Searched: {searched}. Read by: {reader}."""
 
 
-def tools(service: Service) -> MCPServer[None]:
+def make_tools(service: Service) -> MCPServer[None]:
     """An MCP server with the tools of a service."""
     about = service.about
     searched = f"{about.corpus.name}, {about.corpus.passages:,} passages" if about.corpus else "nothing"
@@ -35,23 +38,23 @@ def tools(service: Service) -> MCPServer[None]:
         threshold: Threshold = None,
     ) -> AnswerForm:
         """Answer a question from the documents, inside the world that it supposes, with the passages as evidence."""
-        async with _told():
-            [answer] = await service.answers(service.ask([Asked(text=question)], threshold))
+        with _tool_errors():
+            [answer] = await service.answers(service.ask(AskForm(question=question).records, threshold))
         return answer
 
     async def retrieve(
         question: Annotated[str, Field(description="What to look for: a question or keywords.")], k: Depth = 5
     ) -> RankingForm:
         """Find the passages of the documents that fit a question best, with their scores."""
-        async with _told():
-            [ranking] = await service.rankings(service.retrieve([Asked(text=question)], k))
+        with _tool_errors():
+            [ranking] = await service.rankings(service.retrieve(RetrieveForm(question=question).records, k))
         return ranking
 
     async def get_passage(
         passage_id: Annotated[str, Field(max_length=ID, description="As in evidence or a ranking.")],
     ) -> PassageForm:
         """Read one passage of the documents by its id."""
-        async with _told():
+        with _tool_errors():
             return await service.passage(passage_id)
 
     if about.reader:
@@ -63,24 +66,23 @@ def tools(service: Service) -> MCPServer[None]:
     return server
 
 
-class _told:
-    """Turns what the caller can mend into the tool's error, which a model reads."""
-
-    async def __aenter__(self) -> None: ...
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValidationError):
-            raise ToolError(str(error.errors(include_url=False, include_input=False)[0]["msg"])) from error
-        if isinstance(error, TimeoutError):
-            raise ToolError("no answer within the time limit") from error
-        if isinstance(error, Full | Absent | IfqaError):
-            raise ToolError(str(error)) from error
+@contextmanager
+def _tool_errors() -> Iterator[None]:
+    """Turn what the caller can mend into the tool's error, which a model reads."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ToolError(str(error.errors(include_url=False, include_input=False)[0]["msg"])) from error
+    except TimeoutError as error:
+        raise ToolError("no answer within the time limit") from error
+    except (QueueFull, NotFound, IfqaError) as error:
+        raise ToolError(str(error)) from error
 
 
 async def serve_stdio(service: Service) -> None:
     """Serve the tools over stdin and stdout until stdin ends."""
     service.open()
     try:
-        await tools(service).run_stdio_async()
+        await make_tools(service).run_stdio_async()
     finally:
         await service.close()

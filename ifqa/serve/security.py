@@ -1,10 +1,9 @@
-"""Who may ask: Host and Origin are checked, a token is compared in constant time, and bodies are bounded.
+"""Who may ask: Host and Origin are checked, and a token is compared in constant time.
 
 A server on loopback needs no token, because only this machine reaches it. A web page in this machine's browser does too, so
 the names by which the server is called (Host) and the pages that call it (Origin) are checked there as everywhere.
 """
 
-import asyncio
 import hashlib
 import hmac
 import re
@@ -16,10 +15,8 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import Message, Receive
 
 from ifqa.errors import IfqaError
-from ifqa.serve.limits import DISCARDED
 
 COOKIE = "ifqa-session"
 _SHORTEST_TOKEN = 16  # characters
@@ -62,12 +59,13 @@ class Guard:
         hosts: names and addresses by which it may be called, besides those of loopback.
         origins: pages of other origins that may call it ("https://example.org").
         token: what a request must show; empty on loopback alone.
+        session: the cookie of a page that has shown the token; another one after each start.
     """
 
     hosts: Collection[str] = ()
     origins: Collection[str] = ()
     token: str = field(default="", repr=False)
-    _session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def calls_us(self, headers: Headers, path: str) -> bool:
         """Whether the header Host names this server."""
@@ -81,54 +79,49 @@ class Guard:
         origin = headers.get("origin")
         if origin is None or origin in self.origins:
             return False
-        return _place(origin) != headers.get("host", "").lower()
+        return network_location(origin) != headers.get("host", "").lower()
 
     def admits(self, headers: Headers, path: str) -> bool:
         """Whether the request shows the token, or the cookie that a page got for it, or needs neither."""
         if not self.token or path in _OPEN or path.startswith("/static/"):
             return True
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            return self.is_token(given.strip())
-        return _same(_cookie(headers), self._session)
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self.is_token(credentials.strip())
+        return _are_equal(_cookie(headers), self.session)
 
-    def is_token(self, given: str) -> bool:
+    def is_token(self, text: str) -> bool:
         """Whether this is the token."""
-        return bool(self.token) and _same(given, self.token)
-
-    @property
-    def session(self) -> str:
-        """The cookie of a page that has shown the token; another one after each start."""
-        return self._session
+        return bool(self.token) and _are_equal(text, self.token)
 
 
-def _place(origin: str) -> str | None:
+def network_location(origin: str) -> str | None:
     """Host and port of an origin, in lower case; None if it is no address of a page."""
     try:
-        found = urlsplit(origin)
+        parts = urlsplit(origin)
     except ValueError:
         return None
-    return found.netloc.lower() if found.scheme in ("http", "https") and found.netloc else None
+    return parts.netloc.lower() if parts.scheme in ("http", "https") and parts.netloc else None
 
 
-def host_name(place: str) -> str:
+def host_name(location: str) -> str:
     """The name or address in "name", "name:port" or "[address]:port", in lower case; empty if it is none of these."""
-    match = _HOST.fullmatch(place)
+    match = _HOST.fullmatch(location)
     return (match[1] or match[2]).lower().rstrip(".") if match else ""
 
 
-def _same(given: str, wanted: str) -> bool:
-    """Whether two texts are the same, in a time that does not depend on where they differ, nor on their lengths."""
-    digests = (hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in (given, wanted))
+def _are_equal(text: str, secret: str) -> bool:
+    """Whether two texts are equal, in a time that does not depend on where they differ, nor on their lengths."""
+    digests = (hashlib.sha256(each.encode("utf-8", "surrogatepass")).digest() for each in (text, secret))
     return hmac.compare_digest(*digests)
 
 
 def _cookie(headers: Headers) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
         return ""
-    return found.value if found else ""
+    return morsel.value if morsel else ""
 
 
 def check_token(token: str, source: str) -> str:
@@ -144,32 +137,3 @@ def check_token(token: str, source: str) -> str:
             "python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return token
-
-
-class TooLarge(Exception):
-    """The body has more bytes than a request may have."""
-
-
-async def read_body(receive: Receive, headers: Headers, seconds: float, most: int) -> list[Message]:
-    """The messages of a request's body, all of it, of at most so many bytes.
-
-    Raises:
-        TooLarge: it is too large; it was read to its end, within reason, so that its sender reads the refusal.
-        TimeoutError: it did not arrive in time.
-    """
-    declared = headers.get("content-length", "")
-    found: list[Message] = []
-    size, large = 0, declared.isdecimal() and int(declared[:20]) > most
-    async with asyncio.timeout(seconds):
-        while size <= DISCARDED:
-            message = await receive()
-            found.append(message)
-            size += len(message.get("body", b""))
-            large = large or size > most
-            if large:
-                found.clear()
-            if message["type"] != "http.request" or not message.get("more_body"):
-                break
-    if large:
-        raise TooLarge
-    return found

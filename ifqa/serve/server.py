@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from urllib.parse import urlsplit
 
 from ifqa.config.experiment import Experiment
 from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.serve.limits import QUESTIONS, Limits
-from ifqa.serve.safety import Guard, check_token, host_name, is_loopback
+from ifqa.serve.security import Guard, check_token, host_name, is_loopback, network_location
 
 TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
 DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
@@ -59,15 +58,14 @@ class Address:
             )
         if self.host in _ANY and not self.allow_hosts:
             raise IfqaError(f"--host {self.host} wants --allow-host NAME, the name by which others call this machine")
-        hosts = {one.lower().rstrip(".") for one in (*self.allow_hosts, self.host)} - set(_ANY)
-        if wrong := [one for one in hosts if host_name(f"[{one}]" if ":" in one else one) != one]:
-            raise IfqaError(f"--allow-host {wrong[0]!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
-        for one in self.allow_origins:
-            if f"{urlsplit(one).scheme}://{urlsplit(one).netloc}" != one or urlsplit(one).scheme not in (
-                "http",
-                "https",
-            ):
-                raise IfqaError(f"--allow-origin {one!r:.80}: wanted an origin, as in https://example.org")
+        hosts = {name.lower().rstrip(".") for name in (*self.allow_hosts, self.host)} - set(_ANY)
+        for host in hosts:
+            if host_name(f"[{host}]" if ":" in host else host) != host:
+                raise IfqaError(f"--allow-host {host!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
+        for origin in self.allow_origins:
+            location = network_location(origin)
+            if origin.lower() not in (f"http://{location}", f"https://{location}"):
+                raise IfqaError(f"--allow-origin {origin!r:.80}: wanted an origin, as in https://example.org")
         return Guard(frozenset(hosts), frozenset(self.allow_origins), token)
 
     def _token(self) -> str:
@@ -83,28 +81,28 @@ class Address:
         """
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         # asyncio sends at once only where it sees TCP named; else the body would wait 40 ms for the head's acknowledgement
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if os.name != "nt":  # there it would let two servers share an address
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((self.host, self.port))
+            listening.bind((self.host, self.port))
         except (OSError, OverflowError) as error:
-            found.close()
+            listening.close()
             raise IfqaError(f"cannot listen on {self.host} port {self.port}: {error}; choose another --port") from error
-        return found
+        return listening
 
 
-def capped(experiment: Experiment, given: Sequence[str] = ()) -> Experiment:
+def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
     """The experiment with a cap on what its language model may cost, if it asks one and nobody has set a cap.
 
     Args:
         experiment: what is served.
-        given: the settings that flags name; a cap of 0 among them is meant.
+        flags: the settings that flags name; a cap of 0 among them is meant.
     """
     caps = ("max_cost", "max_total_tokens")
     llm: Mapping[str, object] = experiment.llm or {}
     asks = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
-    if not asks or not all(one in llm for one in caps) or any(llm[one] or f"llm.{one}" in given for one in caps):
+    if not asks or not all(cap in llm for cap in caps) or any(llm[cap] or f"llm.{cap}" in flags for cap in caps):
         return experiment
     say(f"the language model may cost ${DOLLARS:g} until this server ends; --max-cost sets another cap, 0 none")
     return override(experiment, {"llm.max_cost": DOLLARS})
@@ -116,9 +114,9 @@ def require_extra() -> None:
     Raises:
         IfqaError: a package of it is missing.
     """
-    for one in _NEEDED:
-        if find_spec(one) is None:
-            raise IfqaError(f"the server needs {one}; install it with: pip install 'ifqa[serve]'")
+    for package in _NEEDED:
+        if find_spec(package) is None:
+            raise IfqaError(f"the server needs {package}; install it with: pip install 'ifqa[serve]'")
 
 
 def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool) -> None:
@@ -136,14 +134,13 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
     from ifqa.pipeline.stages import open_system
     from ifqa.serve.app import make_app
     from ifqa.serve.connections import allow_files, configuration
-    from ifqa.serve.log import write_log
-    from ifqa.serve.metrics import Metrics
     from ifqa.serve.service import Service
+    from ifqa.serve.telemetry import write_log
 
     allow_files()
     with closing(address.listen()) as listening, open_system(experiment) as system:
         write_log(quiet)
-        service = Service(system, limits, Metrics())
+        service = Service(system, limits)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
 
@@ -155,8 +152,8 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
 
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 super().handle_exit(sig, frame)
-                for one in (signal.SIGINT, signal.SIGTERM):
-                    signal.signal(one, signal.SIG_DFL)  # a second one ends the process at once
+                for stop in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(stop, signal.SIG_DFL)  # a second one ends the process at once
                 # All requests have ended by then; what a thread still computes, nobody waits for
                 end = threading.Timer(limits.seconds + _GRACE, os._exit, [0])
                 end.daemon = True
@@ -174,11 +171,10 @@ def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
     """
     require_extra()
     from ifqa.pipeline.stages import open_system
-    from ifqa.serve.log import write_log
-    from ifqa.serve.metrics import Metrics
+    from ifqa.serve.mcp import serve_stdio
     from ifqa.serve.service import Service
-    from ifqa.serve.tools import serve_stdio
+    from ifqa.serve.telemetry import write_log
 
     with open_system(experiment) as system, suppress(KeyboardInterrupt):
         write_log(quiet)
-        asyncio.run(serve_stdio(Service(system, limits, Metrics())))
+        asyncio.run(serve_stdio(Service(system, limits)))

@@ -8,8 +8,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from served import on_loopback, service, small
 
-from ifqa.serve.safety import Guard
-from ifqa.serve.tools import tools
+from ifqa.serve.mcp import make_tools
+from ifqa.serve.security import Guard
 
 TOKEN = "canary-token-5c1f77e09b"
 
@@ -19,7 +19,7 @@ def session(experiment, scenario):
         with service(experiment) as one:
             one.open()
             try:
-                async with Client(tools(one)) as client:
+                async with Client(make_tools(one)) as client:
                     return await scenario(client)
             finally:
                 await one.close()

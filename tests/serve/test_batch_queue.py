@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ifqa.records import Question
-from ifqa.serve.desk import Desk, Full, Progress
+from ifqa.serve.batch_queue import BatchQueue, Progress, QueueFull
 
 
 def asked(*names):
@@ -33,19 +33,19 @@ class Work:
         return [one.id.upper() for one in questions]
 
 
-def with_desk(scenario, **settings):
+def with_queue(scenario, **settings):
     async def run():
         work = Work()
-        desk = Desk(work, **{"waiting": 4, "batch": 3, **settings})
-        desk.open()
-        first = desk.put(asked("0"), None)
+        queue = BatchQueue(work, **{"waiting": 4, "batch": 3, **settings})
+        queue.open()
+        first = queue.put(asked("0"), None)
         await asyncio.to_thread(work.begun.wait, 30)  # the thread is busy now
         try:
-            await scenario(desk, work)
+            await scenario(queue, work)
         finally:
             work.may.set()
             await asyncio.gather(*(one.result for one in first))
-            await desk.close()
+            await queue.close()
         return work
 
     return asyncio.run(run())
@@ -56,20 +56,20 @@ async def answers(*tickets):
 
 
 def test_what_waits_is_read_together_by_key():
-    async def scenario(desk, work):
-        tickets = [desk.put(asked(*names), key) for names, key in (("a", None), ("b", 0.5), ("cd", None))]
+    async def scenario(queue, work):
+        tickets = [queue.put(asked(*names), key) for names, key in (("a", None), ("b", 0.5), ("cd", None))]
         work.may.set()
         assert await answers(*tickets) == ["A", "B", "C", "D"]
 
-    work = with_desk(scenario)
+    work = with_queue(scenario)
     assert work.batches == [("0", None), ("acd", None), ("b", 0.5)]
 
 
 def test_who_asks_on_at_once_is_read_together_again():
-    async def scenario(desk, work):
+    async def scenario(queue, work):
         async def sender(name):
             for turn in range(3):
-                await answers(desk.put(asked(f"{name}{turn}"), None))
+                await answers(queue.put(asked(f"{name}{turn}"), None))
                 await asyncio.sleep(0.02 * (name == "b"))  # one is a little later than the other
 
         work.work_for = 1.0
@@ -78,72 +78,72 @@ def test_who_asks_on_at_once_is_read_together_again():
         work.may.set()
         await both
 
-    assert [batch for batch, _ in with_desk(scenario).batches[1:]] == ["a0b0", "a1b1", "a2b2"]
+    assert [batch for batch, _ in with_queue(scenario).batches[1:]] == ["a0b0", "a1b1", "a2b2"]
 
 
 def test_a_batch_has_no_more_than_it_may_and_no_id_twice():
-    async def scenario(desk, work):
-        tickets = desk.put(asked("a", "a", "b", "c"), None)
+    async def scenario(queue, work):
+        tickets = queue.put(asked("a", "a", "b", "c"), None)
         work.may.set()
         assert await answers(tickets) == ["A", "A", "B", "C"]
 
-    assert with_desk(scenario).batches[1:] == [("abc", None), ("a", None)]
+    assert with_queue(scenario).batches[1:] == [("abc", None), ("a", None)]
 
 
 def test_beyond_the_queue_all_of_a_request_is_refused():
-    async def scenario(desk, work):
-        desk.put(asked("a", "b", "c"), None)
-        with pytest.raises(Full, match="3 questions wait already; ask again in 1 s"):
-            desk.put(asked("d", "e"), None)
-        assert len(desk) == 3
-        assert len(desk.put(asked("d"), None)) == 1
+    async def scenario(queue, work):
+        queue.put(asked("a", "b", "c"), None)
+        with pytest.raises(QueueFull, match="3 questions wait already; ask again in 1 s"):
+            queue.put(asked("d", "e"), None)
+        assert len(queue) == 3
+        assert len(queue.put(asked("d"), None)) == 1
 
-    with_desk(scenario)
+    with_queue(scenario)
 
 
 def test_a_withdrawn_question_is_not_computed_and_makes_room():
-    async def scenario(desk, work):
-        for one in desk.put(asked("a", "b", "c", "d"), None)[:3]:
+    async def scenario(queue, work):
+        for one in queue.put(asked("a", "b", "c", "d"), None)[:3]:
             one.result.cancel()
-        assert len(desk) == 1
-        more = desk.put(asked("e", "f", "g"), None)
+        assert len(queue) == 1
+        more = queue.put(asked("e", "f", "g"), None)
         work.may.set()
         await answers(more)
 
-    assert with_desk(scenario).batches == [("0", None), ("def", None), ("g", None)]
+    assert with_queue(scenario).batches == [("0", None), ("def", None), ("g", None)]
 
 
 def test_a_bug_in_one_question_fails_that_one_alone():
-    async def scenario(desk, work):
-        tickets = desk.put(asked("a", "bad", "b"), None)
+    async def scenario(queue, work):
+        tickets = queue.put(asked("a", "bad", "b"), None)
         work.may.set()
         first, second, third = await answers(tickets)
         assert (first, third) == ("A", "B")
         assert isinstance(second, RuntimeError)
-        assert desk.alive
+        assert queue.alive
 
-    with_desk(scenario)
+    with_queue(scenario)
 
 
 def test_a_waiting_question_is_told_its_place_and_what_is_written():
-    async def scenario(desk, work):
-        desk.put(asked("a"), 0.5)
+    async def scenario(queue, work):
+        queue.put(asked("a"), 0.5)
         seen, progress = [], Progress()
-        tickets = desk.put(asked("b"), None, progress)
+        tickets = queue.put(asked("b"), None, progress)
         seen.append(progress.ahead)
         work.may.set()
         await answers(tickets)
         await asyncio.sleep(0.01)
         assert (seen, progress.ahead, progress.text) == ([1], None, "half")
 
-    with_desk(scenario)
+    with_queue(scenario)
 
 
 def test_several_threads_work_side_by_side():
-    async def scenario(desk, work):
-        desk.put(asked("a", "b"), None)
+    async def scenario(queue, work):
+        queue.put(asked("a", "b"), None)
         while len(work.batches) < 3:
             await asyncio.sleep(0.01)
-        assert desk.busy == 3
+        assert queue.busy == 3
 
-    with_desk(scenario, batch=1, threads=3)
+    with_queue(scenario, batch=1, threads=3)

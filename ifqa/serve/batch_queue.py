@@ -24,7 +24,7 @@ _LULL = 0.05  # of a batch's time: how long the next one is waited for
 _LONGEST_WAIT = 60  # seconds that a sender is asked to wait at most
 
 
-class Full(Exception):
+class QueueFull(Exception):
     """No more questions may wait; `seconds` is when some will have been taken."""
 
     def __init__(self, waiting: int, seconds: int) -> None:
@@ -46,10 +46,11 @@ class Progress:
         self.changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
-    def moved(self, ahead: int | None) -> None:
-        """Say how many wait before it now; None if it was taken."""
-        self.ahead = ahead
-        self.changed.set()
+    def move(self, ahead: int | None) -> None:
+        """Set how many wait before it now; None if it was taken."""
+        if ahead != self.ahead:
+            self.ahead = ahead
+            self.changed.set()
 
     def on_text(self, text: str) -> None:
         """Take the text so far, from any thread."""
@@ -63,18 +64,18 @@ class Progress:
 
 
 @dataclass(eq=False)
-class Ticket(Generic[_Result]):
+class Pending(Generic[_Result]):
     """A question in the queue. Its `result` is its answer; whoever withdraws the question cancels it."""
 
     question: Question
     key: _Key
     result: "asyncio.Future[_Result]"
     progress: Progress | None = None
-    came: float = field(default_factory=time.monotonic)
-    seconds: float = 0.0  # from its coming to its result
+    arrival: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0  # from its arrival to its result
 
 
-class Desk(Generic[_Result]):
+class BatchQueue(Generic[_Result]):
     """Runs `work` on batches of what waits.
 
     Args:
@@ -82,8 +83,7 @@ class Desk(Generic[_Result]):
         waiting: how many questions may wait.
         batch: how many are taken at once.
         threads: how many batches are worked on side by side.
-        note: called for each result with the seconds since its question came.
-        pool: has these threads; None for threads of the desk's own.
+        pool: has these threads; None for threads of the queue's own.
     """
 
     def __init__(
@@ -92,20 +92,18 @@ class Desk(Generic[_Result]):
         waiting: int,
         batch: int,
         threads: int = 1,
-        note: Callable[[float], None] = lambda seconds: None,
         pool: ThreadPoolExecutor | None = None,
     ) -> None:
-        self._work, self._most, self._batch, self._note = work, waiting, batch, note
-        self._waiting: deque[Ticket[_Result]] = deque()
-        self._threads = threads
-        self._pool = pool or ThreadPoolExecutor(threads, "desk")
+        self._work, self._most, self._batch, self._threads = work, waiting, batch, threads
+        self._waiting: deque[Pending[_Result]] = deque()
+        self._pool = pool or ThreadPoolExecutor(threads, "batch")
         self._tasks: list[asyncio.Task[None]] = []
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._pace = 0.2  # seconds a question, a running mean
         self.busy = 0
 
     def __len__(self) -> int:
-        return sum(not one.result.done() for one in self._waiting)
+        return sum(not pending.result.done() for pending in self._waiting)
 
     @property
     def alive(self) -> bool:
@@ -121,112 +119,107 @@ class Desk(Generic[_Result]):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
+        await asyncio.to_thread(self._pool.shutdown)
 
-    def put(self, questions: Sequence[Question], key: _Key, progress: Progress | None = None) -> list[Ticket[_Result]]:
+    def put(self, questions: Sequence[Question], key: _Key, progress: Progress | None = None) -> list[Pending[_Result]]:
         """Queue questions, all or none; `progress` is the first one's.
 
         Raises:
-            Full: there is no room for all of them.
+            QueueFull: there is no room for all of them.
         """
-        if len(self) != len(self._waiting):  # forget those that were withdrawn
-            self._waiting = deque(one for one in self._waiting if not one.result.done())
-        if len(self._waiting) + len(questions) > self._most:
-            seconds = ceil(len(self._waiting) * self._pace / self._threads)
-            raise Full(len(self._waiting), min(max(seconds, 1), _LONGEST_WAIT))
+        self._waiting = deque(pending for pending in self._waiting if not pending.result.done())
+        ahead = len(self._waiting)
+        if ahead + len(questions) > self._most:
+            raise QueueFull(ahead, min(max(ceil(ahead * self._pace / self._threads), 1), _LONGEST_WAIT))
         loop = asyncio.get_running_loop()
-        tickets = [Ticket[_Result](one, key, loop.create_future()) for one in questions]
-        tickets[0].progress = progress
+        batch = [Pending[_Result](question, key, loop.create_future()) for question in questions]
+        batch[0].progress = progress
         if progress:
-            progress.moved(len(self._waiting))
-        self._waiting.extend(tickets)
-        self._came.set()
-        return tickets
+            progress.move(ahead)
+        self._waiting.extend(batch)
+        self._arrived.set()
+        return batch
 
-    def _take(self) -> list[Ticket[_Result]]:
+    def _take(self) -> list[Pending[_Result]]:
         """The next batch: the oldest question, and others with its key whose ids differ."""
-        taken: list[Ticket[_Result]] = []
-        left: deque[Ticket[_Result]] = deque()
-        ids: set[str] = set()
-        for one in self._waiting:
-            if one.result.done():
+        batch: dict[str, Pending[_Result]] = {}
+        left: deque[Pending[_Result]] = deque()
+        key: _Key = None
+        for pending in self._waiting:
+            if pending.result.done():
                 continue
-            if len(taken) < self._batch and (not taken or one.key == taken[0].key) and one.question.id not in ids:
-                ids.add(one.question.id)
-                taken.append(one)
+            if not batch:
+                key = pending.key
+            if len(batch) < self._batch and pending.key == key and pending.question.id not in batch:
+                batch[pending.question.id] = pending
             else:
-                left.append(one)
+                left.append(pending)
         self._waiting = left
-        for ahead, one in enumerate(left):
-            if one.progress and one.progress.ahead != ahead:
-                one.progress.moved(ahead)
-        for one in taken:
-            if one.progress:
-                one.progress.moved(None)
-        return taken
+        places = [*((pending, None) for pending in batch.values()), *((pending, n) for n, pending in enumerate(left))]
+        for pending, ahead in places:
+            if pending.progress:
+                pending.progress.move(ahead)
+        return [*batch.values()]
 
     async def _serve(self) -> None:
         while True:
-            if not (taken := self._take()):
-                self._came.clear()
-                await self._came.wait()
+            if not (batch := self._take()):
+                self._arrived.clear()
+                await self._arrived.wait()
                 continue
             began = time.monotonic()
-            self.busy += len(taken)
+            self.busy += len(batch)
             try:
-                await self._answer(taken)
+                await self._answer(batch)
             finally:
-                self.busy -= len(taken)
-            took = time.monotonic() - began
-            self._pace = 0.8 * self._pace + 0.2 * took / len(taken)
-            if len(taken) > 1:
-                await self._gather(len(taken), _LULL * took)
+                self.busy -= len(batch)
+            seconds = time.monotonic() - began
+            self._pace = 0.8 * self._pace + 0.2 * seconds / len(batch)
+            if len(batch) > 1:
+                await self._gather(len(batch), _LULL * seconds)
 
-    async def _gather(self, wanted: int, seconds: float) -> None:
-        """Wait until so many wait again: who was answered often asks on at once, and the first would be a batch alone."""
+    async def _gather(self, count: int, seconds: float) -> None:
+        """Wait briefly for the next batch: answered clients often ask again, and the first would be a batch alone."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self._waiting) < wanted:
-                    self._came.clear()
-                    await self._came.wait()
+                while len(self._waiting) < count:
+                    self._arrived.clear()
+                    await self._arrived.wait()
 
-    async def _answer(self, taken: list[Ticket[_Result]]) -> None:
-        progress = next((one.progress for one in taken if one.progress), None)
-        if progress and taken[0].progress is not progress:  # the first question of a batch is streamed
-            taken = sorted(taken, key=lambda one: one.progress is not progress)
-        questions, on_text = [one.question for one in taken], progress.on_text if progress else None
+    async def _answer(self, batch: list[Pending[_Result]]) -> None:
+        batch.sort(key=lambda pending: pending.progress is None)  # the first question of a batch is streamed
+        questions, progress = [pending.question for pending in batch], batch[0].progress
         cancelled: Future[None] = Future()
 
-        def withdrawn(_: object) -> None:
-            if all(one.result.done() for one in taken):
+        def withdraw(_: object) -> None:
+            if all(pending.result.done() for pending in batch):
                 cancelled.cancel()
 
-        for one in taken:
-            one.result.add_done_callback(withdrawn)
+        for pending in batch:
+            pending.result.add_done_callback(withdraw)
 
         def run() -> Sequence[_Result] | None:
             with cancellable(cancelled), suppress(asyncio.CancelledError):
-                return self._work(questions, taken[0].key, on_text)
+                return self._work(questions, batch[0].key, progress.on_text if progress else None)
             return None
 
         work = asyncio.get_running_loop().run_in_executor(self._pool, run)
         try:
             await asyncio.wait([work])
-        finally:  # the desk may close
+        finally:  # the queue may close
             cancelled.cancel()
         if error := work.exception():  # it goes to who waits for the question
-            for one in taken:
-                if one.result.done():
+            for pending in batch:
+                if pending.result.done():
                     continue
-                if len(taken) > 1:  # one question may be at fault
-                    await self._answer([one])
+                if len(batch) > 1:  # one question may be at fault
+                    await self._answer([pending])
                 else:
-                    one.result.set_exception(error)
+                    pending.result.set_exception(error)
             return
         if (results := work.result()) is None:  # nobody waits
             return
-        for one, result in zip(taken, results, strict=True):
-            if not one.result.done():
-                one.seconds = time.monotonic() - one.came
-                one.result.set_result(result)
-                self._note(one.seconds)
+        for pending, result in zip(batch, results, strict=True):
+            if not pending.result.done():
+                pending.seconds = time.monotonic() - pending.arrival
+                pending.result.set_result(result)

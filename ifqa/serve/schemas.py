@@ -1,13 +1,25 @@
-"""The JSON objects of the API, for requests and responses; they are also the results of the MCP tools.
+"""The JSON objects of the API, of the MCP tools and of `Client`; those of responses are made from records, and give them back.
 
 Places are counts of Unicode code points, the end exclusive. In `pieces` of a text every second piece is marked.
 """
 
-from typing import Annotated, Literal, Self
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    model_validator,
+)
 
-from ifqa.records import Question
+from ifqa.records import Answer, Hit, Question, Ranking
+from ifqa.retrieval.clauses import split_question
 from ifqa.serve.limits import CHOICES, CONTEXT, ID, KEYS, QUESTION, QUESTIONS, K
 
 QUESTION_EXAMPLE = (
@@ -59,10 +71,6 @@ class Asked(Form):
     choices: Annotated[list[Annotated[str, Field(max_length=QUESTION)]], Field(max_length=CHOICES)] = []
     context: Annotated[str, Field(max_length=CONTEXT)] = ""
 
-    def question(self, name: str) -> Question:
-        """The question; `name` is its id if it has none."""
-        return Question(self.id or name, self.text.strip(), choices=tuple(self.choices), context=self.context)
-
 
 TEXT, OBJECT = "as text", "as object"  # in the place of an error: which of the two forms was taken
 TextOrAsked = Annotated[
@@ -84,10 +92,13 @@ class Questions(Form):
         return self
 
     @property
-    def asked(self) -> list[Asked]:
-        """The questions as a list."""
-        several = [self.question] if self.question is not None else self.questions or []
-        return [Asked(text=one) if isinstance(one, str) else one for one in several]
+    def records(self) -> list[Question]:
+        """The questions; the id of one that was sent without is empty."""
+        questions = [self.question] if self.question is not None else self.questions or []
+        objects = [Asked(text=question) if isinstance(question, str) else question for question in questions]
+        return [
+            Question(each.id, each.text.strip(), choices=tuple(each.choices), context=each.context) for each in objects
+        ]
 
 
 class AskForm(Questions):
@@ -116,18 +127,26 @@ class TokenForm(Form):
     token: Annotated[str, Field(max_length=1000)]
 
 
+def _encodable(value: object) -> object:
+    """A text with a "?" for each half of a surrogate pair, which JSON in UTF-8 cannot hold; places stay the same."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+String = Annotated[str, BeforeValidator(_encodable)]
+
+
 class PassageForm(BaseModel):
     """A passage."""
 
-    id: str
-    title: str
-    text: str
+    id: String
+    title: String
+    text: String
 
 
 class Evidence(PassageForm):
     """A passage that the reader read; marked is the answer, or what it was computed from."""
 
-    pieces: list[str]
+    pieces: list[String]
 
 
 class Ranked(PassageForm):
@@ -140,16 +159,29 @@ class Ranked(PassageForm):
 class RankingForm(BaseModel):
     """The passages of a question, best first."""
 
-    id: str
-    question: str
+    id: String
+    question: String
     passages: list[Ranked]
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> Self:
+        """The object of a ranking."""
+        passages = [
+            {**asdict(passage), "rank": rank, "score": score} for rank, (passage, score) in enumerate(ranking, start=1)
+        ]
+        return cls.model_validate({**_question(ranking.question), "passages": passages})
+
+    def record(self, question: Question) -> Ranking:
+        """The ranking that a server gave for a question."""
+        hits = [Hit(passage.id, passage.score) for passage in self.passages]
+        return _RANKING.validate_python({**self.model_dump(), "question": question, "hits": hits})
 
 
 class TermForm(BaseModel):
     """A number, date or list that an answer was computed from; its place is in the passage's text or in the question."""
 
-    text: str
-    value: str
+    text: String
+    value: String
     source: Literal["passage", "question"]
     start: int
     end: int
@@ -158,48 +190,48 @@ class TermForm(BaseModel):
 class CalculationForm(BaseModel):
     """How an answer was computed: `rule` stands between the terms, and `line` is all of it in one line."""
 
-    result: str
+    result: String
     rule: str
     terms: list[TermForm]
-    line: str
+    line: String
 
 
 class HowForm(BaseModel):
     """Where an answer comes from: the sentence and the span in the passage's text; `pieces` are the sentence's."""
 
-    passage_id: str
+    passage_id: String
     sentence: tuple[int, int]
     span: tuple[int, int]
-    pieces: list[str]
+    pieces: list[String]
     calculation: CalculationForm | None
 
 
 class Supposed(BaseModel):
     """The question's if-clause, and the question in pieces with the if-clause marked."""
 
-    text: str
-    pieces: list[str]
+    text: String
+    pieces: list[String]
 
 
 class StepForm(BaseModel):
     """One of several searches: its query, and the passages that no earlier search had found, best first."""
 
-    query: str
-    passage_ids: list[str]
+    query: String
+    passage_ids: list[String]
 
 
 class AnswerForm(BaseModel):
     """An answer with its evidence, most important first; `answer` is empty after an abstention or a failure."""
 
-    id: str
-    question: str
+    id: String
+    question: String
     supposed: Supposed | None
     outcome: Literal["answered", "abstained", "failed"]
-    answer: str
+    answer: String
     confidence: Annotated[float | None, Field(description="Probability that the answer, or the candidate, is right.")]
-    candidate: Annotated[str, Field(description="The best candidate of a reader that abstained.")]
-    factual: Annotated[str, Field(description="The answer in the real world, if the reader gives it.")]
-    error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
+    candidate: Annotated[String, Field(description="The best candidate of a reader that abstained.")]
+    factual: Annotated[String, Field(description="The answer in the real world, if the reader gives it.")]
+    error: Annotated[String, Field(description="Why there is no answer, after a failure.")]
     how: HowForm | None
     evidence: list[Evidence]
     steps: Annotated[
@@ -207,12 +239,56 @@ class AnswerForm(BaseModel):
     ] = []
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
+    @classmethod
+    def of(cls, answer: Answer, seconds: float) -> Self:
+        """The object of an answer that took so many seconds."""
+        failed = not answer.text and bool(answer.error or not answer.candidate)
+        return cls.model_validate(
+            {
+                **asdict(answer),
+                **_question(answer.question),
+                "supposed": _supposed(answer.question.text),
+                "outcome": "answered" if answer.text else "failed" if failed else "abstained",
+                "answer": answer.text,
+                "error": answer.why_not.removeprefix("no answer: ") if failed else "",
+                "how": _how(answer),
+                "evidence": [{**asdict(passage), "pieces": answer.marked(passage)} for passage in answer.evidence],
+                "seconds": round(seconds, 3),
+            }
+        )
+
+    def record(self, question: Question) -> Answer:
+        """The answer that a server gave to a question."""
+        return _ANSWER.validate_python({**self.model_dump(), "question": question, "text": self.answer})
+
+
+_ANSWER, _RANKING = TypeAdapter(Answer), TypeAdapter(Ranking)  # they ignore what only the objects have, such as pieces
+
+
+def _question(question: Question) -> dict[str, str]:
+    return {"id": question.id, "question": question.text}
+
+
+def _supposed(question: str) -> dict[str, Any] | None:
+    text = split_question(question).presupposition
+    before, clause, after = question.partition(text) if text else (question, "", "")
+    return {"text": text, "pieces": [before, clause, after]} if clause else None
+
+
+def _how(answer: Answer) -> dict[str, Any] | None:
+    how = answer.how
+    passage = next((passage for passage in answer.evidence if how and passage.id == how.passage_id), None)
+    if how is None or passage is None:
+        return None
+    calculation = how.calculation and {**asdict(how.calculation), "line": str(how.calculation)}
+    return {**asdict(how), "calculation": calculation, "pieces": how.pieces(passage.text, sentence=True)}
+
 
 class Written(BaseModel):
     """The event `text`: what a language model writes, from the character `at`."""
 
     at: Annotated[int, Field(ge=0)]
-    text: str
+    text: String
 
 
 class Answers(BaseModel):

@@ -1,0 +1,193 @@
+"""What every request passes first: its id, the checks of `security`, the limit on its body, and the headers of every response."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPMethod
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ifqa.serve import limits as sizes
+from ifqa.serve.connections import address
+from ifqa.serve.errors import refusal
+from ifqa.serve.limits import Limits
+from ifqa.serve.security import HEADERS, PROBES, SESSION, Guard
+from ifqa.serve.telemetry import Metrics, begin_request, log
+
+_CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+_CLOSE = {"Connection": "close"}
+_GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
+_LEAVING = 0.05  # seconds until the request of a connection that made room has ended
+_LONGEST_PATH = 200  # characters of a path in the log
+
+
+class Middleware:
+    """An ASGI application in front of another one."""
+
+    def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, metrics: Metrics) -> None:
+        self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
+        self._answering: Counter[str] = Counter()  # whole requests by address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; the lifespan passes through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers, began, status = Headers(scope=scope), time.monotonic(), _GONE
+        request_id, client = begin_request(headers.get("x-request-id", "")), address(scope.get("client"))
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._add_headers(MutableHeaders(raw=message.setdefault("headers", [])), headers, request_id)
+            await send(message)
+
+        try:
+            if refused := await self._crowded(scope["path"], client) or self._refused(scope, headers):
+                await refused(scope, receive, send_with_headers)
+            else:
+                await self._pass_on(scope, headers, client, receive, send_with_headers)
+        finally:
+            self._log(scope, client, status, time.monotonic() - began)
+
+    async def _crowded(self, path: str, client: str) -> Response | None:
+        if path in PROBES or self._has_room(client):
+            return None
+        await asyncio.sleep(_LEAVING)
+        if self._has_room(client):
+            return None
+        return refusal(503, "too many connections are busy", {"Retry-After": "5", **_CLOSE})
+
+    def _has_room(self, client: str) -> bool:
+        most = self._limits.per_address
+        return self._answering.total() < sizes.CONNECTIONS and (not most or self._answering[client] < most)
+
+    @contextmanager
+    def _counted(self, client: str) -> Iterator[None]:
+        """Count a request among those that are answered; one whose body still comes may have to make room."""
+        self._answering[client] += 1
+        try:
+            yield
+        finally:
+            self._answering -= Counter([client])  # an address without requests is forgotten
+
+    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
+        path, method = scope["path"], scope["method"]
+        if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw) > sizes.HEADERS:
+            return refusal(400, "the request's head is too large", _CLOSE)
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may see another end of the body
+            return refusal(400, "wanted either Content-Length or Transfer-Encoding", _CLOSE)
+        if not self._guard.calls_us(headers, path):
+            return refusal(421, "this server is not called by the name in Host; start it with --allow-host NAME")
+        if self._guard.is_foreign(headers):
+            return refusal(403, "pages of another origin may not ask; start the server with --allow-origin ORIGIN")
+        if method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers:
+            return Response(None, 204, {"Access-Control-Max-Age": "600"})
+        if not self._guard.admits(headers, path):
+            if path == "/results":
+                return Response(None, 303, {"Location": "/"})
+            challenge = {"WWW-Authenticate": 'Bearer realm="ifqa"'}
+            return refusal(401, "wanted the server's token: Authorization: Bearer TOKEN", challenge)
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return refusal(415, "wanted Content-Type: application/json")
+        return None
+
+    async def _pass_on(self, scope: Scope, headers: Headers, client: str, receive: Receive, send: Send) -> None:
+        """Give the request to the application, its body read and bounded."""
+        if scope["method"] not in _CHANGING:
+            with self._counted(client):
+                await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                body = await _read_body(receive, headers, sizes.SESSION if scope["path"] == SESSION else sizes.BODY)
+        except ClientDisconnect:
+            return
+        except TimeoutError:
+            body = refusal(408, "the body did not come in time", _CLOSE)
+        if isinstance(body, Response):
+            await body(scope, receive, send)
+            return
+        with self._counted(client):
+            await self._answer(scope, body, receive, send)
+
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Let the application answer while the client is there."""
+        messages: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def replay() -> Message:
+            return (
+                messages.pop() if messages else await asyncio.get_running_loop().create_future()
+            )  # until it is cancelled
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        answering, leaving = asyncio.ensure_future(self._app(scope, replay, send)), asyncio.ensure_future(watch())
+        try:
+            await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+        finally:
+            leaving.cancel()
+            answering.cancel()
+            await asyncio.wait([answering])
+
+    def _add_headers(self, response: MutableHeaders, request: Headers, request_id: str) -> None:
+        """Add the headers of every response; those that the application has set stay."""
+        for name, value in HEADERS.items():
+            response.setdefault(name, value)
+        response["X-Request-Id"] = request_id
+        if self._guard.origins:
+            response.add_vary_header("Origin")
+        if (origin := request.get("origin")) in self._guard.origins:
+            response["Access-Control-Allow-Origin"] = origin or ""
+            response["Access-Control-Allow-Headers"] = "Authorization, Content-Type, X-Request-Id"
+            response["Access-Control-Allow-Methods"] = "GET, POST, DELETE"
+            response["Access-Control-Expose-Headers"] = "Retry-After, X-Request-Id"
+            response["Cross-Origin-Resource-Policy"] = "cross-origin"
+
+    def _log(self, scope: Scope, client: str, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "")  # the route's pattern: paths from outside would be endless
+        known = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
+        self._metrics.requests.labels(known if route else "", route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        fields = {
+            "method": scope["method"][:20],
+            "path": scope["path"][:_LONGEST_PATH],
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "client": client,
+        }
+        log.info("request", extra={"fields": fields})
+
+
+async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes | Response:
+    """A request's body, of at most so many bytes.
+
+    A larger one is refused after it was read to its end, within reason, so that its sender reads the refusal.
+
+    Raises:
+        ClientDisconnect: the client has left.
+    """
+    declared = headers.get("content-length", "")
+    large = declared.isdecimal() and int(declared[:20]) > most
+    pieces: list[bytes] = []
+    size, more = 0, True
+    while more and size <= sizes.DISCARDED:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece, more = message.get("body", b""), message.get("more_body", False)
+        pieces.append(piece)
+        size += len(piece)
+        if large := large or size > most:
+            pieces.clear()
+    return refusal(413, "the body is too large; send fewer questions", _CLOSE) if large else b"".join(pieces)
