@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ifqa.corpus.source_files import FileSource
 from ifqa.corpus.work_units import NO_BUILD, EarlierBuild, Known, QuestionsOf, Source, WorkUnit, passage_units
@@ -52,7 +52,7 @@ class GoldPassages(Source):
     questions: Sequence[Sequence[Question]] = field(repr=False)
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Self:
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
         return cls(**settings, questions=questions_of(settings["benchmark"], settings["splits"]))
 
     @classmethod

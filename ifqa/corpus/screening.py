@@ -51,9 +51,9 @@ def screen(text: str) -> Screened | None:
     if not _KEYWORD.search(text):
         return None
     for sentence in sentences(text):
-        found = _KEYWORD.search(sentence)
-        if found and found.lastindex and _PAST.search(sentence):
-            return Screened(list(KEYWORDS)[found.lastindex - 1], sentence.strip())
+        keyword = _KEYWORD.search(sentence)
+        if keyword and keyword.lastindex and _PAST.search(sentence):
+            return Screened(list(KEYWORDS)[keyword.lastindex - 1], sentence.strip())
     return None
 
 
@@ -85,14 +85,14 @@ def screen_shard(task: ShardTask) -> Drawn:
     """
     drawn = Drawn()
     for passage in _passages(task.path):
-        found, rank = (
+        reason, rank = (
             screen(passage.text),
             blake2b(f"{task.seed} {passage.id}".encode("utf-8", "surrogatepass")).digest(),
         )
         drawn.passages += 1
-        if found:
-            drawn.keywords[found.keyword] += 1
-            drawn.kept.append((rank, passage, found))
+        if reason:
+            drawn.keywords[reason.keyword] += 1
+            drawn.kept.append((rank, passage, reason))
         elif task.left:
             drawn.left.append((rank, passage))
         if len(drawn.kept) > 2 * task.kept + 1000 or len(drawn.left) > 2 * task.left + 1000:
@@ -114,8 +114,8 @@ def merge(parts: Iterable[Drawn], kept: int, left: int) -> Drawn:
 
 
 def _cut(drawn: Drawn, kept: int, left: int) -> None:
-    drawn.kept = heapq.nsmallest(kept, drawn.kept, key=lambda one: one[0])
-    drawn.left = heapq.nsmallest(left, drawn.left, key=lambda one: one[0])
+    drawn.kept = heapq.nsmallest(kept, drawn.kept, key=lambda ranked: ranked[0])
+    drawn.left = heapq.nsmallest(left, drawn.left, key=lambda ranked: ranked[0])
 
 
 def _passages(path: Path) -> Iterator[Passage]:

@@ -12,14 +12,14 @@ _LEAST = 4
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text with the white space behind them: joined, they are the text."""
-    found, start = [], 0
+    parts, start = [], 0
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):
         if len(text[start:end].split()) >= _LEAST:
-            found.append(text[start:end])
+            parts.append(text[start:end])
             start = end
     if start < len(text):
-        found[-1:] = ["".join([*found[-1:], text[start:]])]
-    return found
+        parts[-1:] = ["".join([*parts[-1:], text[start:]])]
+    return parts
 
 
 def sentence_at(text: str, start: int, end: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from ifqa.corpus.wikipedia.published import how_to_get
 from ifqa.corpus.work_units import NO_BUILD, EarlierBuild, Known, QuestionsOf, Source, WorkUnit
@@ -41,7 +41,7 @@ class FileSource(Source):
     wanted: ClassVar[str]  # what a folder without such a file does not hold
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Self:
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
         return cls(**{**settings, "path": located(settings["path"], root)})
 
     @abstractmethod

@@ -60,10 +60,20 @@ def open_sources(
     return sources
 
 
+def kind_of(table: SourceTable) -> type[Source] | None:
+    """The kind of the source of a table; None for an unknown format."""
+    return FORMATS.get(str(table.get("format")))
+
+
 def splits_of(table: SourceTable) -> list[tuple[str, str]]:
     """Benchmark and split of the questions that the source of a table reads."""
-    kind = FORMATS.get(str(table.get("format")))
+    kind = kind_of(table)
     return kind.splits_of(table) if kind else []
+
+
+def users_folders(tables: Sequence[SourceTable]) -> tuple[str, ...]:
+    """The paths of sources that are a user's own documents."""
+    return tuple(str(Path(table["path"])) for table in tables if (kind := kind_of(table)) and kind.is_users_folder)
 
 
 def size_of(sources: Sequence[Source]) -> int | None:

@@ -127,7 +127,7 @@ class PassageStore:
         first, last = (np.searchsorted(self._hashes, queries, side).tolist() for side in ("left", "right"))
         for start, end, (_, passage_id) in zip(first, last, hashed, strict=True):
             places += [(int(location), passage_id) for location in self._locations[start:end]]
-        found: dict[str, Passage] = {}
+        passages: dict[str, Passage] = {}
         for number, group in groupby(sorted(places), key=lambda place: place[0] >> OFFSET_BITS):
             if number not in self._shards:
                 raise self._misfit(f"shard {number} is missing")
@@ -138,8 +138,8 @@ class PassageStore:
                     except IfqaError as error:
                         raise self._misfit(str(error)) from error
                     if passage.id == passage_id:  # another id may have the same hash
-                        found[passage_id] = passage
-        return found
+                        passages[passage_id] = passage
+        return passages
 
     def _misfit(self, found: str) -> IfqaError:
         return IfqaError(
@@ -168,14 +168,14 @@ def fetch(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Passage]:
     Raises:
         IfqaError: none of the stores has one of the ids.
     """
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for store in stores:
-        found = store.find(dict.fromkeys(ids).keys() - found.keys()) | found
+        passages = store.find(dict.fromkeys(ids).keys() - passages.keys()) | passages
     for passage_id in ids:
-        if passage_id not in found:
+        if passage_id not in passages:
             places = ", ".join(str(store.path) for store in stores)
             raise IfqaError(f"no passage {passage_id!r} in {places}; was the run made from other passages?")
-    return [found[passage_id] for passage_id in ids]
+    return [passages[passage_id] for passage_id in ids]
 
 
 def fetch_each(stores: Sequence[PassageStore], lists: Sequence[Sequence[str]]) -> list[list[Passage]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from ifqa.corpus.store import passage_line
 from ifqa.progress import counted
@@ -191,7 +191,7 @@ class PassageUnit(WorkUnit):
 
     def make_shard(self) -> Shard:
         lines = [passage_line(passage.id, passage.title, passage.text) for passage in self.content]
-        return Shard(b"".join(lines), 0, len(lines), sum(len(one.text.split()) for one in self.content), self.tally)
+        return Shard(b"".join(lines), 0, len(lines), sum(len(text.text.split()) for text in self.content), self.tally)
 
 
 def passage_units(passages: Iterable[tuple[Passage, int]], where: str) -> Iterator[PassageUnit]:
@@ -219,7 +219,7 @@ class Source(ABC):
     is_users_folder: ClassVar[bool] = False  # whether answers name it as the place that was searched
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Self:
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> "Source":
         """The source of checked settings; relative paths count from `root`.
 
         Raises:
@@ -234,8 +234,8 @@ class Source(ABC):
 
     def settings(self) -> dict[str, object]:
         """Its settings that have a default, and its format: with what it reads, its fingerprint."""
-        with_default = (one for one in fields(self) if one.init and one.default is not MISSING)
-        return {one.name: getattr(self, one.name) for one in with_default} | {"format": self.format}
+        names = (setting.name for setting in fields(self) if setting.init and setting.default is not MISSING)
+        return {name: getattr(self, name) for name in names} | {"format": self.format}
 
     def check(self) -> None:
         """Refuse a source that cannot be read, before any work is done.

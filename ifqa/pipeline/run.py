@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, bases, retriever_tables, search_settings
@@ -74,7 +74,7 @@ class CorpusBuild:
         return files_of(passages.folder) if passages.manifest else {}
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> dict[str, Any]:
         """The facts of the files that its finished passages were made from."""
         manifest = self.artifact("passages").manifest
         recorded = manifest["record"].get("sources", {}) if manifest else {}

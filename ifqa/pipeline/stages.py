@@ -45,7 +45,7 @@ def build_passages(corpus: Corpus) -> Path:
         IfqaError: a source is missing or broken, holds no passage, two passages have the same id, or the disk is full.
     """
     build = CorpusBuild(corpus)
-    passages, sources, known = build.artifact("passages"), build.sources, dict(build.known)
+    passages, sources, known = build.artifact("passages"), build.sources, dict[str, Any]()
     folder = passages.folder
 
     def again() -> dict[str, object]:
@@ -59,9 +59,8 @@ def build_passages(corpus: Corpus) -> Path:
         require_room(sources, draft.folder)
         shards, before = Shards(draft.folder), build.built_files
         earlier = EarlierBuild(before, intact=not passages.damage)
-        units = chain.from_iterable(
-            [source.work_units(earlier) for source in sources]
-        )  # which opens standard input now
+        parts = [source.work_units(earlier) for source in sources]  # a list, since this opens standard input
+        units = chain.from_iterable(parts)
         with bar(f"passages of {corpus.name}", size_of(sources), unit="bytes") as advance:
             todo = shards.copied(shards.unfinished(units, advance), advance)
             for unit, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
@@ -76,7 +75,7 @@ def build_passages(corpus: Corpus) -> Path:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
         facts = {path: of_file for source in sources for path, of_file in source.facts().items()}
         draft.record |= {**sums, "sources": facts}
-        known |= {key: file.facts for key, file in after.items()}
+        known |= build.known | {key: file.facts for key, file in after.items()}
         draft.inputs = build.inputs_of_passages(known | facts)
     pages = counted(sums["pages"], sources[0].unit)
     say(f"{folder}: {counted(sums['passages'], 'passage')} of {pages} in {counted(sums['shards'], 'shard')}")

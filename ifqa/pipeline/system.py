@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
-from ifqa.corpus.sources import FORMATS
+from ifqa.corpus.sources import users_folders
 from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import Budget
@@ -251,10 +251,10 @@ class System:
         manifest = build.artifact("passages").manifest
         record = dict(manifest["record"]) if manifest else {}
         counts = [count if isinstance(count := record.get(key), int) else 0 for key in ("passages", "pages", "bad")]
-        folders = [table["path"] for table in build.corpus.sources if FORMATS[table["format"]].is_users_folder]
+        folders = users_folders(build.corpus.sources)
         if not folders:
             return Searched(build.corpus.name, counts[0])
-        return Searched(build.corpus.name, counts[0], tuple(str(Path(folder)) for folder in folders), *counts[1:])
+        return Searched(build.corpus.name, counts[0], folders, *counts[1:])
 
     @property
     def size(self) -> int:

@@ -13,7 +13,7 @@ from typing import cast
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, bases, load_experiment, parse_experiment
 from ifqa.config.overrides import as_tables
-from ifqa.corpus.sources import FORMATS
+from ifqa.corpus.sources import FORMATS, kind_of
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
 from ifqa.models.pypi_weights import SMOLLM2
@@ -172,8 +172,8 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     """
     found = []
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
-    formats = {str(source.get("format")) for source in corpus.sources} if corpus and corpus.name != "sample" else set()
-    found += [kind.needs for name, kind in FORMATS.items() if name in formats and kind.needs]
+    kinds = set(map(kind_of, corpus.sources)) if corpus and corpus.name != "sample" else set()
+    found += [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from ifqa.config.corpus import Corpus
 from ifqa.config.experiment import retriever_tables
 from ifqa.corpus import work_units
-from ifqa.corpus.sources import FORMATS, splits_of
+from ifqa.corpus.sources import kind_of, splits_of
 from ifqa.corpus.work_units import Known
 from ifqa.errors import IfqaError
 from ifqa.identities import questions_identity
@@ -248,7 +248,7 @@ def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
     """
     sources = []
     for source in corpus.sources:
-        kind = FORMATS.get(str(source.get("format")))
+        kind = kind_of(source)
         settings = {key: value for key, value in source.items() if key != "path"}
         sources.append(_changed(kind, with_fractions(kind, settings)) if kind else settings)
     searched = {}

@@ -46,14 +46,14 @@ class _Section:
 
     def sentences(self, longest: int) -> list[tuple[int, int]]:
         """Start and end of each sentence; none goes beyond a paragraph, and one of more than `longest` words is cut."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         text = self.text
         for start, end in zip(self.paragraphs, [*self.paragraphs[1:], len(text)], strict=True):
             place = start
             for sentence in sentences(text[start:end]):
-                found += _pieces(sentence, place, longest)
+                spans += _pieces(sentence, place, longest)
                 place += len(sentence)
-        return found
+        return spans
 
     def places_of(self, start: int, end: int) -> list[tuple[int, int]]:
         """The pages or lines of a part of the text, each with its first character in that part."""
@@ -141,7 +141,7 @@ def _pieces(sentence: str, place: int, longest: int) -> Iterator[tuple[int, int]
     if len(sentence) <= 2 * longest:  # so many words have more characters
         yield place, place + len(sentence.rstrip())
         return
-    found = [match.span() for match in re.finditer(r"\S+", sentence)]
-    for first in range(0, len(found), longest):
-        some = found[first : first + longest]
-        yield place + some[0][0], place + some[-1][1]
+    words = [match.span() for match in re.finditer(r"\S+", sentence)]
+    for first in range(0, len(words), longest):
+        piece = words[first : first + longest]
+        yield place + piece[0][0], place + piece[-1][1]

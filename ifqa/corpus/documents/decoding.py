@@ -45,7 +45,7 @@ def clean(text: str) -> str:
     """The text with single blanks for white space, without ligatures, soft hyphens and what could steer a terminal."""
     if text.isascii() and text.isprintable():  # most is, and has none of these
         return " ".join(text.split())
-    text = CONTROLS.sub(lambda found: " " if found[0] < "\xa0" or found[0] in "\u2028\u2029" else "", text)
+    text = CONTROLS.sub(lambda match: " " if match[0] < "\xa0" or match[0] in "\u2028\u2029" else "", text)
     return " ".join(text.translate(_LETTERS).split())
 
 
@@ -72,7 +72,7 @@ def decode(data: bytes, declared: str = "") -> str:
     except UnicodeDecodeError:
         text = data.decode(errors="replace")
     broken = text.count("\ufffd")
-    if sum(one > "\x7f" for one in text) > 10 * broken:  # a cut or damaged character in a text in UTF-8
+    if sum(char > "\x7f" for char in text) > 10 * broken:  # a cut or damaged character in a text in UTF-8
         return text
     return _in_encoding(data, declared) or _in_encoding(data, _likely(data[:_SAMPLE])) or data.decode("latin-1")
 

@@ -40,16 +40,16 @@ def read_html(data: bytes) -> list[Run]:
 
 def html_runs(text: str) -> list[Run]:
     """The text of HTML: of its `main` if it has one, else of all but its menus; headings have their level."""
-    found, unclosed = _read(text, _SKIPPED, True)
+    runs, unclosed = _read(text, _SKIPPED, True)
     if unclosed:  # its end tag is missing, and the rest of the page is below it
-        found, _ = _read(text, _SKIPPED - {unclosed}, False)
-    within = [run for run, main in found if main]
-    return within if any(not run.level for run in within) else [run for run, _ in found]
+        runs, _ = _read(text, _SKIPPED - {unclosed}, False)
+    within = [run for run, main in runs if main]
+    return within if any(not run.level for run in within) else [run for run, _ in runs]
 
 
 def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[Run, bool]], str]:
     """The runs, each with whether it is in `main`; and the skipped element that never ends, or empty."""
-    found: list[tuple[Run, bool]] = []
+    runs: list[tuple[Run, bool]] = []
     pieces: list[list[str]] = []  # of the text of each run
     skipping: list[str] = []  # the skipped element, and the elements of the same name within it
     line, level, main, article = 1, 0, 0, 0
@@ -60,11 +60,11 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
             for number, part in enumerate(parts):
                 if glued and not number:  # "H<sub>2</sub>O" is one word
                     pieces[-1].append(part)
-                elif part.strip() and level and not opens and found and found[-1][0].level == level:
+                elif part.strip() and level and not opens and runs and runs[-1][0].level == level:
                     pieces[-1] += [" ", part]  # a heading is one run, though it may be several pieces or lines
-                    found[-1] = found[-1][0], main > 0
+                    runs[-1] = runs[-1][0], main > 0
                 elif part.strip():
-                    found.append((Run("", line + number, opens, level), main > 0))
+                    runs.append((Run("", line + number, opens, level), main > 0))
                     pieces.append([part])
                     opens = False
             glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
@@ -84,7 +84,7 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
                 glued = False
                 opens = opens or value not in ("td", "th", "br")
         line += attributes.count("\n") + (value.count("\n") if kind in ("text", "raw") else 0)
-    joined = [(replace(run, text="".join(parts)), within) for (run, within), parts in zip(found, pieces, strict=True)]
+    joined = [(replace(run, text="".join(parts)), within) for (run, within), parts in zip(runs, pieces, strict=True)]
     return joined, next(iter(skipping), "")
 
 
@@ -99,31 +99,29 @@ def _is_skipped(name: str, attributes: str, skipped: frozenset[str], roles: bool
 
 
 def _role(attributes: str) -> str:
-    found = _ROLE.search(attributes)
-    return found[1].lower() if found else ""
+    match = _ROLE.search(attributes)
+    return match[1].lower() if match else ""
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
     """("text", text, ""), ("start" or "end", name, attributes), and ("raw", text, "") for what is not shown."""
     place, comments = 0, True
-    while found := _TAG.search(text, place):
-        if found.start() > place:
-            yield "text", text[place : found.start()], ""
-        place = found.end()
-        if found[1]:
+    while tag := _TAG.search(text, place):
+        if tag.start() > place:
+            yield "text", text[place : tag.start()], ""
+        place = tag.end()
+        if tag[1]:
             end = text.find("-->", place) if comments else -1
             comments = end >= 0  # of several comments that do not end, only the first is searched for its end
             end = end + 3 if comments else place
-            yield "raw", text[found.start() : end], ""
+            yield "raw", text[tag.start() : end], ""
             place = end
-        elif found[2] in ("?", "!"):
-            yield "raw", found[0], ""
+        elif tag[2] in ("?", "!"):
+            yield "raw", tag[0], ""
         else:
-            name = found[3].lower()
-            yield "end" if found[2] else "start", name, found[4]
-            if (
-                not found[2] and name in _RAW and not found[4].rstrip().endswith("/")
-            ):  # <script/> is an element of XHTML
+            name = tag[3].lower()
+            yield "end" if tag[2] else "start", name, tag[4]
+            if not tag[2] and name in _RAW and not tag[4].rstrip().endswith("/"):  # <script/> is an element of XHTML
                 end_tag = _RAW[name].search(text, place)
                 end = end_tag.start() if end_tag else len(text)
                 yield "raw", text[place:end], ""

@@ -27,8 +27,8 @@ class Place:
     last: int
 
     def __str__(self) -> str:
-        one, several = ("p.", "pp.") if self.unit == "page" else (self.unit, f"{self.unit}s")
-        where = f"{one} {self.first}" if self.first == self.last else f"{several} {self.first}-{self.last}"
+        unit, units = ("p.", "pp.") if self.unit == "page" else (self.unit, f"{self.unit}s")
+        where = f"{unit} {self.first}" if self.first == self.last else f"{units} {self.first}-{self.last}"
         return f"{self.file}, {where}"
 
 
@@ -45,7 +45,7 @@ def passage_id(file: str, number: int, unit: Unit, places: Sequence[tuple[int, i
     where = f"{first}" if first == last else f"{first}-{last}"
     if unit == "page":
         where = ",".join([f"{first}", *(f"{place}@{start}" for place, start in places[1:])])
-    named = _REFUSED.sub(lambda found: quote(os.fsencode(found[0]), safe=""), file)
+    named = _REFUSED.sub(lambda match: quote(os.fsencode(match[0]), safe=""), file)
     return f"{named}#{number}:{unit}={where}"
 
 
@@ -56,14 +56,14 @@ def place_of(passage_id: str, at: int | None = None) -> Place | None:
         passage_id: the passage's id.
         at: a character of the passage, whose own page is then given.
     """
-    found = _ID.fullmatch(passage_id)
-    if found is None:
+    match = _ID.fullmatch(passage_id)
+    if match is None:
         return None
-    file, first, last, more = found[1], found[3], found[4], found[5]
-    unit = cast(Unit, found[2])
+    file, first, last, more = match[1], match[3], match[4], match[5]
+    unit = cast(Unit, match[2])
     pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", more))]
-    own = [page for page, start in pages if at is None or start <= at]
+    reached = [page for page, start in pages if at is None or start <= at]
     name = unquote_to_bytes(file).decode("utf-8", "replace")
     if unit == "page":
-        return Place(name, unit, own[-1] if at is not None else own[0], own[-1])
+        return Place(name, unit, reached[-1] if at is not None else reached[0], reached[-1])
     return Place(name, unit, int(first), int(last or first))

@@ -44,8 +44,8 @@ def read_text(text: str) -> Iterator[Run]:
 def read_rst(text: str) -> Iterator[Run]:
     """The lines of reStructuredText. Of directives, notes and the like keep their text; roles keep what they show."""
     lines = lines_of(text)
-    if shown := {found[1]: found[2] for line in lines if (found := _REPLACE.match(line))}:
-        lines = [_SUBSTITUTED.sub(lambda found: shown.get(found[1], found[0]), line) for line in lines]
+    if shown := {match[1]: match[2] for line in lines if (match := _REPLACE.match(line))}:
+        lines = [_SUBSTITUTED.sub(lambda match: shown.get(match[1], match[0]), line) for line in lines]
     yield from _runs(lines, "rst")
 
 
@@ -68,9 +68,9 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[Run]:
             opens = True
             continue
         if kind == "rst":
-            if found := _DIRECTIVE.match(line):
+            if directive := _DIRECTIVE.match(line):
                 opens, options = True, True
-                line = found[2] if found[1].lower() in _NOTES else ""
+                line = directive[2] if directive[1].lower() in _NOTES else ""
             elif line.lstrip().startswith(".. ") or (options and re.match(r"\s+:[\w-]+:", line)):
                 opens = True
                 continue
@@ -113,10 +113,10 @@ def read_markdown(text: str) -> Iterator[Run]:
         end = next((n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
         lines[: end + 1] = [""] * (end + 1)
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
-    found: dict[str, dict[str, dict[str, object]]] = {}
-    tokens = parser.parse("\n".join(lines), found)
+    environment: dict[str, dict[str, dict[str, object]]] = {}
+    tokens = parser.parse("\n".join(lines), environment)
     # a footnote of a single word is read as the address of a link
-    notes = [(label, note["map"]) for label, note in found.get("references", {}).items() if label.startswith("^")]
+    notes = [(label, note["map"]) for label, note in environment.get("references", {}).items() if label.startswith("^")]
     runs = [*_token_runs(tokens), *(Run(lines[place[0]].strip(), place[0] + 1) for _, place in notes)]  # type: ignore[index]
     yield from sorted(runs, key=lambda run: run.place) if notes else runs
 

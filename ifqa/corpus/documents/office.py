@@ -122,19 +122,19 @@ def _blocks(tree: Element) -> Iterator[Element]:
 def _text(element: Element) -> str:
     parts, waiting = list[str](), [element]
     while waiting:
-        one = waiting.pop()
-        if one.tag == f"{_WORD}t":
-            parts.append(one.text or "")
-        elif one.tag in (f"{_WORD}tab", f"{_WORD}br", f"{_WORD}cr") or (one.tag == f"{_WORD}p" and parts):
+        inner = waiting.pop()
+        if inner.tag == f"{_WORD}t":
+            parts.append(inner.text or "")
+        elif inner.tag in (f"{_WORD}tab", f"{_WORD}br", f"{_WORD}cr") or (inner.tag == f"{_WORD}p" and parts):
             parts.append(" ")
-        if one.tag != _FALLBACK:
-            waiting += reversed(one)
+        if inner.tag != _FALLBACK:
+            waiting += reversed(inner)
     return "".join(parts)
 
 
 def _levels(archive: _Archive) -> dict[str, int]:
     """Id -> level of the styles that are headings. Their names are English in every language's Word, their ids are not."""
-    found = {}
+    levels = {}
     for style in archive.tree("word/styles.xml").iter(f"{_WORD}style"):
         named = style.find(f"{_WORD}name")
         name = (named.get(f"{_WORD}val") or "").lower() if named is not None else ""
@@ -142,8 +142,8 @@ def _levels(archive: _Archive) -> dict[str, int]:
             int(name[8:]) if name[:8] == "heading " and name[8:].isdecimal() else int(name == "title")
         )
         if level:
-            found[style.get(f"{_WORD}styleId") or ""] = level
-    return found
+            levels[style.get(f"{_WORD}styleId") or ""] = level
+    return levels
 
 
 def _level(paragraph: Element, styles: dict[str, int]) -> int:

@@ -139,13 +139,13 @@ def _repeated(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
         return frozenset(numbers)
     if sum(map(str.isalpha, shape)) < 3:  # a row of numbers
         return frozenset()
-    found, run = set[int](), list[int]()
+    repeated, run = set[int](), list[int]()
     for number in [*numbers, pages + _CHAPTER]:
         if run and number - run[-1] > 2:  # left and right pages may differ
-            found |= set(run) if len(run) >= _CHAPTER else set()
+            repeated |= set(run) if len(run) >= _CHAPTER else set()
             run = []
         run.append(number)
-    return frozenset(found)
+    return frozenset(repeated)
 
 
 def _is_made_of(line: str, titles: set[str]) -> bool:
@@ -154,7 +154,7 @@ def _is_made_of(line: str, titles: set[str]) -> bool:
         return False
     parts = re.split(r"(?<=\s)(?=[0-9A-Z]+(?:\.[0-9]+)*\.\s)", line)
     letters = [_letters(_NUMBER.sub("", part, count=1)) for part in parts if part.strip()]
-    return any(_NUMBER.match(part) for part in parts) and all(one in titles or not one for one in letters)
+    return any(_NUMBER.match(part) for part in parts) and all(title in titles or not title for title in letters)
 
 
 def _shape(line: str) -> str:
@@ -196,10 +196,10 @@ def _with_whole_words(page: _Lines, known: set[str]) -> _Lines:
 def _runs(pages: Sequence[_Lines], entries: Sequence[Sequence[Entry]]) -> Iterator[Run]:
     before, has_outline = "", any(entries)
     for number, (page, headings) in enumerate(zip(pages, entries, strict=True), start=1):
-        found = _placed(page, headings)
+        placed = _placed(page, headings)
         skip = 0
         for at, (_, line) in enumerate([*page, (-1, "")]):
-            for heading, lines in found.get(at, ()):
+            for heading, lines in placed.get(at, ()):
                 text = " ".join(line for _, line in page[at : at + lines]) or heading.title
                 yield Run(text, number, True, heading.level)
                 before, skip = ".", max(skip, at + lines)
@@ -215,7 +215,7 @@ def _runs(pages: Sequence[_Lines], entries: Sequence[Sequence[Entry]]) -> Iterat
 
 def _placed(page: _Lines, headings: Sequence[Entry]) -> Mapping[int, Sequence[tuple[Entry, int]]]:
     """Index in the page -> the headings that stand there, each with the number of its lines; 0 if its text is not there."""
-    found: dict[int, list[tuple[Entry, int]]] = {}
+    placed: dict[int, list[tuple[Entry, int]]] = {}
     windows = _windows(page, max((_room(heading.title) for heading in headings), default=0))
     for heading in headings:
         room = _room(heading.title)
@@ -224,10 +224,10 @@ def _placed(page: _Lines, headings: Sequence[Entry]) -> Mapping[int, Sequence[tu
         aim = next((at for at, (n, _) in enumerate(page) if heading.line is not None and n >= heading.line), len(page))
         if matches:
             at, lines = min(matches, key=lambda match: abs(match[0] - aim)) if heading.line is not None else matches[0]
-            found.setdefault(at, []).append((heading, lines))
+            placed.setdefault(at, []).append((heading, lines))
         elif heading.line is not None:
-            found.setdefault(aim, []).append((heading, 0))
-    return found
+            placed.setdefault(aim, []).append((heading, 0))
+    return placed
 
 
 def _windows(page: _Lines, longest: int) -> Mapping[str, Sequence[tuple[int, int, int]]]:

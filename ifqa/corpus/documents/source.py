@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -137,7 +137,7 @@ class Documents(Source):
     _hashes: dict[str, str | None] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Self:
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
         return cls(**{**settings, "path": located(settings["path"], root)})
 
     def check(self) -> None:

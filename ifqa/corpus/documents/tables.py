@@ -120,7 +120,7 @@ def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[Run]:
 
 
 def _require(columns: Sequence[str], names: Sequence[str], where: str = "") -> None:
-    if missing := [one for one in columns if one not in names]:
+    if missing := [column for column in columns if column not in names]:
         raise Unreadable(f"{where}no column {missing[0]!r}; found {', '.join(map(repr, names)) or 'none'}")
 
 
@@ -132,9 +132,9 @@ def _row(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterat
         yield Run(cells[title], line, True, 1)
     shown = [(name, text) for name, text in cells.items() if text and name != title]
     for name, text in shown:
-        several = len(cells) - bool(title) > 1
-        ended = "" if text.rstrip().endswith((".", "!", "?")) or not several else "."
-        yield Run(f"{name}: {text}{ended}" if several else text, line)
+        has_names = len(cells) - bool(title) > 1
+        ended = "" if text.rstrip().endswith((".", "!", "?")) or not has_names else "."
+        yield Run(f"{name}: {text}{ended}" if has_names else text, line)
 
 
 def _shown(value: object) -> str:

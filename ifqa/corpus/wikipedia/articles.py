@@ -77,8 +77,8 @@ def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object
             raise IfqaError(f"{file}: no column {missing[0]!r}; found {', '.join(table.schema_arrow.names)}")
         for batch in table.iter_batches(_ROWS, columns=_COLUMNS, use_threads=False):
             if batch.nbytes > _ROWS_SIZE:
-                found = f"{file}:{number + 1}: {len(batch)} rows of {batch.nbytes:,} bytes"
-                raise IfqaError(f"{found}; wanted one article a row, of a few MB at most")
+                rows = f"{file}:{number + 1}: {len(batch)} rows of {batch.nbytes:,} bytes"
+                raise IfqaError(f"{rows}; wanted one article a row, of a few MB at most")
             for record in batch.to_pylist():
                 number += 1
                 yield number, record, size * number // table.metadata.num_rows

@@ -5,10 +5,10 @@ import re
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from pydantic import Field
 
@@ -20,7 +20,17 @@ from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Page, parse_pages
 from ifqa.corpus.wikipedia.multistream import Streams
 from ifqa.corpus.wikipedia.splitter import split
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
-from ifqa.corpus.work_units import NO_BUILD, EarlierBuild, Known, QuestionsOf, Shard, Tally, WorkUnit, hashed_text
+from ifqa.corpus.work_units import (
+    NO_BUILD,
+    EarlierBuild,
+    Known,
+    QuestionsOf,
+    Shard,
+    Source,
+    Tally,
+    WorkUnit,
+    hashed_text,
+)
 from ifqa.errors import IfqaError
 from ifqa.settings import Positive
 from ifqa.storage.files import unpack
@@ -135,22 +145,12 @@ class Dump(FileSource):
     disambiguation: Disambiguation = "keep"
     words: Positive = 100
     wrap: bool = True
-    _pipe: "Pipe | None" = field(default=None, init=False, repr=False)
-
-    @property
-    def is_pipe(self) -> bool:
-        """Whether it is standard input."""
-        return self.path == PIPE
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Self:
-        return cls(**settings) if settings["path"] == PIPE else super().open(settings, root, questions_of)
-
-    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
-        if not self.is_pipe:
-            return super().work_units(earlier)
-        self._pipe = pipe = open_pipe()
-        return self._in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count)
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
+        if settings["path"] == PIPE:
+            return PipedDump(**settings)
+        return super().open(settings, root, questions_of)
 
     def units_of(self, file: Path) -> Iterator[WorkUnit]:
         header = multistream.header(file)
@@ -158,7 +158,7 @@ class Dump(FileSource):
             yield from map(self._streams_unit, multistream.cut(file, header, PACKED))
         else:
             with open(file, "rb") as handle:
-                yield from self._in_turn(handle, str(file), handle.tell)
+                yield from self.in_turn(handle, str(file), handle.tell)
 
     def sample_of(self, file: Path) -> Iterator[WorkUnit]:
         header = multistream.header(file)
@@ -166,6 +166,14 @@ class Dump(FileSource):
             return super().sample_of(file)
         places = max(1, SAMPLED // len(self.files()))
         return map(self._streams_unit, multistream.sample(file, header, places))
+
+    def in_turn(self, handle: BufferedReader, where: str, position: Callable[[], int]) -> Iterator[WorkUnit]:
+        """Units of a dump that can only be read from its first byte on: this process unpacks and parses it."""
+        tally = Tally()
+        with unpack(handle) as xml:
+            chunks = iter(lambda: xml.read(BLOCK), b"")
+            pages = parse_pages(chunks, where, tally, disambiguation=self.disambiguation)
+            yield from _page_units(((page, position()) for page in pages), where, self._splitting, tally)
 
     @property
     def _splitting(self) -> dict[str, object]:
@@ -175,37 +183,43 @@ class Dump(FileSource):
     def _streams_unit(self, streams: Streams) -> WorkUnit:
         return _StreamsUnit(content=streams, where=streams.where, read=len(streams.data), settings=self._splitting)
 
-    def _in_turn(self, handle: BufferedReader, where: str, position: Callable[[], int]) -> Iterator[WorkUnit]:
-        """Units of a dump that can only be read from its first byte on: this process unpacks and parses it."""
-        tally = Tally()
-        with unpack(handle) as xml:
-            chunks = iter(lambda: xml.read(BLOCK), b"")
-            pages = parse_pages(chunks, where, tally, disambiguation=self.disambiguation)
-            yield from _page_units(((page, position()) for page in pages), where, self._splitting, tally)
-
     def settings(self) -> dict[str, object]:
         return super().settings() | {"text": wikitext.VERSION}
-
-    def hashes(self, known: Known) -> list[str | None]:
-        """As `FileSource`. The hash of a pipe is known only from `known`, and None until the pipe has been read."""
-        if not self.is_pipe:
-            return super().hashes(known)
-        return [str(known[PIPE][2]) if PIPE in known else None]
-
-    def files(self) -> list[Path]:
-        return [] if self.is_pipe else super().files()
 
     def files_in(self, folder: Path) -> list[Path]:
         return in_order(file for file in folder.iterdir() if self.names.fullmatch(file.name))
 
-    def size(self) -> int | None:
-        return None if self.is_pipe else super().size()
+
+@dataclass
+class PipedDump(Dump):
+    """A dump on standard input."""
+
+    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
+        """As `Source`.
+
+        Raises:
+            IfqaError: nothing is piped in.
+        """
+        if not _is_piped_in():
+            raise IfqaError('path = "-": nothing is piped in; wanted something like: bzcat DUMP | ifqa passages CORPUS')
+        self._pipe = pipe = Pipe(sys.stdin.buffer)
+        return self.in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count)
+
+    def files(self) -> list[Path]:
+        return []
+
+    def size(self) -> None:
+        return None
+
+    def hashes(self, known: Known) -> list[str | None]:
+        """As `FileSource`. The hash of what came is only in `known`, and None until it has been read."""
+        return [str(known[PIPE][2]) if PIPE in known else None]
 
     def facts(self) -> dict[str, tuple[int, int, str]]:
-        return {PIPE: self._pipe.facts()} if self._pipe else super().facts()
+        return {PIPE: self._pipe.facts()}
 
     def when_current(self, folder: Path) -> Iterator[str]:
-        if self.is_pipe and _is_piped_in():
+        if _is_piped_in():
             yield f"{folder} came by a pipe; remove it to build it from another one"
 
 
@@ -261,17 +275,6 @@ class Pipe(RawIOBase):
     def facts(self) -> tuple[int, int, str]:
         """Bytes read so far, 0 for the time of change, and SHA-256, as in `Known`."""
         return self.count, 0, self._digest.hexdigest()
-
-
-def open_pipe() -> Pipe:
-    """Standard input.
-
-    Raises:
-        IfqaError: nothing is piped in.
-    """
-    if not _is_piped_in():
-        raise IfqaError('path = "-": nothing is piped in; wanted something like: bzcat DUMP | ifqa passages CORPUS')
-    return Pipe(sys.stdin.buffer)
 
 
 def _is_piped_in() -> bool:

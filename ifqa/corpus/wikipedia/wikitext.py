@@ -102,8 +102,8 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
 
 def _drop_templates(text: str, gap: str) -> str:
     for _ in range(4):  # innermost first; this resolves nearly all templates without a stack
-        text, found = _TEMPLATE.subn(gap, text)
-        if not found or "{{" not in text:
+        text, count = _TEMPLATE.subn(gap, text)
+        if not count or "{{" not in text:
             break
     return _drop(text, _BRACES) if "{{" in text else text
 
@@ -178,9 +178,9 @@ def _with_possessives(text: str) -> str:
     """
     pieces: list[str] = []
     position = 0
-    while (found := text.find("'''", position)) >= 0:
-        start = max(position, text.rfind("\n", position, found) + 1)
-        end = text.find("\n", found)
+    while (mark := text.find("'''", position)) >= 0:
+        start = max(position, text.rfind("\n", position, mark) + 1)
+        end = text.find("\n", mark)
         end = len(text) if end < 0 else end
         pieces += text[position:start], _with_possessive(text[start:end])
         position = end
