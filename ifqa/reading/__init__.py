@@ -1,15 +1,15 @@
 """Readers by name: each is a class with `answer(questions, passages) -> list[Prediction]`."""
 
 PLUGINS = {
-    "adaboost": "ifqa.reading.choice.adaboost:AdaBoost",
+    "adaboost": "ifqa.reading.multiple_choice.adaboost:AdaBoost",
     "cascade": "ifqa.reading.cascade:Cascade",
-    "choice": "ifqa.reading.choice.bert:Choice",
-    "decomp-attn": "ifqa.reading.choice.decomp_attn:DecompAttn",
+    "choice": "ifqa.reading.multiple_choice.bert:Choice",
+    "decomp-attn": "ifqa.reading.multiple_choice.decomp_attn:DecompAttn",
     "extractive": "ifqa.reading.span.reader:Extractive",
     "fid": "ifqa.reading.fid:Fid",
     "llm": "ifqa.reading.llm:Llm",
-    "majority": "ifqa.reading.choice.majority:Majority",
-    "polarity": "ifqa.reading.choice.polarity:Polarity",
+    "majority": "ifqa.reading.multiple_choice.baselines:Majority",
+    "polarity": "ifqa.reading.multiple_choice.baselines:Polarity",
     "predictions": "ifqa.reading.predictions:Predictions",
     "rag": "ifqa.reading.rag:Rag",
     "unifiedqa": "ifqa.reading.unifiedqa:UnifiedQA",

@@ -14,7 +14,7 @@ from transformers import (
     RobertaForMultipleChoice,
 )
 
-from ifqa.reading.choice.stems import worded
+from ifqa.reading.multiple_choice.wiqa_question import worded
 from ifqa.records import Passage, Question
 
 CHOICES = ("more", "less", "no effect")

@@ -17,7 +17,7 @@ from ifqa.benchmarks.wiqa.phenomena import PHENOMENA, phenomena
 from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, Item, read_items, read_topics
 from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark, Subset
-from ifqa.reading.choice.stems import parts
+from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.records import Question
 from ifqa.scoring.measures.accuracy import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY

@@ -22,8 +22,7 @@ from itertools import combinations
 
 from ifqa.benchmarks.wiqa.graphs import letters
 from ifqa.protocols import SetMeasure
-from ifqa.reading.choice.lexicon import opposite
-from ifqa.reading.choice.stems import parts
+from ifqa.reading.multiple_choice.wiqa_question import opposite, parts
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.normalize import normalize
 

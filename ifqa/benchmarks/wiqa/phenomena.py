@@ -15,7 +15,7 @@ Commonsense (the paper: 45%) is told by no rule.
 import re
 from collections.abc import Iterable, Sequence
 
-from ifqa.reading.choice.lexicon import direction
+from ifqa.reading.multiple_choice.wiqa_question import direction
 
 PHENOMENA = {
     "qualitative": "whose change has a word that says more or less",

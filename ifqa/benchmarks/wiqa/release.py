@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_each
 from ifqa.errors import IfqaError, unknown
-from ifqa.reading.choice.stems import parts
+from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.storage.files import field, known_keys, read_lines, text_field, unicode_text
 
 _BUCKET = "https://public-aristo-processes.s3-us-west-2.amazonaws.com"

@@ -1,4 +1,4 @@
-"""Training the reader 'adaboost' (`ifqa.reading.choice.adaboost`) with scikit-learn; the trees are kept as JSON."""
+"""Training the reader 'adaboost' (`ifqa.reading.multiple_choice.adaboost`) with scikit-learn; the trees are kept as JSON."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
-from ifqa.reading.choice.adaboost import WEIGHTS, Tree, counted, words_of
-from ifqa.reading.choice.offered import plain
+from ifqa.reading.multiple_choice.adaboost import WEIGHTS, Tree, counted, words_of
+from ifqa.reading.multiple_choice.options import plain
 from ifqa.settings import Natural, Positive
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints

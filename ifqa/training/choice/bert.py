@@ -1,4 +1,4 @@
-"""Training the reader 'choice' (`ifqa.reading.choice.bert`): all weights of an encoder, with one logit an option."""
+"""Training the reader 'choice' (`ifqa.reading.multiple_choice.bert`): all weights of an encoder, with one logit an option."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, batches
 from ifqa.models.hub import NAME, identity_of
 from ifqa.protocols import NO_DATA, Place, TrainingData
-from ifqa.reading.choice.encoder import Encoder, open_encoder, scheme_of
-from ifqa.reading.choice.inputs import padded, sequences
-from ifqa.reading.choice.trained import manifest_of
+from ifqa.reading.multiple_choice.encoder import Encoder, open_encoder, padded, scheme_of, sequences
+from ifqa.reading.multiple_choice.options import manifest_of
 from ifqa.records import Passage, Question
 from ifqa.settings import NotNegative, Positive, Share
 from ifqa.training import checkpoints
@@ -28,7 +27,7 @@ class Choice(ChoiceTrainer):
 
     Attributes:
         encoder: a model of the hub, a folder, or a folder of `ifqa train choice` to train further.
-        paragraph, explanation: what is read beside question and option, see `ifqa.reading.choice.bert`.
+        paragraph, explanation: what is read beside question and option, see `ifqa.reading.multiple_choice.bert`.
         learning_rate, warmup, weight_decay: AdamW's highest rate, the share of the steps before it, and its decay. Asai and
             Hajishirzi (2020) have RoBERTa-base at 2e-5 and 64 questions a step.
         max_tokens: most tokens of a sequence; the paragraph is cut first.

@@ -1,4 +1,4 @@
-"""Training the reader 'decomp-attn' (`ifqa.reading.choice.decomp_attn`): all but MiniLM's embeddings."""
+"""Training the reader 'decomp-attn' (`ifqa.reading.multiple_choice.decomp_attn`): all but MiniLM's embeddings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from pydantic import Field
 
 from ifqa.models.hub import NAME, WEIGHTS_SHA256
 from ifqa.protocols import NO_DATA, TrainingData
-from ifqa.reading.choice.decomp_attn import WEIGHTS, network, tokens
-from ifqa.reading.choice.offered import plain
+from ifqa.reading.multiple_choice.decomp_attn import WEIGHTS, network, tokens
+from ifqa.reading.multiple_choice.options import plain
 from ifqa.records import Passage, Question
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
@@ -59,7 +59,7 @@ class DecompAttn(ChoiceTrainer):
 
     def collate(self, encoded: Sequence[Any]) -> dict[str, "Tensor"]:
         """Changes and effects, padded."""
-        from ifqa.reading.choice.alignment import padded
+        from ifqa.reading.multiple_choice.attention import padded
 
         changes, effects = zip(*encoded, strict=True)
         return {"change": padded(changes), "effect": padded(effects)}

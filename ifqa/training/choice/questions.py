@@ -6,7 +6,7 @@ The latter are for training on consistency (Asai and Hajishirzi, ACL 2020):
                   of the change or of the effect turns the answer round; the opposite of both keeps it.
     transitivity  X -> Y is more and Y -> Z is more (less), so X -> Z is more (less).
 
-Which words are opposites, and which choices, is told by `ifqa.reading.choice.lexicon`.
+Which words are opposites, and which choices, is told by `ifqa.reading.multiple_choice.wiqa_question`.
 """
 
 from collections import defaultdict
@@ -15,9 +15,8 @@ from dataclasses import replace
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import TrainingData
-from ifqa.reading.choice.lexicon import direction, opposite
-from ifqa.reading.choice.offered import plain
-from ifqa.reading.choice.stems import parts, worded
+from ifqa.reading.multiple_choice.options import plain
+from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, parts, worded
 from ifqa.records import Question
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.wiqa.benchmark import SPLITS
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SIGNS, SYMMETRY, TRANSITIVITY
 from ifqa.plugins import open_benchmark
-from ifqa.reading.choice.lexicon import opposite
-from ifqa.reading.choice.stems import parts
+from ifqa.reading.multiple_choice.wiqa_question import opposite, parts
 from ifqa.records import Prediction, Question
 from ifqa.scoring.sets import set_interval
 

@@ -10,7 +10,7 @@ from ifqa.benchmarks.wiqa.derive import STEM, effects
 from ifqa.benchmarks.wiqa.graphs import locate, read_graphs
 from ifqa.benchmarks.wiqa.release import read_item, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.reading.choice.stems import parts
+from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED, PACKAGE
 

@@ -8,7 +8,7 @@ from tiny_choice import CHOICES, contexts, questions
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import TrainingData
-from ifqa.reading.choice.stems import worded
+from ifqa.reading.multiple_choice.wiqa_question import worded
 from ifqa.records import Question
 from ifqa.training.choice.network import ChoiceTrainer, Rows, losses
 from ifqa.training.choice.questions import followed, mirrored

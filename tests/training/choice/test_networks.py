@@ -20,10 +20,10 @@ from transformers import AutoTokenizer, BertForMultipleChoice
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import TrainingData
-from ifqa.reading.choice.alignment import DecomposableAttention, padded
-from ifqa.reading.choice.bert import Choice
-from ifqa.reading.choice.decomp_attn import DecompAttn, tokens
-from ifqa.reading.choice.inputs import Scheme, sequences
+from ifqa.reading.multiple_choice.attention import DecomposableAttention, padded
+from ifqa.reading.multiple_choice.bert import Choice
+from ifqa.reading.multiple_choice.decomp_attn import DecompAttn, tokens
+from ifqa.reading.multiple_choice.encoder import Scheme, sequences
 from ifqa.records import Passage, Question
 from ifqa.training import checkpoints
 from ifqa.training.choice import bert, decomp_attn
@@ -363,7 +363,7 @@ def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path
 
 
 def test_a_steps_logits_do_not_depend_on_what_is_read_together(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ifqa.reading.choice.encoder import open_encoder
+    from ifqa.reading.multiple_choice.encoder import open_encoder
 
     opened = open_encoder(start)
     asked = [replace(QUESTIONS[0], choices=("more", "less")), *QUESTIONS[1:3], replace(QUESTIONS[3], context="")]

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, silent
-from ifqa.reading.choice.offered import by_class, require_choices
-from ifqa.reading.choice.stems import parts
-from ifqa.reading.choice.trained import identity_of, manifest_of
-from ifqa.records import Passage, Prediction, Question
+from ifqa.protocols import Place
+from ifqa.reading.multiple_choice.options import ClassifierReader
+from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.settings import Stored, check_stored, checked
 from ifqa.storage.files import read_json, require
 
@@ -44,7 +42,7 @@ class Trees(Stored):
     trees: list[Tree]
 
 
-class AdaBoost(Reader):
+class AdaBoost(ClassifierReader):
     """Counts the words of change and of effect apart; the paper's features. It reads no passage.
 
     Args:
@@ -58,50 +56,26 @@ class AdaBoost(Reader):
         IfqaError: the weights are missing or damaged.
     """
 
+    name = "adaboost"
     version = 1
-    chooses = True
-    passages_are = "ignored"
+    weights = WEIGHTS
 
     @checked("setting of reader 'adaboost'")
     def __init__(self, checkpoint: Place) -> None:
-        manifest = manifest_of(checkpoint, "adaboost")
-        self.family, self._classes = manifest.family, manifest.classes
-        self.trained_on = frozenset(manifest.sources.values())
+        self._read_manifest(checkpoint)
         path = require(Path(checkpoint) / WEIGHTS, "weights of reader 'adaboost'")
         mend = "train it again: ifqa train adaboost"
-        self._found = check_stored(Trees, read_json(path), str(path), mend)
-        for tree in self._found.trees:
-            if not _whole(tree, len(self._found.words), len(self._classes)):
+        self._ensemble = check_stored(Trees, read_json(path), str(path), mend)
+        for tree in self._ensemble.trees:
+            if not _whole(tree, len(self._ensemble.words), len(self.manifest.classes)):
                 raise IfqaError(f"{path}: a tree points to a node, word or class that is not there; {mend}")
 
-    def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
-    ) -> list[Prediction]:
-        """One prediction a question, in their order; `score` is the logarithm of SAMME's probability.
-
-        Raises:
-            IfqaError: a question has no choices, or is not worded "suppose ... happens, how will it affect ...".
-        """
-        require_choices(questions, "adaboost")
-        counts = counted([question.text for question in questions], self._found.words)
-        scores = decisions(self._found.trees, counts, len(self._classes))
-        advance(len(questions))
+    def _scores(self, texts: Sequence[str]) -> list[list[float]]:
+        classes = len(self.manifest.classes)
+        decided = decisions(self._ensemble.trees, counted(texts, self._ensemble.words), classes)
         # scikit-learn's `predict_proba` is the softmax of these (its AdaBoostClassifier._compute_proba_from_decision)
-        scale = max(len(self._classes) - 1, 1)
-        return [
-            by_class(question, dict(zip(self._classes, (row / scale).tolist(), strict=True)))
-            for question, row in zip(questions, scores, strict=True)
-        ]
-
-    @classmethod
-    def trained(cls, checkpoint: str, **_: object) -> str:
-        """The split family of the training questions, read without the weights."""
-        return manifest_of(checkpoint, "adaboost").family
-
-    @classmethod
-    def fingerprint(cls, checkpoint: str, **_: object) -> str:
-        """SHA-256 over the weights and what the manifest says of them."""
-        return identity_of(checkpoint, WEIGHTS, "adaboost")
+        scores: list[list[float]] = (decided / max(classes - 1, 1)).tolist()
+        return scores
 
 
 def words_of(stem: str) -> list[str]:
@@ -145,9 +119,9 @@ def decisions(trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int
             inner = left[node] >= 0
             if not inner.any():
                 break
-            own = node[inner]
-            down = counts[every[inner], feature[own]] <= threshold[own]
-            node[inner] = np.where(down, left[own], right[own])
+            split = node[inner]
+            down = counts[every[inner], feature[split]] <= threshold[split]
+            node[inner] = np.where(down, left[split], right[split])
         vote = np.array(tree.vote)[node]
         total -= tree.weight / max(classes - 1, 1)
         total[every, vote] += tree.weight + tree.weight / max(classes - 1, 1)
@@ -161,7 +135,7 @@ def _whole(tree: Tree, words: int, classes: int) -> bool:
     lists: Mapping[str, list[Any]] = {name: getattr(tree, name) for name in ("threshold", "left", "right", "vote")}
     return (
         nodes > 0
-        and all(len(one) == nodes for one in lists.values())
+        and all(len(values) == nodes for values in lists.values())
         and all(0 <= vote < classes for vote in tree.vote)
         and all(
             (tree.left[n] == tree.right[n] == -1)

@@ -5,21 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
+from ifqa.models.batches import BUDGET, batches, to_device
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import model_folder, weights_identity
-from ifqa.protocols import Advance, Place, Reader, silent
-from ifqa.reading.choice.encoder import MEND, open_encoder, scheme_of
-from ifqa.reading.choice.inputs import Scheme, padded, sequences
-from ifqa.reading.choice.offered import chosen, require_choices
-from ifqa.reading.choice.trained import Manifest, manifest_of
+from ifqa.protocols import Place
+from ifqa.reading.multiple_choice.encoder import MEND, Scheme, open_encoder, padded, scheme_of, sequences
+from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Precision, YesNo, checked
 
 _UNTOLD = Scheme(paragraph=True, explanation=False, max_tokens=512)  # of a checkpoint that ifqa did not train
 
 
-class Choice(Reader):
+class Choice(OptionReader):
     """Scores `[CLS] paragraph [SEP] question [SEP] option [SEP]` for each option; the softmax over the options decides.
 
     The paragraph is the text of the passages: with the retriever 'context', the text that comes with the question.
@@ -41,9 +39,9 @@ class Choice(Reader):
         IfqaError: the checkpoint is missing, not whole or of another kind, or there is no such device.
     """
 
+    name = "choice"
     version = 1
     not_identity = ("device", "batch_tokens")
-    chooses = True
 
     @checked("setting of reader 'choice'")
     def __init__(
@@ -63,7 +61,9 @@ class Choice(Reader):
         longest = self._encoder.longest
         scheme = scheme_of(manifest.settings, longest) if manifest else replace(_UNTOLD, max_tokens=longest)
         self._scheme = replace(
-            scheme, paragraph=_given(paragraph, scheme.paragraph), explanation=_given(explanation, scheme.explanation)
+            scheme,
+            paragraph=_resolve(paragraph, scheme.paragraph),
+            explanation=_resolve(explanation, scheme.explanation),
         )
         self.family = manifest.family if manifest else ""
         self.trained_on = frozenset(manifest.sources.values() if manifest else ())
@@ -72,26 +72,17 @@ class Choice(Reader):
         dtype = half_precision(self._device) if precision == "auto" else getattr(torch, precision)
         self._encoder.model.to(self._device, dtype)
 
-    def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
-    ) -> list[Prediction]:
-        """One prediction a question, in their order, with the logarithm of its probability.
-
-        Raises:
-            IfqaError: a question has no choices.
-        """
-        require_choices(questions, "choice")
-        encoder = self._encoder
-        made = []
-        for start in range(0, len(questions), CHUNK // 8):
-            some = list(zip(questions, passages, strict=True))[start : start + CHUNK // 8]
-            pairs = [pair for asked, read in some for pair in sequences(encoder.tokenizer, asked, read, self._scheme)]
-            scores = iter(self._scores(pairs))
-            for asked, read in some:
-                own = [next(scores) for _ in asked.choices]
-                made.append(chosen(asked, own, read if self._scheme.paragraph else ()))
-            advance(len(some))
-        return made
+    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        pairs = [
+            pair
+            for question, texts in zip(questions, passages, strict=True)
+            for pair in sequences(self._encoder.tokenizer, question, texts, self._scheme)
+        ]
+        scores = iter(self._scores(pairs))
+        return [
+            chosen(question, [next(scores) for _ in question.choices], texts if self._scheme.paragraph else ())
+            for question, texts in zip(questions, passages, strict=True)
+        ]
 
     def _scores(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """The logit of each sequence."""
@@ -120,9 +111,9 @@ class Choice(Reader):
 
 def _manifest(checkpoint: str) -> Manifest | None:
     """The manifest of `ifqa train choice`; None for a model from elsewhere."""
-    own = any((Path(checkpoint) / name).exists() for name in ("manifest.json", "inputs.json"))
-    return manifest_of(checkpoint, "choice") if own else None
+    is_ours = any((Path(checkpoint) / name).exists() for name in ("manifest.json", "inputs.json"))
+    return manifest_of(checkpoint, "choice") if is_ours else None
 
 
-def _given(setting: Literal["auto", "yes", "no"], default: bool) -> bool:
+def _resolve(setting: Literal["auto", "yes", "no"], default: bool) -> bool:
     return default if setting == "auto" else setting == "yes"

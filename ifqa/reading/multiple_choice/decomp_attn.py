@@ -5,23 +5,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, silent
-from ifqa.reading.choice.offered import by_class, require_choices
-from ifqa.reading.choice.stems import parts
-from ifqa.reading.choice.trained import Manifest, identity_of, manifest_of
-from ifqa.records import Passage, Prediction, Question
+from ifqa.protocols import Place
+from ifqa.reading.multiple_choice.options import ClassifierReader, Manifest
+from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.settings import checked
 from ifqa.storage.files import require
 
 if TYPE_CHECKING:
-    from ifqa.reading.choice.alignment import DecomposableAttention
+    from ifqa.reading.multiple_choice.attention import DecomposableAttention
 
 WEIGHTS = "model.safetensors"
-_BATCH = 64  # questions in the network at once
 _NULL = 101  # [CLS] stands for the paper's NULL token before each text, to which a token aligns that has no counterpart
 
 
-class DecompAttn(Reader):
+class DecompAttn(ClassifierReader):
     """Reads the change and the effect with all-MiniLM-L6-v2's token embeddings (the paper: GloVe). It reads no passage.
 
     Args:
@@ -36,55 +33,30 @@ class DecompAttn(Reader):
         IfqaError: the weights are missing or damaged, or there is no such device.
     """
 
+    name = "decomp-attn"
     version = 1
+    weights = WEIGHTS
+    batch = 64
     not_identity = ("device",)
-    chooses = True
-    passages_are = "ignored"
 
     @checked("setting of reader 'decomp-attn'")
     def __init__(self, checkpoint: Place, device: str = "auto") -> None:
         from ifqa.models.devices import resolve_device
 
-        manifest = manifest_of(checkpoint, "decomp-attn")
-        self.family, self._classes = manifest.family, manifest.classes
-        self.trained_on = frozenset(manifest.sources.values())
+        self._read_manifest(checkpoint)
         self._device = resolve_device(device)
-        self._model = _load(Path(checkpoint), manifest).to(self._device).eval()
+        self._model = _load(Path(checkpoint), self.manifest).to(self._device).eval()
 
-    def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
-    ) -> list[Prediction]:
-        """One prediction a question, in their order, with the logarithm of its probability.
-
-        Raises:
-            IfqaError: a question has no choices, or is not worded "suppose ... happens, how will it affect ...".
-        """
+    def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         import torch
 
-        from ifqa.reading.choice.alignment import padded
+        from ifqa.reading.multiple_choice.attention import padded
 
-        require_choices(questions, "decomp-attn")
-        made = []
-        for start in range(0, len(questions), _BATCH):
-            some = questions[start : start + _BATCH]
-            changes, effects = zip(*(tokens(question.text) for question in some), strict=True)
-            with torch.inference_mode():
-                logits = self._model(padded(changes).to(self._device), padded(effects).to(self._device)).tolist()
-            made += [
-                by_class(one, dict(zip(self._classes, row, strict=True))) for one, row in zip(some, logits, strict=True)
-            ]
-            advance(len(some))
-        return made
-
-    @classmethod
-    def trained(cls, checkpoint: str, **_: object) -> str:
-        """The split family of the training questions, read without the weights."""
-        return manifest_of(checkpoint, "decomp-attn").family
-
-    @classmethod
-    def fingerprint(cls, checkpoint: str, **_: object) -> str:
-        """SHA-256 over the weights and what the manifest says of them."""
-        return identity_of(checkpoint, WEIGHTS, "decomp-attn")
+        changes, effects = zip(*map(tokens, texts), strict=True)
+        with torch.inference_mode():
+            logits = self._model(padded(changes).to(self._device), padded(effects).to(self._device))
+        scores: list[list[float]] = logits.tolist()
+        return scores
 
 
 def tokens(stem: str) -> tuple[list[int], list[int]]:
@@ -95,7 +67,7 @@ def tokens(stem: str) -> tuple[list[int], list[int]]:
     """
     from ifqa.models.hub import encoder_folder
     from ifqa.models.transformer import tokenizer
-    from ifqa.reading.choice.alignment import MOST
+    from ifqa.reading.multiple_choice.attention import MOST
 
     words = tokenizer(encoder_folder())
     change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:MOST] for text in parts(stem))
@@ -106,7 +78,7 @@ def network(settings: dict[str, Any], classes: int) -> "DecomposableAttention":
     """The network of a training's settings, on MiniLM's embeddings, before its weights are loaded."""
     from ifqa.models.hub import encoder_folder
     from ifqa.models.transformer import token_embeddings
-    from ifqa.reading.choice.alignment import DecomposableAttention
+    from ifqa.reading.multiple_choice.attention import DecomposableAttention
 
     return DecomposableAttention(token_embeddings(encoder_folder()), classes, settings["hidden"], settings["dropout"])
 

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
 from ifqa.protocols import TrainingData
-from ifqa.reading.choice.adaboost import AdaBoost, Trees, counted, decisions
-from ifqa.reading.choice.lexicon import direction, opposite, polarity
-from ifqa.reading.choice.majority import Majority
-from ifqa.reading.choice.polarity import Polarity
-from ifqa.reading.choice.stems import parts, worded
+from ifqa.reading.multiple_choice.adaboost import AdaBoost, Trees, counted, decisions
+from ifqa.reading.multiple_choice.baselines import Majority, Polarity
+from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, parts, polarity, worded
 from ifqa.records import Passage, Question
 from ifqa.training.choice import adaboost
 from ifqa.training.trainer import configured
@@ -57,7 +55,7 @@ class Rainy:
 
 @pytest.fixture
 def rainy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ifqa.reading.choice.majority.open_benchmark", lambda name, root: Rainy())
+    monkeypatch.setattr("ifqa.reading.multiple_choice.baselines.open_benchmark", lambda name, root: Rainy())
 
 
 def test_majority_gives_the_most_frequent_training_answer(rainy: None) -> None:

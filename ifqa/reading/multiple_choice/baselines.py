@@ -1,20 +1,21 @@
-"""Reader 'majority': the most frequent answer of the training questions, whatever is asked; a floor for every reader."""
+"""Readers 'majority' and 'polarity', floors for every reader of WIQA: the most frequent answer, and a lexicon."""
 
 import hashlib
+import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
-from ifqa.protocols import Advance, Reader, silent
-from ifqa.reading.choice.offered import plain, require_choices
+from ifqa.reading.multiple_choice.options import OptionReader, plain
+from ifqa.reading.multiple_choice.wiqa_question import direction, parts, polarity
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import checked
 from ifqa.storage.files import sha256
 
 
-class Majority(Reader):
+class Majority(OptionReader):
     """Gives one answer to all questions. It is a failed prediction where a question does not offer it.
 
     Args:
@@ -26,8 +27,8 @@ class Majority(Reader):
         IfqaError: both are given, or neither; or the training questions have no answers.
     """
 
+    name = "majority"
     version = 1
-    chooses = True
     passages_are = "ignored"
 
     @checked("setting of reader 'majority'")
@@ -38,27 +39,18 @@ class Majority(Reader):
             )
         self.family, self._answer = self.trained(split, root), answer
         if split:
-            name, _, part = split.partition("/")
-            source = open_benchmark(name, root)
+            benchmark, _, part = split.partition("/")
+            source = open_benchmark(benchmark, root)
             self.trained_on = frozenset(map(sha256, source.files(part)))
             counts = Counter(question.answers[0] for question in source.questions(part) if question.answers)
             if not counts:
                 raise IfqaError(f"reader 'majority': no question of {split} has an answer; name training questions")
             self._answer = counts.most_common(1)[0][0]
 
-    def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
-    ) -> list[Prediction]:
-        """One prediction a question, in their order; the passages are not read.
+    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        return [self._prediction(question) for question in questions]
 
-        Raises:
-            IfqaError: a question has no choices.
-        """
-        require_choices(questions, "majority")
-        advance(len(questions))
-        return [self._choose(question) for question in questions]
-
-    def _choose(self, question: Question) -> Prediction:
+    def _prediction(self, question: Question) -> Prediction:
         offered = [choice for choice in question.choices if plain(choice) == plain(self._answer)]
         error = "" if offered else f"the answer {self._answer!r} is not offered"
         return Prediction(question.id, offered[0] if offered else "", error=error)
@@ -66,12 +58,41 @@ class Majority(Reader):
     @classmethod
     def trained(cls, split: str = "", root: Path = Path(), **_: object) -> str:
         """The split family of the training questions; empty for a given answer."""
-        name, _slash, part = split.partition("/")
-        return open_benchmark(name, root).family(part) if split else ""
+        benchmark, _slash, part = split.partition("/")
+        return open_benchmark(benchmark, root).family(part) if split else ""
 
     @classmethod
     def fingerprint(cls, split: str = "", root: Path = Path(), **_: object) -> str:
         """SHA-256 over the files of the training questions; empty for a given answer."""
-        name, _slash, part = split.partition("/")
-        files = open_benchmark(name, root).files(part) if split else ()
+        benchmark, _slash, part = split.partition("/")
+        files = open_benchmark(benchmark, root).files(part) if split else ()
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest() if files else ""
+
+
+class Polarity(OptionReader):
+    """Answers "more" if change and effect have the same polarity, "less" if they differ; draws one of the two if it is undecided.
+
+    The paper (Tandon et al. 2019, section 5) calls these "correct" and "opposite". Its polarity baseline answers "no effect"
+    almost never (0.27% of those questions are right), so the draw is between the two choices as well. The question's id seeds
+    the draw. Which choice says more and which says less is read from their words.
+    """
+
+    name = "polarity"
+    version = 1
+    passages_are = "ignored"
+
+    @checked("setting of reader 'polarity'")
+    def __init__(self) -> None:
+        pass
+
+    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        return [_by_polarity(question) for question in questions]
+
+
+def _by_polarity(question: Question) -> Prediction:
+    directed = {direction(choice): choice for choice in reversed(question.choices)}
+    if not {1, -1} <= directed.keys():
+        return Prediction(question.id, "", error="no two choices say more and less")
+    change, effect = parts(question.text)
+    same = polarity(change) * polarity(effect)
+    return Prediction(question.id, directed[same or random.Random(question.id).choice((1, -1))])

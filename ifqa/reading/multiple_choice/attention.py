@@ -48,7 +48,7 @@ class DecomposableAttention(nn.Module):
         of_b = torch.softmax(scores.masked_fill(~there[1][:, None, :], least), 2) @ b
         of_a = torch.softmax(scores.masked_fill(~there[0][:, :, None], least), 1).transpose(1, 2) @ a
         compared = (self.compare(torch.cat([a, of_b], 2)), self.compare(torch.cat([b, of_a], 2)))
-        sums = [(own * mask[:, :, None]).sum(1) for own, mask in zip(compared, there, strict=True)]
+        sums = [(tokens * mask[:, :, None]).sum(1) for tokens, mask in zip(compared, there, strict=True)]
         logits: Tensor = self.classify(self.aggregate(torch.cat(sums, 1)))
         return logits
 

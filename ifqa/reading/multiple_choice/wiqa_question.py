@@ -1,6 +1,28 @@
-"""A small lexicon of words that say "more" and words that say "less", and what it tells about a text."""
+"""The change and the effect of a "what if" question, and a lexicon that tells whether a text says "more" or "less"."""
 
 import re
+
+from ifqa.errors import IfqaError
+
+_STEM = re.compile(r"suppose (.*?) happens, how will it affect (.*)\.", re.DOTALL)
+
+
+def parts(stem: str) -> tuple[str, str]:
+    """Change and effect of a question in WIQA's words, "suppose CHANGE happens, how will it affect EFFECT.".
+
+    Raises:
+        IfqaError: the question has other words.
+    """
+    match = _STEM.fullmatch(stem)
+    if not match:
+        raise IfqaError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")
+    return match[1], match[2]
+
+
+def worded(change: str, effect: str) -> str:
+    """The question in WIQA's words; `parts` gives its change and effect again."""
+    return f"suppose {change} happens, how will it affect {effect}."
+
 
 # Each pair is a word that says "more" and its opposite. The first pair of a word gives its opposite. Words that often tell what a
 # thing is and not how it changes ("rain falls", "a warm stove") are left out.
@@ -34,16 +56,16 @@ _WORD = re.compile(r"[a-z]+(?:'t\b)?", re.IGNORECASE)
 def direction(text: str) -> int:
     """1 if most of a text's words of the lexicon say "more", -1 if most say "less", else 0."""
     words = [word.lower() for word in _WORD.findall(text)]
-    found = sum(word in _MORE for word in words) - sum(word in _LESS for word in words)
-    return (found > 0) - (found < 0)
+    balance = sum(word in _MORE for word in words) - sum(word in _LESS for word in words)
+    return (balance > 0) - (balance < 0)
 
 
 def polarity(text: str) -> int:
     """The direction of a description; a negation turns it round, and is "less" where nothing else is said."""
     words = {word.lower() for word in _WORD.findall(text)}
-    found = direction(text)
+    sign = direction(text)
     negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
-    return (-found or -1) if negated else found
+    return (-sign or -1) if negated else sign
 
 
 def opposite(text: str) -> str:
@@ -52,7 +74,7 @@ def opposite(text: str) -> str:
     return swapped if swapped != text else ""
 
 
-def _swap(found: re.Match[str]) -> str:
-    word = found[0]
+def _swap(match: re.Match[str]) -> str:
+    word = match[0]
     other = _MORE.get(word.lower()) or _LESS.get(word.lower()) or word
     return other.upper() if word.isupper() and len(word) > 1 else other.capitalize() if word[0].isupper() else other

@@ -1,0 +1,152 @@
+"""What readers share that choose among the answers a question offers: scores to a prediction, and the manifest of weights."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import Advance, Reader, silent
+from ifqa.records import Passage, Prediction, Question
+from ifqa.settings import Stored, check_stored
+from ifqa.storage.files import read_json, require, sha256
+
+
+class OptionReader(Reader):
+    """Chooses among the answers that a question offers."""
+
+    name: ClassVar[str]  # in settings and messages
+    batch: ClassVar[int] = 256  # questions that are answered at a time
+    chooses = True
+
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; a score is the logarithm of the choice's probability.
+
+        Raises:
+            IfqaError: a question has no choices, or is not in the words that the reader takes.
+        """
+        if open_question := next((question for question in questions if not question.choices), None):
+            raise IfqaError(
+                f"question {open_question.id or open_question.text[:60]!r} offers no choices, and reader {self.name!r} only "
+                "chooses; take a reader of open questions, such as 'extractive'"
+            )
+        predictions: list[Prediction] = []
+        for start in range(0, len(questions), self.batch):
+            batch = slice(start, start + self.batch)
+            predictions += self._choose(questions[batch], passages[batch])
+            advance(len(questions[batch]))
+        return predictions
+
+    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        """The predictions of a batch of questions, all of which offer choices."""
+        raise NotImplementedError
+
+
+class Manifest(Stored):
+    """The `manifest.json` of `ifqa train adaboost`, `decomp-attn` or `choice`.
+
+    Attributes:
+        reader: the reader that the weights are for.
+        family: the split family of the training questions.
+        sources: file of training questions -> SHA-256.
+        settings: of the training.
+        classes: the answers that a classifier chooses from, as `plain` writes them.
+    """
+
+    reader: str
+    family: str
+    sources: dict[str, str]
+    settings: dict[str, Any]
+    classes: list[str] = Field(default_factory=list)
+
+
+class ClassifierReader(OptionReader):
+    """Scores the classes of its training questions, whatever a question offers, from the question's text alone.
+
+    A question of whose choices none is a class is a failed prediction.
+    """
+
+    passages_are = "ignored"
+    weights: ClassVar[str]  # the file of the weights
+    manifest: Manifest
+
+    def _read_manifest(self, checkpoint: str) -> None:
+        self.manifest = manifest_of(checkpoint, self.name)
+        self.family, self.trained_on = self.manifest.family, frozenset(self.manifest.sources.values())
+
+    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        scores = self._scores([question.text for question in questions])
+        return [
+            by_class(question, dict(zip(self.manifest.classes, row, strict=True)))
+            for question, row in zip(questions, scores, strict=True)
+        ]
+
+    def _scores(self, texts: Sequence[str]) -> list[list[float]]:
+        """A logit for each class, [questions, classes]."""
+        raise NotImplementedError
+
+    @classmethod
+    def trained(cls, checkpoint: str, **_: object) -> str:
+        """The split family of the training questions, read without the weights."""
+        return manifest_of(checkpoint, cls.name).family
+
+    @classmethod
+    def fingerprint(cls, checkpoint: str, **_: object) -> str:
+        """SHA-256 over the weights and what the manifest says of them."""
+        manifest = manifest_of(checkpoint, cls.name)
+        weights = sha256(require(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
+        return hashlib.sha256(f"{weights} {manifest.settings} {manifest.classes}".encode()).hexdigest()
+
+
+def plain(text: str) -> str:
+    """A choice as it is compared: in lower case, with single blanks."""
+    return " ".join(text.casefold().split())
+
+
+def chosen(question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()) -> Prediction:
+    """The choice with the highest score, the first of equals.
+
+    Args:
+        question: with choices.
+        scores: a logit for each choice; -inf for a choice that cannot be.
+        passages: what was read, for the evidence.
+
+    Returns:
+        A prediction whose `score` is the logarithm of the softmax over the choices.
+    """
+    best = max(range(len(scores)), key=lambda n: scores[n])
+    total = sum(math.exp(score - scores[best]) for score in scores)
+    ids = tuple(passage.id for passage in passages)
+    return Prediction(question.id, question.choices[best], passage_ids=ids, score=-math.log(total))
+
+
+def by_class(question: Question, class_scores: Mapping[str, float]) -> Prediction:
+    """The offered choice whose class has the highest score; a failed prediction if none of the choices is a class."""
+    scores = [class_scores.get(plain(choice), -math.inf) for choice in question.choices]
+    if max(scores) == -math.inf:
+        classes = ", ".join(class_scores)
+        return Prediction(question.id, "", error=f"the reader learnt {classes}, and none of these is offered")
+    return chosen(question, scores)
+
+
+def manifest_of(checkpoint: str, reader: str) -> Manifest:
+    """The manifest of a reader's weights.
+
+    Raises:
+        IfqaError: it is missing, `ifqa train` did not write it, or the weights are of another reader.
+    """
+    mend = f"name a folder that `ifqa train {reader}` made"
+    path = Path(checkpoint) / "manifest.json"
+    if not path.exists():
+        if (Path(checkpoint) / "inputs.json").exists():
+            raise IfqaError(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
+        raise IfqaError(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
+    manifest = check_stored(Manifest, read_json(path), str(path), mend)
+    if manifest.reader != reader:
+        raise IfqaError(f"{checkpoint} holds weights of reader {manifest.reader!r}; {mend}")
+    return manifest
