@@ -18,7 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
@@ -29,7 +29,7 @@ from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.scoring.scheme import GOLD_READ, MACRO
-from ifqa.storage.files import create, json_line, text_field, texts_field, write
+from ifqa.storage.files import cached_by_file, create, json_line, text_field, texts_field, write
 
 LABEL = "label"  # the name of the labels; a question may have several
 _LISTS = {"answers": "answer", "passages": "", "choices": "", "label": ""}  # a name for several texts -> another for it
@@ -72,8 +72,7 @@ class File(Benchmark):
             IfqaError: the file is missing, or a row is not as above; the message has its place.
         """
         (path,) = self.files(split)
-        stat = path.stat()
-        return list(_read(path, (path.resolve(), stat.st_size, stat.st_mtime_ns)))
+        return list(_read(path))
 
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
         """A subset for each label of the file's questions, and groups if they have some; without the file the usual subsets."""
@@ -107,8 +106,8 @@ def _has(label: str, question: Question) -> bool:
     return (LABEL, label) in question.labels
 
 
-@lru_cache(maxsize=4)  # each stage asks for the questions; a file that changed is read again
-def _read(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
+@cached_by_file(4)
+def _read(path: Path) -> tuple[Question, ...]:
     cells = kind_of(path) not in (".jsonl", ".json")
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}

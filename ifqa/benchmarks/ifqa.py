@@ -10,7 +10,6 @@ A record of the release (`dataset/full_split/dev.json`):
 family, 43 questions of full-dev and 28 of few-dev share a gold passage with train; 9 and 5 of these are in train word for word.
 """
 
-from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,7 +23,7 @@ from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
-from ifqa.storage.files import read_json, text_field, texts_field, unicode_text
+from ifqa.storage.files import cached_by_file, read_json, text_field, texts_field, unicode_text
 
 _APART = "the questions that share no gold passage with the training split of their family"
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
@@ -62,7 +61,7 @@ class IfQA(Benchmark):
         training = self.training(question.id.split("/")[1])
         if not training:
             return None
-        trained_on = _gold_passages(self.name, training, *_as_it_is(self.path(training)))
+        trained_on = _gold_passages(self.path(training), self.name, training)
         return trained_on.isdisjoint(map(_squeezed, question.gold_passages))
 
     def _train(self, split: str) -> str:
@@ -100,7 +99,7 @@ class IfQA(Benchmark):
         Raises:
             IfqaError: the file is missing, or a record is not as above; the message has its place in the file.
         """
-        return list(_read_split(self.name, split, *_as_it_is(self.path(split))))
+        return list(_read_split(self.path(split), self.name, split))
 
     def family(self, split: str) -> str:
         """The split family, on which a model that was trained on this split may be tested: "ifqa/full" or "ifqa/few"."""
@@ -112,14 +111,9 @@ class IfQA(Benchmark):
         return training if (self.folder / self.paths[training]).exists() else ""
 
 
-def _as_it_is(path: Path) -> tuple[Path, tuple[Path, int, int]]:
-    stat = path.stat()
-    return path, (path.resolve(), stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache(maxsize=4)
-def _gold_passages(name: str, split: str, path: Path, as_it_is: tuple[Path, int, int]) -> frozenset[str]:
-    questions = _read_split(name, split, path, as_it_is)
+@cached_by_file(4)
+def _gold_passages(path: Path, name: str, split: str) -> frozenset[str]:
+    questions = _read_split(path, name, split)
     return frozenset(_squeezed(text) for question in questions for text in question.gold_passages)
 
 
@@ -128,8 +122,8 @@ def _squeezed(passage: str) -> str:
     return " ".join(passage.casefold().split())
 
 
-@lru_cache(maxsize=4)  # each stage asks for the split; a file that changed is read again
-def _read_split(name: str, split: str, path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
+@cached_by_file(4)
+def _read_split(path: Path, name: str, split: str) -> tuple[Question, ...]:
     records = read_json(path)
     if not isinstance(records, list):
         raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")

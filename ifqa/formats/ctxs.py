@@ -9,27 +9,20 @@ A file of 8,757 questions with 100 passages each has 600 MB, so entries are read
 """
 
 import codecs
-import gzip
 import hashlib
 import json
-import lzma
 import math
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question
 from ifqa.scoring.measures.has_answer import has_answer
-from ifqa.storage.files import LONGEST_LINE, create, field, require, text_field, unicode_text, unpack, write
+from ifqa.storage.files import LONGEST_LINE, create, field, open_unpacked, text_field, unicode_text, write
+from ifqa.storage.json_stream import JsonStream
 
-_CHUNK = 1 << 20  # bytes read at a time; an entry of 100 passages is some 70 KB
-_LONGEST_TOKEN = 16  # characters: a JSON token that is cut off is no longer, unless it is a string
-_NO_SPACE = re.compile(r"[^ \t\r\n]")
-_DECODE = json.JSONDecoder().raw_decode
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
 _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | re.DOTALL)
 
@@ -191,103 +184,19 @@ def entries(path: Path) -> Iterator[dict[str, object]]:
     Raises:
         IfqaError: the file is missing or cut short, not JSON, or an entry is no object; the message has its number, from 1.
     """
-    text, count = _Text(_chunks(path)), 0
-    is_list = text.next() == "["
-    text.at += is_list
-    while (char := text.next()) and not (is_list and char == "]"):
-        if is_list and count:
-            if char != ",":
-                raise IfqaError(f"{path}: entry {count}: wanted ',' or ']' after it, found {char!r}")
-            text.at += 1
-            char = text.next()
-            if not char:
-                break
-        count += 1
-        if char != "{":
-            raise IfqaError(f"{path}: entry {count}: wanted a JSON object, found {char!r}")
-        try:
-            value = text.value()
-        except json.JSONDecodeError as error:
-            cut = "; the file ends before the entry does, fetch it or write it again" if text.ended else ""
-            raise IfqaError(f"{path}: entry {count}: not JSON ({error.msg}){cut}") from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets in brackets
-            raise IfqaError(f"{path}: entry {count}: not JSON that can be read ({error})") from error
-        yield value
-    if is_list and not char:
-        raise IfqaError(f"{path}: the list does not end after entry {count}; the file is cut short, fetch it again")
-    text.at += is_list
-    if char := text.next():
-        raise IfqaError(f"{path}: wanted nothing after the list of {count} entries, found {char!r}")
-
-
-class _Text:
-    """A text that comes in chunks; the part that was read is dropped."""
-
-    def __init__(self, chunks: Iterator[str]) -> None:
-        self.chunks, self.text, self.at = chunks, "", 0
-        self.ended = False  # whether the text ended within a value
-
-    def next(self) -> str:
-        """The next character that is no white space, and `at` moves to it; "" at the end."""
-        while True:
-            if found := _NO_SPACE.search(self.text, self.at):
-                self.at = found.start()
-                return found[0]
-            self.at = len(self.text)
-            if not self.next_chunk():
-                return ""
-
-    def value(self) -> Any:
-        """The JSON value that begins at `at`."""
-        while True:
-            try:
-                value, self.at = _DECODE(self.text, self.at)
-            except json.JSONDecodeError as error:
-                is_open = error.msg.startswith("Unterminated string")
-                if not is_open and error.pos < len(self.text) - _LONGEST_TOKEN:
-                    raise
-                if len(self.text) - self.at > LONGEST_LINE:
-                    raise ValueError(f"it has more than {LONGEST_LINE:,} characters") from error
-                if not self.next_chunk():
-                    self.ended = is_open or error.pos >= len(self.text.rstrip())
-                    raise
-            else:
-                return value
-
-    def next_chunk(self) -> bool:
-        """Read at least as much again as is unused, so that a long value is not parsed too often; whether there was more."""
-        parts, unused, size = [self.text[self.at :]], len(self.text) - self.at, 0
-        while size <= unused and (chunk := next(self.chunks, "")):
-            parts.append(chunk)
-            size += len(chunk)
-        self.text, self.at = "".join(parts), 0
-        return size > 0
-
-
-def _chunks(path: Path) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    with _unpacked(path) as data:
-        while True:
-            raw = data.read(_CHUNK)
-            if text := decoder.decode(raw, final=not raw):
-                yield text
-            if not raw:
-                return
+    number = 1
+    with open_unpacked(path) as data:
+        stream = JsonStream(path, data, LONGEST_LINE, lambda: f"{path}: entry {number}")
+        is_list = stream.peek() == "["
+        for _ in stream.elements() if is_list else stream.documents():
+            if (char := stream.peek()) != "{":
+                raise IfqaError(f"{path}: entry {number}: wanted a JSON object, found {char!r}")
+            yield stream.value()
+            number += 1
+        if char := stream.peek():
+            raise IfqaError(f"{path}: wanted nothing after the list of {number - 1} entries, found {char!r}")
 
 
 def _head(path: Path) -> bytes:
-    with _unpacked(path) as data:
+    with open_unpacked(path) as data:
         return data.read(1024)
-
-
-@contextmanager
-def _unpacked(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        with open(require(path, "file"), "rb") as handle, unpack(handle) as data:
-            yield data
-    except UnicodeDecodeError as error:
-        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
-            raise
-        raise IfqaError(f"{path}: compressed data ends or breaks ({error}); fetch it again") from error

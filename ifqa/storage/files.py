@@ -12,17 +12,18 @@ import lzma
 import os
 import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import lru_cache, partial, wraps
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.progress import bar
 
 _T = TypeVar("_T")
+_Read = TypeVar("_Read", bound=Callable[..., Any])
 
 
 def _with_keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -60,6 +61,29 @@ def unpack(handle: BufferedReader) -> IO[bytes]:
     return opened
 
 
+@contextmanager
+def open_unpacked(
+    path: Path, opened: BufferedReader | None = None, progress: Callable[[], str] = str
+) -> Iterator[IO[bytes]]:
+    """A handle on the uncompressed bytes of a file.
+
+    Args:
+        path: the file.
+        opened: a handle on it, if it is already open.
+        progress: how far the reading is, for messages: " after line 7".
+
+    Raises:
+        IfqaError: the file is missing, or its compressed data is cut short or damaged.
+    """
+    try:
+        with opened or open(require(path, "file"), "rb") as handle, unpack(handle) as unpacked:
+            yield unpacked
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+            raise
+        raise IfqaError(f"{path}: compressed data ends or breaks{progress()} ({error}); fetch it again") from error
+
+
 def read_lines(
     path: Path, opened: BufferedReader | None = None, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
@@ -75,19 +99,13 @@ def read_lines(
     """
     number = 0
     try:
-        with opened or open(require(path, "file"), "rb") as handle, unpack(handle) as lines:
+        with open_unpacked(path, opened, lambda: f" after line {number}") as lines:
             for number, raw in enumerate(iter(partial(lines.readline, longest + 1), b""), start=1):
                 if len(raw) > longest:
                     raise IfqaError(f"{path}:{number}: a line of more than {longest:,} bytes; wanted shorter lines")
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
-            raise
-        raise IfqaError(
-            f"{path}: compressed data ends or breaks after line {number} ({error}); fetch it again"
-        ) from error
 
 
 def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -292,23 +310,40 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def cached_by_file(most: int | None = None) -> Callable[[_Read], _Read]:
+    """Cache, in the process, what a function makes of a file and further arguments; a file that changed is read again.
+
+    Args:
+        most: how many results are kept; None for all.
+    """
+
+    def decorate(read: _Read) -> _Read:
+        @lru_cache(maxsize=most)
+        def kept(state: tuple[Path, int, int], *arguments: Hashable) -> Any:
+            return read(*arguments)
+
+        @wraps(read)
+        def cached(path: Path, *more: Hashable) -> Any:
+            stat = path.stat()
+            return kept((path.resolve(), stat.st_size, stat.st_mtime_ns), path, *more)
+
+        return cast(_Read, cached)
+
+    return decorate
+
+
+@cached_by_file()
 def cached_sha256(path: Path) -> str:
-    """SHA-256 of a file, cached in the process by path, size and modification time; shows a progress bar."""
+    """SHA-256 of a file, cached in the process; shows a progress bar."""
     _require_regular(path)
-    stat = path.stat()
-    return _sha256(path, stat.st_size, stat.st_mtime_ns)
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle, bar(f"SHA-256 of {path.name}", path.stat().st_size, unit="bytes") as advance:
+        while chunk := handle.read(1 << 22):
+            digest.update(chunk)
+            advance(len(chunk))
+    return digest.hexdigest()
 
 
 def _require_regular(path: Path) -> None:
     if path.exists() and not path.is_file():
         raise IfqaError(f"{path} is not a regular file; wanted a file")
-
-
-@cache
-def _sha256(path: Path, size: int, modified: int) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle, bar(f"SHA-256 of {path.name}", size, unit="bytes") as advance:
-        while chunk := handle.read(1 << 22):
-            digest.update(chunk)
-            advance(len(chunk))
-    return digest.hexdigest()

@@ -2,7 +2,7 @@
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,15 +25,18 @@ class JsonStream:
     A value that the loop's body did not take is passed over, child by child.
     """
 
-    def __init__(self, path: Path, handle: IO[bytes], longest: int = LONGEST_LINE) -> None:
+    def __init__(
+        self, path: Path, handle: IO[bytes], longest: int = LONGEST_LINE, place: Callable[[], str] | None = None
+    ) -> None:
         """Start before the document's value.
 
         Args:
             path: names the file in messages.
             handle: its bytes, unpacked.
             longest: characters of a value that is decoded.
+            place: opens messages, in the place of "file:line".
         """
-        self._path, self._handle, self._longest = path, handle, longest
+        self._path, self._handle, self._longest, self._place = path, handle, longest, place
         self._decoder = json.JSONDecoder()
         self._utf8 = codecs.getincrementaldecoder("utf-8-sig")()
         self._text = ""
@@ -81,6 +84,18 @@ class JsonStream:
         """
         return self._inside("[", "]")
 
+    def documents(self) -> Iterator[None]:
+        """Yield for each of the values that follow one another, as in JSON lines, with the cursor before it.
+
+        Raises:
+            IfqaError: the text is not JSON.
+        """
+        while self.peek():
+            self._pending = True
+            yield
+            if self._pending:
+                self._pass_over()
+
     def value(self) -> Any:
         """Decode the value at the cursor.
 
@@ -94,7 +109,9 @@ class JsonStream:
                 found, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 if self._ended:
-                    raise self._broken(f"not JSON ({error.msg})", error.pos) from error
+                    is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text.rstrip())
+                    cut = "; the file ends too early, fetch it again" if is_cut else ""
+                    raise self._broken(f"not JSON ({error.msg}){cut}", error.pos) from error
                 if len(self._text) - self._at > self._longest:
                     why = f"not JSON ({error.msg}), or a value of more than {self._longest:,} characters"
                     raise self._broken(why, error.pos) from error
@@ -147,16 +164,22 @@ class JsonStream:
         self._at += 1
         return found
 
-    def _next(self) -> str:
-        """The first character after blanks; the cursor is moved to it."""
+    def peek(self) -> str:
+        """The first character after blanks, empty at the end; the cursor is moved to it."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _BLANKS:
                     return self._text[self._at]
                 self._at += 1
             if self._ended:
-                raise self._broken("the JSON ends too early; fetch the file again", self._at)
+                return ""
             self._read(_CHUNK)
+
+    def _next(self) -> str:
+        char = self.peek()
+        if not char:
+            raise self._broken("the JSON ends too early; fetch the file again", self._at)
+        return char
 
     def _read(self, count: int) -> None:
         data = self._handle.read(count)
@@ -171,4 +194,4 @@ class JsonStream:
 
     def _broken(self, why: str, at: int) -> IfqaError:
         line = self.line + self._text.count("\n", self._at, at)
-        return IfqaError(f"{self._path}:{line}: {why}")
+        return IfqaError(f"{self._place() if self._place else f'{self._path}:{line}'}: {why}")

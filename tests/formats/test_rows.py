@@ -60,7 +60,7 @@ WRONG = {  # name -> (text, message)
     "group.jsonl": ('{"question": "Why?", "dataset": 7}', "'dataset' must be text"),
     "id.jsonl": ('{"question": "Why?", "id": [7]}', "'id' must be text or a whole number"),
     "x.json": ('{"a": 1}', "wanted a list of objects, SQuAD's object, or an object of columns"),
-    "cut.json": ('[{"question": "Why?"}', "the list does not end"),
+    "cut.json": ('[{"question": "Why?"}', "entry 2: the JSON ends too early; fetch the file again"),
     "x.csv": ("id,text\n1,Why?\n", "one of them 'question'; found 'id,text'"),
     "short.csv": ("id,question\n1\n", ":2: wanted 2 columns as in line 1, found 1"),
     "open.csv": ('id,question\n1,"Why\n', "not CSV that can be read"),

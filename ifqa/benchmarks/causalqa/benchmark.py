@@ -11,7 +11,6 @@ text with tabs between the answers, as the authors' release does.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
@@ -22,7 +21,7 @@ from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
 from ifqa.scoring.measures.rouge_l import ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL, ROUGE_L_WORDS
-from ifqa.storage.files import field, read_jsonl, text_field, texts_field, unicode_text
+from ifqa.storage.files import cached_by_file, field, read_jsonl, text_field, texts_field, unicode_text
 
 SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
 DATASETS = (
@@ -97,13 +96,9 @@ class CausalQA(Benchmark):
             IfqaError: a file is missing, or a line is not as above; the message has its place.
         """
         own = self._own(split) is not None
-        found: list[Question] = []
-        for path in self.files(split):
-            stat = path.stat()
-            as_it_is = (path.resolve(), stat.st_size, stat.st_mtime_ns)
-            prefix = split if own else split.partition("/")[0]
-            found += _read(path, f"{self.name}/{prefix}", "" if own else path.stem, as_it_is)
-        return found
+        prefix = f"{self.name}/{split if own else split.partition('/')[0]}"
+        read = (_read(path, prefix, "" if own else path.stem) for path in self.files(split))
+        return [question for questions in read for question in questions]
 
     def family(self, split: str) -> str:
         """Whether it is of the original or the random splits, which divide the same questions; empty for a user's file."""
@@ -115,8 +110,8 @@ class CausalQA(Benchmark):
         return path if "/" not in split and split not in SPLITS and path.is_file() else None
 
 
-@lru_cache(maxsize=len(DATASETS))  # each stage asks for the split; a file that changed is read again
-def _read(path: Path, prefix: str, dataset: str, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
+@cached_by_file(len(DATASETS))
+def _read(path: Path, prefix: str, dataset: str) -> tuple[Question, ...]:
     questions, seen = [], set()
     for question in _lines(path, prefix, dataset):
         if question.id in seen:

@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -31,7 +31,7 @@ from ifqa.progress import bar
 from ifqa.settings import Stored, check_stored
 from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
 from ifqa.storage.download import download
-from ifqa.storage.files import cached_sha256, json_line, write
+from ifqa.storage.files import cached_by_file, cached_sha256, json_line, sha256, write
 
 VERSION = 2  # raised when the same files become other lines
 SECONDS = 5.0  # of work that a kill may cost
@@ -151,9 +151,7 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
 
 def _facts(chosen: Sequence[Part], aside: Iterable[str] = ()) -> dict[str, object]:
     """The identity of a source: one SHA-256 over the names and the SHA-256 of its files, and of a few files the names."""
-    files = {
-        path: _sha256(path, path.stat().st_size, path.stat().st_mtime_ns) for path in {part.path for part in chosen}
-    }
+    files = {path: _sha256(path) for path in {part.path for part in chosen}}
     digest = hashlib.sha256()
     for line in (*(f"{part.name} {files[part.path]}" for part in chosen), *aside):
         digest.update(f"{line}\n".encode("utf-8", "surrogateescape"))
@@ -161,11 +159,9 @@ def _facts(chosen: Sequence[Part], aside: Iterable[str] = ()) -> dict[str, objec
     return {"parts": len(chosen), "sha256": digest.hexdigest(), "files": names}
 
 
-@cache
-def _sha256(path: Path, size: int, modified: int) -> str:
-    if size > _LARGE:
-        return cached_sha256(path)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+@cached_by_file()
+def _sha256(path: Path) -> str:
+    return cached_sha256(path) if path.stat().st_size > _LARGE else sha256(path)  # a bar for a large one alone
 
 
 def _fill(output: Output, source: Source, rules: str, seed: int) -> None:

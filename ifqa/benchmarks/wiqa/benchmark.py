@@ -7,7 +7,6 @@ each paragraph; `graphs.jsonl`, or `made-graphs.jsonl` for made questions, has t
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
@@ -21,7 +20,7 @@ from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.records import Question
 from ifqa.scoring.measures.accuracy import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
-from ifqa.storage.files import read_jsonl
+from ifqa.storage.files import cached_by_file, read_jsonl
 from ifqa.storage.resources import BUNDLED
 
 SPLITS = ("train", "dev", "test")
@@ -119,7 +118,7 @@ class Wiqa(Benchmark):
         """
         (path,) = self.files(split)
         topics, graphs = self.topics(), self.graphs(split)
-        return [self._question(item, split, topics, graphs.get(item.graph)) for item in _items(path, _as_it_is(path))]
+        return [self._question(item, split, topics, graphs.get(item.graph)) for item in _items(path)]
 
     def family(self, split: str) -> str:
         """The benchmark's name for its own splits, which share no topic; empty for a user's file."""
@@ -137,7 +136,7 @@ class Wiqa(Benchmark):
     def graphs(self, split: str) -> Mapping[str, Graph]:
         """Id -> graph of a split's questions; empty if the graphs are not there."""
         path = self.folder / ("made-graphs.jsonl" if split.startswith("made-") else "graphs.jsonl")
-        return _graphs(path, _as_it_is(path)) if path.is_file() else {}
+        return _graphs(path) if path.is_file() else {}
 
     def _question(self, item: Item, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
         change, effect = parts(item.stem)
@@ -190,19 +189,14 @@ class SampleWiqa(Wiqa):
         return {record["para_id"]: record["topic"] for _, record in read_jsonl(self.folder / "processes.jsonl")}
 
 
-def _as_it_is(path: Path) -> tuple[Path, int, int]:
-    stat = path.stat()
-    return path.resolve(), stat.st_size, stat.st_mtime_ns
-
-
-@lru_cache(maxsize=4)  # each stage asks for the split; a file that changed is read again
-def _items(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Item, ...]:
+@cached_by_file(4)
+def _items(path: Path) -> tuple[Item, ...]:
     items = tuple(read_items(path))
     if blank := next((item.id for item in items if item.id.split() != [item.id]), ""):
         raise IfqaError(f"{path}: the ques_id {blank!r} has white space, at which rankings are cut; wanted one without")
     return items
 
 
-@lru_cache(maxsize=2)
-def _graphs(path: Path, as_it_is: tuple[Path, int, int]) -> Mapping[str, Graph]:
+@cached_by_file(2)
+def _graphs(path: Path) -> Mapping[str, Graph]:
     return read_graphs(path)

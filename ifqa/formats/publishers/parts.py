@@ -1,11 +1,9 @@
 """The files of a publisher and the members of its zip archives: found, opened, and counted while they are read."""
 
 import csv
-import lzma
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import cast
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import LONGEST_LINE, read_lines, unpack
+from ifqa.storage.files import LONGEST_LINE, open_unpacked, read_lines
 from ifqa.storage.json_stream import JsonStream
 
 _SUFFIXES = re.compile(r"\.(gz|bz2|xz)$")
@@ -179,10 +177,5 @@ class Reading:
         Raises:
             IfqaError: the file is damaged.
         """
-        try:
-            with self.open(part) as handle, unpack(handle) as unpacked:  # which looks at the first bytes
-                yield JsonStream(Path(str(part)), unpacked)
-        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
-                raise
-            raise IfqaError(f"{part}: compressed data ends or breaks ({error}); fetch it again") from error
+        with self.open(part) as handle, open_unpacked(Path(str(part)), handle) as unpacked:
+            yield JsonStream(Path(str(part)), unpacked)
