@@ -65,8 +65,8 @@ def check_stored(model: type[_Table], value: object, where: str, mend: str = "")
         raise _other_shape(error, where, mend) from error
 
 
-def check_shape(shape: type[_Shape], value: object, where: str) -> _Shape:
-    """A value that this program wrote, as it is, if it has the shape of a TypedDict; `where` begins the error.
+def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
+    """A value that this program wrote, as it is, if it has the shape of a TypedDict; `where` and `mend` as `check_stored`.
 
     Raises:
         IfqaError: as `check_stored`.
@@ -74,7 +74,7 @@ def check_shape(shape: type[_Shape], value: object, where: str) -> _Shape:
     try:
         _holder(shape).model_validate({"value": value})
     except ValidationError as error:
-        raise _other_shape(error, where, outer=1) from error
+        raise _other_shape(error, where, mend, outer=1) from error
     return cast(_Shape, value)
 
 

@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
+
+from typing_extensions import TypedDict
 
 from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.output import SPLITS, Output, Tally
@@ -28,7 +30,7 @@ from ifqa.formats.publishers.datasets import PUBLISHERS
 from ifqa.formats.publishers.parts import Part, Reading, parts
 from ifqa.formats.publishers.publisher import Causal, Rest, Units
 from ifqa.progress import bar
-from ifqa.settings import Stored, check_stored
+from ifqa.settings import check_shape
 from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
 from ifqa.storage.download import download
 from ifqa.storage.files import cached_by_file, cached_sha256, json_line, sha256, write
@@ -46,16 +48,8 @@ class Facts(Tally):
     origin: str  # "publisher" or "release"
 
 
-class _Facts(Stored):
-    key: str
-    origin: str
-    questions: int
-    unanswered: int
-    splits: dict[str, list[int]]
-
-
-class _Record(Stored):
-    datasets: dict[str, _Facts]
+class _Record(TypedDict):
+    datasets: dict[str, Facts]
 
 
 class Source(NamedTuple):
@@ -248,10 +242,8 @@ def facts_of(place: Path) -> dict[str, Facts]:
     manifest = read_manifest(place)
     if manifest is None:
         return {}
-    found = check_stored(
-        _Record, manifest["record"], f"{place / MANIFEST}: 'record'", f"remove the folder {place} to make it anew"
-    )
-    return {name: cast(Facts, one.model_dump()) for name, one in found.datasets.items()}
+    where, mend = f"{place / MANIFEST}: 'record'", f"remove the folder {place} to make it anew"
+    return check_shape(_Record, manifest["record"], where, mend)["datasets"]
 
 
 def causal(facts: Tally) -> int:

@@ -5,7 +5,9 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TypedDict
+from typing import IO
+
+from typing_extensions import TypedDict
 
 from ifqa.storage.artifacts import damaged, read_manifest
 from ifqa.storage.chunks import keep_whole_lines
