@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 import ifqa
-from ifqa.corpus.documents.locators import Place, place_of
+from ifqa.corpus.documents.chunking import Place, place_of
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.progress import bar

@@ -30,7 +30,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 from ifqa.corpus.wikipedia.dump import Page, parse_pages
-from ifqa.corpus.wikipedia.splitter import split
+from ifqa.corpus.wikipedia.source import split
 from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.corpus.work_units import Tally
 from ifqa.storage.files import unpack

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from ifqa.config.corpus import build_settings, load_corpus
 from ifqa.config.experiment import load_experiment, retriever_tables, search_settings
 from ifqa.config.overrides import override
-from ifqa.corpus.estimate import estimate
+from ifqa.corpus.sources import estimate
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.requirements import corpus_requirements, requirements
 from ifqa.pipeline.run import CorpusBuild, Run

@@ -14,9 +14,8 @@ from typing import Any, Literal
 from ifqa.config.corpus import Corpus, build_settings
 from ifqa.config.experiment import Experiment
 from ifqa.config.overrides import write_resolved
-from ifqa.corpus.estimate import require_room
 from ifqa.corpus.shards import BAD, Shards, bad_pages, files_of
-from ifqa.corpus.sources import size_of
+from ifqa.corpus.sources import require_room, size_of
 from ifqa.corpus.store import write_id_index
 from ifqa.corpus.work_units import EarlierBuild, FinishedBuild, make_shard
 from ifqa.errors import IfqaError

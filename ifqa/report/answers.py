@@ -8,7 +8,7 @@ from itertools import accumulate
 from rich.console import Console
 from rich.text import Text
 
-from ifqa.corpus.documents.locators import place_of
+from ifqa.corpus.documents.chunking import place_of
 from ifqa.corpus.sentences import sentence_at, sentences
 from ifqa.pipeline.system import Searched
 from ifqa.progress import counted

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from ifqa.corpus.wikipedia.splitter import split
+from ifqa.corpus.wikipedia.source import split
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, SearchResult
 from ifqa.retrieval.parts import in_order

@@ -14,8 +14,8 @@ from command_line import ifqa_here
 from dumps import HEAD, TAIL, multistream, page
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus import estimate
-from ifqa.corpus.sources import open_sources
+from ifqa.corpus import sources
+from ifqa.corpus.sources import estimate, open_sources
 from ifqa.corpus.store import PassageStore
 from ifqa.corpus.wikipedia import source
 from ifqa.corpus.work_units import make_shard
@@ -218,7 +218,7 @@ def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
 
 def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
     multistream(Path("d.xml.bz2"), PAGES, 5)
-    monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**12, 10**12, 1000))
+    monkeypatch.setattr(sources.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**12, 10**12, 1000))
     with pytest.raises(IfqaError, match=r"has room for 1.0 kB, the passages will take about .* [kM]B; .*larger disk"):
         build()
 
@@ -226,7 +226,7 @@ def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
 def test_a_forecast_is_near_the_built_numbers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     loaded = corpus()
-    expected = estimate.estimate(open_sources(loaded.sources))
+    expected = estimate(open_sources(loaded.sources))
     record = read_manifest(stages.build_passages(loaded))["record"]
     assert expected.pages == pytest.approx(record["pages"], rel=0.3)
     assert expected.passages == pytest.approx(record["passages"], rel=0.3)
@@ -238,7 +238,7 @@ def test_a_dump_of_few_streams_is_forecast_too(each):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
     record = read_manifest(stages.build_passages(loaded))["record"]
-    assert estimate.estimate(open_sources(loaded.sources)).passages == pytest.approx(record["passages"], rel=0.5)
+    assert estimate(open_sources(loaded.sources)).passages == pytest.approx(record["passages"], rel=0.5)
 
 
 def test_a_build_with_a_missing_shard_is_not_finished(monkeypatch):

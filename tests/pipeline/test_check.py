@@ -13,7 +13,7 @@ from scored_experiments import benchmark, write
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
-from ifqa.corpus.estimate import BuildEstimate
+from ifqa.corpus.sources import BuildEstimate
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import as_json, check

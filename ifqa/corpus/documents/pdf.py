@@ -27,9 +27,7 @@ _EDGE = 2  # lines at a page's top and bottom that may be its running head or fo
 _FEW = 4  # pages from which on a line at the edge of half of them is a running head
 _CHAPTER = 3  # neighbouring pages from which on a line at their edge is the running head of a chapter
 _HEADING_LINES = 4  # lines of the longest heading
-_LONGEST = (
-    1_000  # characters of a line that may be a heading, or end in leaders; the patterns below take time square in them
-)
+_LONGEST = 1_000  # characters of a line that may be a heading or end in leaders; patterns take time square in them
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_a-z][^.!?;:]{2,70}")
 _NUMBER = re.compile(
     r"\W*(?:(?i:chapter|appendix|annex|part|section)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+|[A-Z](?=[.:])|[IVXLC]+(?=[.:]))[.:)]?\s+"

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import html, markup, office, pdf, tables
-from ifqa.corpus.documents.chunking import cut
+from ifqa.corpus.documents.chunking import Unit, cut
 from ifqa.corpus.documents.decoding import Run, Unreadable, decode
-from ifqa.corpus.documents.locators import Unit
 from ifqa.corpus.documents.worker import SECONDS, Worker
 from ifqa.corpus.store import passage_line
 from ifqa.errors import IfqaError

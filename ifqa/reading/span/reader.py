@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.corpus.documents.locators import place_of
+from ifqa.corpus.documents.chunking import place_of
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.encoders import SHORT, is_found, is_mpnet

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.corpus.documents.chunking import cut
+from ifqa.corpus.documents.chunking import Place, cut, passage_id, place_of
 from ifqa.corpus.documents.decoding import Run, clean
-from ifqa.corpus.documents.locators import Place, passage_id, place_of
 
 SENTENCE = "The lamp is lit by the keeper at nine. "  # 9 words
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from ifqa.corpus.wikipedia.dump import parse_pages
-from ifqa.corpus.wikipedia.splitter import split
+from ifqa.corpus.wikipedia.source import split
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError

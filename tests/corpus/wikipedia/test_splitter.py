@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.splitter import split
+from ifqa.corpus.wikipedia.source import split
 from ifqa.errors import IfqaError
 
 
