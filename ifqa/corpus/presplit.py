@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.source_files import FileSource
-from ifqa.corpus.work_units import NO_BUILD, EarlierBuild, Known, QuestionsOf, Source, WorkUnit, passage_units
+from ifqa.corpus.work_units import NO_FILES, FileRecords, Known, QuestionsOf, Source, WorkUnit, passage_units
 from ifqa.errors import IfqaError
 from ifqa.identities import gold_id, questions_identity
 from ifqa.records import Passage, Question
@@ -59,7 +59,7 @@ class GoldPassages(Source):
     def splits_of(cls, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [(settings["benchmark"], split) for split in settings.get("splits", ()) if "benchmark" in settings]
 
-    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
         texts = dict.fromkeys(text for split in self.questions for question in split for text in question.gold_passages)
         passages = ((Passage(gold_id(text), "", text), 0) for text in texts)
         return passage_units(passages, f"gold passages of {self.benchmark}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ifqa.corpus.wikipedia.published import how_to_get
-from ifqa.corpus.work_units import NO_BUILD, EarlierBuild, Known, QuestionsOf, Source, WorkUnit
+from ifqa.corpus.work_units import NO_FILES, FileRecords, Known, QuestionsOf, Source, WorkUnit
 from ifqa.errors import IfqaError
 from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
@@ -48,7 +48,7 @@ class FileSource(Source):
     def units_of(self, file: Path) -> Iterator[WorkUnit]:
         """The units of a file."""
 
-    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
         return chain.from_iterable(map(self.units_of, self.files()))
 
     def sample(self) -> Iterator[WorkUnit]:

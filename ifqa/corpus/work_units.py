@@ -82,15 +82,9 @@ def lines_of(file: FileRecord) -> bytes:
         return shard.read(file.length)
 
 
-@dataclass(frozen=True)
-class EarlierBuild:
-    """The files of documents of the finished build before, by key; `intact` if its passages are as they were written."""
-
-    files: Mapping[str, FileRecord] = field(default_factory=dict)
-    intact: bool = False
-
-
-NO_BUILD = EarlierBuild()
+#: Key -> record of each file of documents in a build.
+FileRecords = Mapping[str, FileRecord]
+NO_FILES: FileRecords = {}
 
 
 @dataclass(frozen=True)
@@ -109,8 +103,8 @@ class FinishedBuild:
     left_out: Mapping[str, int]
     bad: Sequence[Mapping[str, str]]
     listed: Path
-    before: Mapping[str, FileRecord]
-    after: Mapping[str, FileRecord]
+    before: FileRecords
+    after: FileRecords
 
 
 @dataclass(frozen=True)
@@ -246,11 +240,11 @@ class Source(ABC):
         self.files()
 
     @abstractmethod
-    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
         """The units of the source, in its order.
 
         Args:
-            earlier: the build before, whose passages of documents can be used again.
+            earlier: files of documents in the build before, whose passages can be used again.
         """
 
     def sample(self) -> Iterator[WorkUnit]:

@@ -17,7 +17,7 @@ from ifqa.config.overrides import write_resolved
 from ifqa.corpus.shards import BAD, Shards, bad_pages, files_of
 from ifqa.corpus.sources import require_room, size_of
 from ifqa.corpus.store import write_id_index
-from ifqa.corpus.work_units import EarlierBuild, FinishedBuild, make_shard
+from ifqa.corpus.work_units import NO_FILES, FinishedBuild, make_shard
 from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import ask
 from ifqa.pipeline.run import CorpusBuild, Run, Stage, as_run
@@ -57,7 +57,7 @@ def build_passages(corpus: Corpus) -> Path:
             return folder
         require_room(sources, draft.folder)
         shards, before = Shards(draft.folder), build.built_files
-        earlier = EarlierBuild(before, intact=not passages.damage)
+        earlier = NO_FILES if passages.damage else before
         parts = [source.work_units(earlier) for source in sources]  # a list, since this opens standard input
         units = chain.from_iterable(parts)
         with bar(f"passages of {corpus.name}", size_of(sources), unit="bytes") as advance:

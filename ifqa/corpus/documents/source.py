@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,9 +17,9 @@ from ifqa.corpus.documents.folder import File, scan, suffix_of
 from ifqa.corpus.documents.readers import VERSION, Cutting, read_passages
 from ifqa.corpus.source_files import located
 from ifqa.corpus.work_units import (
-    NO_BUILD,
-    EarlierBuild,
+    NO_FILES,
     FileRecord,
+    FileRecords,
     FinishedBuild,
     Known,
     QuestionsOf,
@@ -176,13 +176,13 @@ class Documents(Source):
             if (digest := self._hashes[file.name]) is not None:
                 yield Document(file, digest, key)
 
-    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
         """Units of at most 256 files or 8 MB of them; the last ones list what is left out."""
         waiting: list[Document] = []
-        for document in self.documents({key: record.facts for key, record in earlier.files.items()}):
-            record = earlier.files.get(document.key) if earlier.intact and document.sha256 else None
-            if record and record.sha256 == document.sha256:
-                document = Document(document.file, document.sha256, document.key, record)
+        for document in self.documents({key: record.facts for key, record in earlier.items()}):
+            record = earlier.get(document.key)
+            if record and record.sha256 == document.sha256 != "":
+                document = replace(document, earlier=record)
             size = sum(before.file.size for before in waiting) + document.file.size
             if waiting and (len(waiting) == _FILES or size > _SIZE):
                 yield self._unit(waiting)
@@ -240,7 +240,7 @@ def _hash(file: File, before: Sequence[int | str]) -> str | None:
         return ""
 
 
-def _changes(before: Mapping[str, FileRecord], after: Mapping[str, FileRecord]) -> str:
+def _changes(before: FileRecords, after: FileRecords) -> str:
     """Which files were read, new, changed or removed since the build before; both by their keys."""
     settings = {key.partition("/")[0] for key in before}
     if not any(key.partition("/")[0] in settings for key in after):

@@ -20,8 +20,8 @@ from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Page, parse_pages
 from ifqa.corpus.wikipedia.multistream import Streams
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.corpus.work_units import (
-    NO_BUILD,
-    EarlierBuild,
+    NO_FILES,
+    FileRecords,
     Known,
     QuestionsOf,
     Shard,
@@ -213,7 +213,7 @@ class Dump(FileSource):
 class PipedDump(Dump):
     """A dump on standard input."""
 
-    def work_units(self, earlier: EarlierBuild = NO_BUILD) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
         """As `Source`.
 
         Raises:

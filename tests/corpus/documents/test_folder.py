@@ -6,6 +6,7 @@ import shutil
 import struct
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,18 @@ def test_only_changed_and_new_files_are_read_again(docs, monkeypatch, capsys):
         "notes/new.md#0:line=1"
     }
     assert second["notes/log03.txt#0:line=1"].text == "The lamp is out."
+
+
+def test_articles_and_documents_of_a_corpus_are_reported_apart(docs, capsys):
+    built = corpus(docs / "notes")
+    articles = [{"id": "1", "title": "Mill", "text": "It grinds rye."}, {"id": "a b", "title": "Lamp", "text": "Lit."}]
+    Path("a.jsonl").write_text("".join(json.dumps(article) + "\n" for article in articles))
+    stages.build_passages(replace(built, sources=({"format": "articles", "path": "a.jsonl"}, *built.sources)))
+    said = capsys.readouterr().err
+    assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in said
+    assert "left out: 1 hidden, 2 links\n" in said
+    assert "left out: empty.txt: empty\n" in said
+    assert "a b" not in said
 
 
 def test_a_file_whose_name_is_not_utf_8_is_read_once(docs, monkeypatch):
