@@ -47,13 +47,14 @@ def serve(
 ) -> None:
     """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
     from ifqa.serve.limits import Limits
-    from ifqa.serve.server import Address, cap_cost
+    from ifqa.serve.security import make_guard
+    from ifqa.serve.server import cap_cost
     from ifqa.serve.server import serve as run
 
     searched = experiment_over(experiment, changes, docs, include, exclude)
     chosen = cap_cost(searched, [*changes])
-    address = Address(host, port, token_file, allow_host or (), allow_origin or ())
-    run(chosen, address, Limits(queue, timeout, per_address), is_quiet())
+    guard = make_guard(host, token_file, allow_host or (), allow_origin or ())
+    run(chosen, host, port, guard, Limits(queue, timeout, per_address), is_quiet())
 
 
 @changing("ask")

@@ -6,6 +6,7 @@ import mimetypes
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,7 @@ from starlette.types import ASGIApp
 
 from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
-from ifqa.serve import page
-from ifqa.serve.batch_queue import Pending, Progress
+from ifqa.serve.batch_queue import Pending
 from ifqa.serve.errors import EXPECTED, MEDIA, NotFound, refusal, refusal_of
 from ifqa.serve.limits import BODY
 from ifqa.serve.mcp import make_tools
@@ -32,6 +32,7 @@ from ifqa.serve.telemetry import log
 from ifqa.version import __version__
 
 _RESULTS_POLICY = "frame-ancestors 'none'"  # the page has a stricter policy of its own, with its script's hash
+_PAGE = Path(__file__).parent / "page"  # served as it is, with the colours of ifqa/report
 _PING = 10.0  # seconds between signs of life of a stream, so that nothing between closes the connection
 
 
@@ -94,8 +95,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
             return _json(Answers(answers=await service.answers(service.ask(form.records, form.threshold))))
         if form.question is None:
             raise HTTPException(422, 'a stream answers one question; send "question"')
-        progress = Progress()
-        stream = _events(service, service.ask(form.records, form.threshold, progress), progress)
+        stream = _events(service, service.ask(form.records, form.threshold, watched=True))
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     @app.post("/v1/retrieve", response_model=Rankings, responses=_PROBLEMS)
@@ -118,29 +118,28 @@ def _json(form: BaseModel) -> Response:
     return Response(form.model_dump_json(), media_type="application/json")
 
 
-async def _events(service: Service, batch: list[Pending[Answer]], progress: Progress) -> AsyncIterator[bytes]:
+async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterator[bytes]:
     """One question's server-sent events: how far it is, the text while it is written, and the answer or a problem.
 
     Only the newest state is sent, so a slow client keeps nothing in memory. If the task is cancelled, the question is withdrawn.
     """
+    [pending] = batch
     answering = asyncio.ensure_future(service.answers(batch))
     ahead: int | None = -1  # nothing was sent
     sent = ""
     try:
         while not answering.done():
-            changed = asyncio.ensure_future(progress.changed.wait())
+            changed = asyncio.ensure_future(pending.changed.wait())
             done, _ = await asyncio.wait([answering, changed], timeout=_PING, return_when=asyncio.FIRST_COMPLETED)
             changed.cancel()
-            progress.changed.clear()
+            pending.changed.clear()
             if not done:
                 yield b": waiting\n\n"
-            if ahead is not None and progress.ahead != ahead:
-                ahead = progress.ahead
+            if ahead is not None and pending.ahead != ahead:
+                ahead = pending.ahead
                 yield _event("reading", "{}") if ahead is None else _event("waiting", json.dumps({"ahead": ahead}))
-            if progress.text != sent:
-                before, sent = sent, progress.text
-                at = next((n for n, (old, new) in enumerate(zip(before, sent, strict=False)) if old != new), None)
-                at = min(len(before), len(sent)) if at is None else at
+            if pending.text != sent:
+                at, sent = len(commonprefix([sent, pending.text])), pending.text  # noqa: RUF071 - characters are meant
                 yield _event("text", Written(at=at, text=sent[at:]).model_dump_json())
         error = answering.exception()
         if error is None:
@@ -195,8 +194,7 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
 
 def _add_page(app: FastAPI, root: Path) -> None:
-    paths = [path for path in Path(page.__path__[0]).iterdir() if path.suffix not in (".py", "")]
-    files = {path.name: path.read_bytes() for path in (*paths, COLOURS)}
+    files = {path.name: path.read_bytes() for path in (*filter(Path.is_file, _PAGE.iterdir()), COLOURS)}
     results = _ResultsCache(root)
 
     @app.get("/static/{name}", include_in_schema=False)

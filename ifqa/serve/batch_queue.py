@@ -32,19 +32,31 @@ class QueueFull(Exception):
         self.seconds = seconds
 
 
-class Progress:
-    """How far a question is, for a sender who watches; `changed` is set at every step.
+@dataclass(eq=False)
+class Pending(Generic[_Result]):
+    """A question in the queue, and how far it is.
 
     Attributes:
+        question: the question.
+        key: what the questions of a batch share.
+        watched: whether its sender watches, so that a language model gives its text while it writes.
+        result: its answer; whoever withdraws the question cancels it.
+        changed: set at every step.
         ahead: how many wait before it; None once it was taken.
         text: what a language model has written so far.
+        arrival: when it came.
+        seconds: from its arrival to its result.
     """
 
-    def __init__(self) -> None:
-        self.ahead: int | None = None
-        self.text = ""
-        self.changed = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
+    question: Question
+    key: _Key
+    watched: bool
+    result: "asyncio.Future[_Result]"
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    ahead: int | None = None
+    text: str = ""
+    arrival: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
 
     def move(self, ahead: int | None) -> None:
         """Set how many wait before it now; None if it was taken."""
@@ -60,26 +72,14 @@ class Progress:
             self.changed.set()
 
         with suppress(RuntimeError):  # the loop has been closed: nobody is there to see it
-            self._loop.call_soon_threadsafe(take)
-
-
-@dataclass(eq=False)
-class Pending(Generic[_Result]):
-    """A question in the queue. Its `result` is its answer; whoever withdraws the question cancels it."""
-
-    question: Question
-    key: _Key
-    result: "asyncio.Future[_Result]"
-    progress: Progress | None = None
-    arrival: float = field(default_factory=time.monotonic)
-    seconds: float = 0.0  # from its arrival to its result
+            self.result.get_loop().call_soon_threadsafe(take)
 
 
 class BatchQueue(Generic[_Result]):
     """Runs `work` on batches of what waits.
 
     Args:
-        work: a function from questions, the key that they share, and who hears the first one, to a result for each.
+        work: a function from questions, the key that they share, and who hears the text of the first one, to a result for each.
         waiting: how many questions may wait.
         batch: how many are taken at once.
         threads: how many batches are worked on side by side.
@@ -121,8 +121,8 @@ class BatchQueue(Generic[_Result]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._pool.shutdown)
 
-    def put(self, questions: Sequence[Question], key: _Key, progress: Progress | None = None) -> list[Pending[_Result]]:
-        """Queue questions, all or none; `progress` is the first one's.
+    def put(self, questions: Sequence[Question], key: _Key, watched: bool = False) -> list[Pending[_Result]]:
+        """Queue questions, all or none.
 
         Raises:
             QueueFull: there is no room for all of them.
@@ -132,11 +132,10 @@ class BatchQueue(Generic[_Result]):
         if ahead + len(questions) > self._most:
             raise QueueFull(ahead, min(max(ceil(ahead * self._pace / self._threads), 1), _LONGEST_WAIT))
         loop = asyncio.get_running_loop()
-        batch = [Pending[_Result](question, key, loop.create_future()) for question in questions]
-        batch[0].progress = progress
-        if progress:
-            progress.move(ahead)
+        batch = [Pending[_Result](question, key, watched, loop.create_future()) for question in questions]
         self._waiting.extend(batch)
+        for place, pending in enumerate(batch, start=ahead):
+            pending.move(place)
         self._arrived.set()
         return batch
 
@@ -155,10 +154,10 @@ class BatchQueue(Generic[_Result]):
             else:
                 left.append(pending)
         self._waiting = left
-        places = [*((pending, None) for pending in batch.values()), *((pending, n) for n, pending in enumerate(left))]
-        for pending, ahead in places:
-            if pending.progress:
-                pending.progress.move(ahead)
+        for pending in batch.values():
+            pending.move(None)
+        for place, pending in enumerate(left):
+            pending.move(place)
         return [*batch.values()]
 
     async def _serve(self) -> None:
@@ -187,8 +186,8 @@ class BatchQueue(Generic[_Result]):
                     await self._arrived.wait()
 
     async def _answer(self, batch: list[Pending[_Result]]) -> None:
-        batch.sort(key=lambda pending: pending.progress is None)  # the first question of a batch is streamed
-        questions, progress = [pending.question for pending in batch], batch[0].progress
+        batch.sort(key=lambda pending: not pending.watched)
+        first, questions = batch[0], [pending.question for pending in batch]
         cancelled: Future[None] = Future()
 
         def withdraw(_: object) -> None:
@@ -200,7 +199,7 @@ class BatchQueue(Generic[_Result]):
 
         def run() -> Sequence[_Result] | None:
             with cancellable(cancelled), suppress(asyncio.CancelledError):
-                return self._work(questions, batch[0].key, progress.on_text if progress else None)
+                return self._work(questions, first.key, first.on_text if first.watched else None)
             return None
 
         work = asyncio.get_running_loop().run_in_executor(self._pool, run)

@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ifqa.errors import IfqaError
 from ifqa.llms.streaming import TextCallback
 from ifqa.pipeline.system import as_questions, check_threshold
 from ifqa.records import Answer, Passage, Question, Ranking
-from ifqa.serve.schemas import About, AnswerForm, Answers, PassageForm, Problem, Rankings, Written
+from ifqa.serve.schemas import About, AnswerForm, Answers, Problem, Rankings, Written
 from ifqa.serve.security import is_loopback
 
 if TYPE_CHECKING:
     import httpx2
 
-_Form = TypeVar("_Form", bound=BaseModel)
+_Form = TypeVar("_Form")
 _Record = TypeVar("_Record", covariant=True)
 _SECONDS = re.compile(r"\d{1,6}", re.ASCII)
 _SLACK = 30.0  # seconds above the server's own time limit
@@ -141,7 +141,7 @@ class Client:
         except UnicodeEncodeError:  # half a surrogate pair: no passage's id
             return None
         response = self._send("GET", f"/v1/passages/{quoted}")
-        return None if response.status_code == 404 else Passage(**self._parse(response, PassageForm).model_dump())
+        return None if response.status_code == 404 else self._parse(response, Passage)
 
     def _parts(self, questions: Sequence[str | Question]) -> Iterator[tuple[list[Question], list[dict[str, Any]]]]:
         """The questions, as many at a time as the server takes, and what is sent of them."""
@@ -201,7 +201,7 @@ class Client:
 
     def _parse_json(self, text: str | bytes, form: type[_Form]) -> _Form:
         try:
-            return form.model_validate_json(text)
+            return TypeAdapter(form).validate_json(text)
         except ValidationError as error:
             raise self._foreign() from error
 

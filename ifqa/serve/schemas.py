@@ -34,18 +34,11 @@ def _not_blank(text: str) -> str:
     return text
 
 
+_THRESHOLD = "Least confidence of an answer: 0 always answers, null is the reader's own."
 Text = Annotated[
     str, Field(min_length=1, max_length=QUESTION, description='"If ..., ...?"'), AfterValidator(_not_blank)
 ]
-Threshold = Annotated[
-    float | None,
-    Field(
-        ge=0,
-        le=1,
-        allow_inf_nan=False,
-        description="Least confidence of an answer: 0 always answers, null is the reader's own.",
-    ),
-]
+Threshold = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description=_THRESHOLD)]
 Depth = Annotated[int, Field(ge=0, le=K, description="Passages to retrieve; 0: as many as the experiment does.")]
 
 

@@ -6,15 +6,14 @@ the names by which the server is called (Host) and the pages that call it (Origi
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
-
-from starlette.datastructures import Headers
 
 from ifqa.errors import IfqaError
 
@@ -22,6 +21,8 @@ COOKIE = "ifqa-session"
 _SHORTEST_TOKEN = 16  # characters
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^][\s:/?#@,\\]+))(?::\d*)?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that need a token and names
+TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
 # They need no token: nothing of the system is in them.
 SESSION = "/v1/session"
 _OPEN = ("/", "/favicon.ico", "/healthz", "/readyz", SESSION)
@@ -67,28 +68,30 @@ class Guard:
     token: str = field(default="", repr=False)
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
-    def calls_us(self, headers: Headers, path: str) -> bool:
+    def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the header Host names this server."""
         if path in PROBES:
             return True
         host = host_name(headers.get("host", ""))
         return bool(host) and (is_loopback(host) or host in self.hosts)
 
-    def is_foreign(self, headers: Headers) -> bool:
+    def is_foreign(self, headers: Mapping[str, str]) -> bool:
         """Whether a page of an origin that is not allowed sends the request."""
         origin = headers.get("origin")
         if origin is None or origin in self.origins:
             return False
         return network_location(origin) != headers.get("host", "").lower()
 
-    def admits(self, headers: Headers, path: str) -> bool:
+    def admits(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the request shows the token, or the cookie that a page got for it, or needs neither."""
         if not self.token or path in _OPEN or path.startswith("/static/"):
             return True
+        from starlette.requests import cookie_parser  # `Client` needs no Starlette
+
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.is_token(credentials.strip())
-        return _are_equal(_cookie(headers), self.session)
+        return _are_equal(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""), self.session)
 
     def is_token(self, text: str) -> bool:
         """Whether this is the token."""
@@ -116,14 +119,6 @@ def _are_equal(text: str, secret: str) -> bool:
     return hmac.compare_digest(*digests)
 
 
-def _cookie(headers: Headers) -> str:
-    try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value if morsel else ""
-
-
 def check_token(token: str, source: str) -> str:
     """The token without the blanks around it.
 
@@ -137,3 +132,35 @@ def check_token(token: str, source: str) -> str:
             "python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return token
+
+
+def make_guard(
+    host: str, token_file: Path | None = None, allow_hosts: Sequence[str] = (), allow_origins: Sequence[str] = ()
+) -> Guard:
+    """Whom a server that listens on `host` lets in, as the flags of `ifqa serve` say.
+
+    Raises:
+        IfqaError: the address can be reached from elsewhere and there is no token, or nobody would be let in; or a name or an
+            origin is none.
+    """
+    token = ""
+    if token_file:
+        token = check_token(token_file.read_text(encoding="utf-8", errors="replace"), str(token_file))
+    elif os.environ.get(TOKEN):
+        token = check_token(os.environ[TOKEN], TOKEN)
+    if not token and not is_loopback(host):
+        raise IfqaError(
+            f"{host} can be reached from other machines, so requests must show a token: put one into a file and "
+            f"name it with --token-file, or set {TOKEN}; or listen on 127.0.0.1"
+        )
+    if host in _ANY and not allow_hosts:
+        raise IfqaError(f"--host {host} wants --allow-host NAME, the name by which others call this machine")
+    hosts = {name.lower().rstrip(".") for name in (*allow_hosts, host)} - set(_ANY)
+    for name in hosts:
+        if host_name(f"[{name}]" if ":" in name else name) != name:
+            raise IfqaError(f"--allow-host {name!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
+    for origin in allow_origins:
+        location = network_location(origin)
+        if origin.lower() not in (f"http://{location}", f"https://{location}"):
+            raise IfqaError(f"--allow-origin {origin!r:.80}: wanted an origin, as in https://example.org")
+    return Guard(frozenset(hosts), frozenset(allow_origins), token)

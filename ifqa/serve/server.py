@@ -7,9 +7,7 @@ import socket
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from types import FrameType
 
 from ifqa.config.experiment import Experiment
@@ -17,79 +15,30 @@ from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.serve.limits import QUESTIONS, Limits
-from ifqa.serve.security import Guard, check_token, host_name, is_loopback, network_location
+from ifqa.serve.security import Guard
 
-TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
 DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
-_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that need a token and names
 _GRACE = 5.0  # seconds above the time limit until a stopped server has ended
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a server listens, and whom it lets in, as `ifqa serve` takes it.
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that has taken the address; port 0 takes any free one. Nothing is accepted yet.
 
-    Attributes:
-        host, port: port 0 takes any free one.
-        token_file: a file with the token; None for the environment's IFQA_TOKEN.
-        allow_hosts: names by which others call this machine.
-        allow_origins: pages of other origins that may ask.
+    Raises:
+        IfqaError: the address is taken or is not this machine's.
     """
-
-    host: str = "127.0.0.1"
-    port: int = 8017
-    token_file: Path | None = None
-    allow_hosts: Sequence[str] = ()
-    allow_origins: Sequence[str] = ()
-
-    def guard(self) -> Guard:
-        """Whom the server lets in.
-
-        Raises:
-            IfqaError: the address can be reached from elsewhere and there is no token, or nobody would be let in; or a name
-                or an origin is none.
-        """
-        token = self._token()
-        if not token and not is_loopback(self.host):
-            raise IfqaError(
-                f"{self.host} can be reached from other machines, so requests must show a token: put one into a file and "
-                f"name it with --token-file, or set {TOKEN}; or listen on 127.0.0.1"
-            )
-        if self.host in _ANY and not self.allow_hosts:
-            raise IfqaError(f"--host {self.host} wants --allow-host NAME, the name by which others call this machine")
-        hosts = {name.lower().rstrip(".") for name in (*self.allow_hosts, self.host)} - set(_ANY)
-        for host in hosts:
-            if host_name(f"[{host}]" if ":" in host else host) != host:
-                raise IfqaError(f"--allow-host {host!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
-        for origin in self.allow_origins:
-            location = network_location(origin)
-            if origin.lower() not in (f"http://{location}", f"https://{location}"):
-                raise IfqaError(f"--allow-origin {origin!r:.80}: wanted an origin, as in https://example.org")
-        return Guard(frozenset(hosts), frozenset(self.allow_origins), token)
-
-    def _token(self) -> str:
-        if self.token_file:
-            return check_token(self.token_file.read_text(encoding="utf-8", errors="replace"), str(self.token_file))
-        return check_token(os.environ[TOKEN], TOKEN) if os.environ.get(TOKEN) else ""
-
-    def listen(self) -> socket.socket:
-        """A socket that has taken the address; nothing is accepted yet.
-
-        Raises:
-            IfqaError: the address is taken or is not this machine's.
-        """
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        # asyncio sends at once only where it sees TCP named; else the body would wait 40 ms for the head's acknowledgement
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        if os.name != "nt":  # there it would let two servers share an address
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((self.host, self.port))
-        except (OSError, OverflowError) as error:
-            listening.close()
-            raise IfqaError(f"cannot listen on {self.host} port {self.port}: {error}; choose another --port") from error
-        return listening
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends at once only where it sees TCP named; else the body would wait 40 ms for the head's acknowledgement
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    if os.name != "nt":  # there it would let two servers share an address
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise IfqaError(f"cannot listen on {host} port {port}: {error}; choose another --port") from error
+    return listening
 
 
 def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
@@ -119,7 +68,7 @@ def require_extra() -> None:
             raise IfqaError(f"the server needs {package}; install it with: pip install 'ifqa[serve]'")
 
 
-def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool) -> None:
+def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Limits, quiet: bool) -> None:
     """Serve an experiment's system until SIGTERM or Ctrl-C; prints the address on stdout once questions are taken.
 
     Raises:
@@ -128,7 +77,6 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
     if limits.waiting < QUESTIONS:
         raise IfqaError(f"--queue {limits.waiting}: wanted at least {QUESTIONS}, the questions of one request")
     require_extra()
-    guard = address.guard()
     import uvicorn
 
     from ifqa.pipeline.stages import open_system
@@ -138,7 +86,7 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
     from ifqa.serve.telemetry import write_log
 
     allow_files()
-    with closing(address.listen()) as listening, open_system(experiment) as system:
+    with closing(listen(host, port)) as listening, open_system(experiment) as system:
         write_log(quiet)
         service = Service(system, limits)
         host, port = listening.getsockname()[:2]

@@ -13,7 +13,7 @@ from ifqa.plugins import open_benchmark, takes
 from ifqa.protocols import LanguageModel
 from ifqa.records import Answer, Question, Ranking
 from ifqa.serve import limits as sizes
-from ifqa.serve.batch_queue import BatchQueue, Pending, Progress
+from ifqa.serve.batch_queue import BatchQueue, Pending
 from ifqa.serve.errors import NotFound
 from ifqa.serve.limits import Limits
 from ifqa.serve.schemas import About, AnswerForm, CorpusForm, LimitsForm, PassageForm, RankingForm, ReaderForm
@@ -74,7 +74,7 @@ class Service:
         return self.asking.alive and self.retrieving.alive
 
     def ask(
-        self, questions: Sequence[Question], threshold: float | None = None, progress: Progress | None = None
+        self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
     ) -> list[Pending[Answer]]:
         """Queue questions to answer, with the least confidence `threshold` as `System.ask` takes it.
 
@@ -84,7 +84,7 @@ class Service:
         """
         if self.about.reader is None:
             raise NotFound(f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages")
-        return self.asking.put(self._number(questions), threshold, progress)
+        return self.asking.put(self._number(questions), threshold, watched)
 
     def retrieve(self, questions: Sequence[Question], k: int = 0) -> list[Pending[Ranking]]:
         """Queue questions to retrieve for.

@@ -9,14 +9,15 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from ifqa.protocols import LanguageModel
+from ifqa.serve.batch_queue import BatchQueue
 
 log = logging.getLogger("ifqa.serve")
 
@@ -63,14 +64,10 @@ def write_log(quiet: bool) -> None:
     log.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-class _Queue(Sized, Protocol):
-    busy: int
-
-
 class Metrics:
     """The counts of one server: its own, the lengths of its queues, and what its language model has spent when they are read."""
 
-    def __init__(self, queues: Mapping[str, _Queue], llm: LanguageModel | None) -> None:
+    def __init__(self, queues: Mapping[str, BatchQueue[Any]], llm: LanguageModel | None) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)  # memory, CPU, open files
         self.requests = Counter(

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ifqa.records import Question
-from ifqa.serve.batch_queue import BatchQueue, Progress, QueueFull
+from ifqa.serve.batch_queue import BatchQueue, QueueFull
 
 
 def asked(*names):
@@ -128,13 +128,12 @@ def test_a_bug_in_one_question_fails_that_one_alone():
 def test_a_waiting_question_is_told_its_place_and_what_is_written():
     async def scenario(queue, work):
         queue.put(asked("a"), 0.5)
-        seen, progress = [], Progress()
-        tickets = queue.put(asked("b"), None, progress)
-        seen.append(progress.ahead)
+        [pending] = queue.put(asked("b"), None, watched=True)
+        assert pending.ahead == 1
         work.may.set()
-        await answers(tickets)
+        await answers([pending])
         await asyncio.sleep(0.01)
-        assert (seen, progress.ahead, progress.text) == ([1], None, "half")
+        assert (pending.ahead, pending.text) == (None, "half")
 
     with_queue(scenario)
 

@@ -1,6 +1,8 @@
 """A client of a server that is none of ours, broken or hostile: one line, and never another error."""
 
 import json
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -116,3 +118,9 @@ def test_what_no_request_can_hold_is_not_sent():
             for heard in (None, print):
                 with pytest.raises(ifqa.IfqaError, match="threshold: wanted a confidence"):
                     client.ask(QUESTION_EXAMPLE, threshold=float("nan"), on_text=heard)
+
+
+def test_the_client_and_the_flags_need_no_web_framework():
+    """So without the extra `ifqa serve` says what to install."""
+    code = "import sys, ifqa.serve.client, ifqa.serve.server; print({'fastapi', 'starlette', 'mcp'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from ifqa.errors import IfqaError
 from ifqa.serve.app import make_app
-from ifqa.serve.security import POLICY, Guard, check_token, is_loopback
-from ifqa.serve.server import Address, cap_cost
+from ifqa.serve.security import POLICY, Guard, check_token, is_loopback, make_guard
+from ifqa.serve.server import cap_cost, listen
 from ifqa.serve.telemetry import JsonFormatter
 
 TOKEN = "canary-token-5c1f77e09b"
@@ -144,20 +144,25 @@ def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
 
 def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
     monkeypatch.delenv("IFQA_TOKEN", raising=False)
-    assert Address().guard().token == Address(host="127.8.8.8").guard().token == ""
+    assert make_guard("127.0.0.1").token == make_guard("127.8.8.8").token == ""
     for host in ("192.168.1.5", "0.0.0.0", "::", "mill.example.org"):
         with pytest.raises(IfqaError, match="can be reached from other machines, so requests must show a token"):
-            Address(host).guard()
+            make_guard(host)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
-    guard = Address("192.168.1.5", token_file=tmp_path / "token").guard()
+    guard = make_guard("192.168.1.5", token_file=tmp_path / "token")
     assert (guard.hosts, guard.is_token(TOKEN)) == ({"192.168.1.5"}, True)
     monkeypatch.setenv("IFQA_TOKEN", TOKEN)
     with pytest.raises(IfqaError, match="--allow-host NAME"):
-        Address("0.0.0.0").guard()
-    assert Address("0.0.0.0", allow_hosts=["Mill.example.org"]).guard().hosts == {"mill.example.org"}
-    for wrong in ({"allow_hosts": ["http://mill"]}, {"allow_origins": ["mill"]}, {"allow_origins": [PAGE + "/"]}):
+        make_guard("0.0.0.0")
+    assert make_guard("0.0.0.0", allow_hosts=["Mill.example.org"]).hosts == {"mill.example.org"}
+    for wrong in (
+        {"allow_hosts": ["http://mill"]},
+        {"allow_origins": ["mill"]},
+        {"allow_origins": [PAGE + "/"]},
+        {"allow_origins": ["http://["]},
+    ):
         with pytest.raises(IfqaError, match="wanted a"):
-            Address(**wrong).guard()
+            make_guard("127.0.0.1", **wrong)
 
 
 @pytest.mark.parametrize("token", ["short", "with blanks in it, many", "\xe9" * 20, "\x00" * 20])
@@ -173,10 +178,10 @@ def test_loopback_is_told_from_other_addresses():
 
 
 def test_a_taken_address_is_refused_in_one_line():
-    with Address(port=0).listen() as taken:
+    with listen("127.0.0.1", 0) as taken:
         taken.listen()
         with pytest.raises(IfqaError, match="cannot listen on"):
-            Address(port=taken.getsockname()[1]).listen()
+            listen("127.0.0.1", taken.getsockname()[1])
 
 
 def test_a_connection_sends_at_once():
@@ -189,7 +194,7 @@ def test_a_connection_sends_at_once():
             delays.append(not taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
-        listening = Address(port=0).listen()
+        listening = listen("127.0.0.1", 0)
         async with await asyncio.start_server(connected, sock=listening):
             reader, writer = await asyncio.open_connection(*listening.getsockname())
             await reader.read()

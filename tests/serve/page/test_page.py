@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 from browser import CHROMIUM, browser
 
-import ifqa.serve.page
+import ifqa.serve
 from ifqa.report.html_page import COLOURS
 
-FOLDER = Path(ifqa.serve.page.__file__).parent
+FOLDER = Path(ifqa.serve.__file__).parent / "page"
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
