@@ -24,7 +24,7 @@ from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison
 from ifqa.report.scores import Scores, scores_of
 from ifqa.scoring import summary
-from ifqa.scoring.collected import summarise
+from ifqa.scoring.aggregation import summarise
 from ifqa.scoring.scheme import declared
 from ifqa.storage.artifacts import lock
 

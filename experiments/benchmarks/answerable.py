@@ -28,10 +28,10 @@ from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
 from ifqa.records import Passage, Question
-from ifqa.scoring.columns import column_interval
 from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.covers import covers, overlaps
 from ifqa.scoring.measures.exact_match import exact_match
+from ifqa.scoring.resampling import ColumnStatistic
 from ifqa.scoring.statistics import mean_interval
 from ifqa.storage.artifacts import Artifact
 from ifqa.storage.files import write_jsonl
@@ -146,7 +146,7 @@ def told(found: Sequence[Reading], threshold: float) -> list[str]:
     """The figures, and the readings that the confidence is most wrong about."""
     judged = [one for one in found if one.removed or one.gold_read]
     numbers = np.array([[one.confidence, float(one.gold_read)] for one in judged])
-    interval = column_interval(AUROC, numbers, 0, [one.id for one in judged])
+    interval = ColumnStatistic(AUROC, numbers, [one.id for one in judged]).interval(0)
     lines = [f"AUROC {shown(interval)}" if interval else "AUROC not defined: no gold passage was read"]
     for name, gold in (("answerable", True), ("unanswerable", False)):
         some = [one for one in judged if one.gold_read is gold]

@@ -36,10 +36,10 @@ from ifqa.pipeline.system import System
 from ifqa.progress import bar
 from ifqa.records import Answer, Question
 from ifqa.report.answers import support_of
-from ifqa.scoring.columns import column_interval
 from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.f1 import f1
+from ifqa.scoring.resampling import ColumnStatistic
 from ifqa.scoring.statistics import mean_interval
 from ifqa.storage.files import read_jsonl, write_jsonl
 
@@ -166,7 +166,7 @@ def figures(asked: Sequence[Asked]) -> Iterator[str]:
         yield "no confidence: the reader's weights have no calibration"
         return
     numbers = np.array([[one.answer.confidence or 0.0, float(bool(one.question.answers))] for one in asked])
-    value = column_interval(AUROC, numbers, 0)
+    value = ColumnStatistic(AUROC, numbers).interval(0)
     yield f"AUROC of the confidence: {interval(value) if value else 'not defined'}"
 
 

@@ -27,7 +27,7 @@ from ifqa.plugins import settings_at
 from ifqa.progress import bar, counted, say
 from ifqa.records import Prediction
 from ifqa.scoring import summary
-from ifqa.scoring.collected import Collected
+from ifqa.scoring.aggregation import Aggregator
 from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.tasks import Workers
@@ -158,11 +158,11 @@ def score(experiment: Experiment | Run) -> Path:
     run = as_run(experiment)
     with _making(run, "score") as draft:
         if draft is not None:
-            collected = Collected(
+            aggregator = Aggregator(
                 run.experiment.scheme, run.experiment.retriever["k"] if run.experiment.retriever else 0
             )
-            write_jsonl(draft.folder / "per_question.jsonl", _rows(run, collected))
-            scores = collected.scores(run.experiment.seed)
+            write_jsonl(draft.folder / "per_question.jsonl", _rows(run, aggregator))
+            scores = aggregator.scores(run.experiment.seed)
             manifests = (run.artifact(stage).manifest for stage in run.experiment.stages)
             records = (manifest["record"] for manifest in manifests if manifest)
             worst = max(records, key=lambda record: record.get("retry", 0))
@@ -172,8 +172,8 @@ def score(experiment: Experiment | Run) -> Path:
     return run.artifact("score").folder
 
 
-def _rows(run: Run, collected: Collected) -> Iterator[summary.Row]:
-    """The row of each question, from the files of the stages before; its numbers are collected."""
+def _rows(run: Run, aggregator: Aggregator) -> Iterator[summary.Row]:
+    """The row of each question, from the files of the stages before; its numbers are aggregated."""
     experiment, questions = run.experiment, run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
     predictions: Iterable[Prediction | None] = repeat(None, len(questions))
@@ -185,8 +185,8 @@ def _rows(run: Run, collected: Collected) -> Iterator[summary.Row]:
     depth = experiment.retriever["k"] if experiment.retriever else 0
     read_depth = experiment.reader["passages"] if experiment.reader else 0
     for question, ranked, prediction in zip(questions, texts, predictions, strict=True):
-        row = summary.row(question, collected.by, ranked, depth, read_depth, prediction)
-        collected.add(row, question, prediction)
+        row = summary.row(question, aggregator.by, ranked, depth, read_depth, prediction)
+        aggregator.add(row, question, prediction)
         yield row
 
 

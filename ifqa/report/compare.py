@@ -11,15 +11,13 @@ from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
-from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
-from ifqa.scoring.columns import column_difference
+from ifqa.scoring.aggregation import Aggregator, Sample
 from ifqa.scoring.measures.gold_recall import first_rank
-from ifqa.scoring.scheme import Declared, strata, units
-from ifqa.scoring.sets import SetDifference, set_difference
-from ifqa.scoring.statistics import holm, mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.scheme import Declared
+from ifqa.scoring.statistics import holm
 from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 
@@ -184,7 +182,7 @@ def comparison(
         IfqaError: an experiment is not scored, or changed since it was; their questions differ; they share no measure; or one
             lacks the measure.
     """
-    pair = _pair(first, second, common)
+    pair = _Pair(_Scored(first), _Scored(second), common)
     differences = list(pair.differences())
     # the headline among the measures that score single questions
     chosen = measure or pair.by.headline(
@@ -192,9 +190,9 @@ def comparison(
     )
     largest = pair.largest(chosen, count) if chosen else []
     questions = [question for question, _, _ in largest]
-    ranks = list(zip(_gold_ranks(first, questions), _gold_ranks(second, questions), strict=True))
-    number = len(pair.questions)
-    return Comparison(first.name, second.name, pair.by, number, differences, chosen, largest, ranks, pair.of)
+    ranks = list(zip(pair.first.gold_ranks(questions), pair.second.gold_ranks(questions), strict=True))
+    sizes = len(pair.first.run.questions), len(pair.second.run.questions)
+    return Comparison(first.name, second.name, pair.by, len(pair.questions), differences, chosen, largest, ranks, sizes)
 
 
 def comparisons(
@@ -211,8 +209,9 @@ def comparisons(
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise IfqaError(f"experiment {twice} is named twice; wanted different ones")
     differences: dict[str, dict[str, Difference]] = {}
+    scored = _Scored(first)
     for other in others:
-        for difference in _pair(first, other, common).differences():
+        for difference in _Pair(scored, _Scored(other), common).differences():
             differences.setdefault(difference.measure, {})[other.name] = difference
     if measure and measure not in differences:
         raise unknown("measure of these experiments", measure, [*differences])
@@ -226,134 +225,88 @@ def _corrected(differences: dict[str, Difference]) -> dict[str, Difference]:
     return {name: replace(old, p=p) for (name, old), p in zip(differences.items(), ps, strict=True)}
 
 
-@dataclass(frozen=True)
+class _Scored:
+    """A scored experiment with the row of each question by its id."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        """Read the rows.
+
+        Raises:
+            IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
+        """
+        self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
+        scores = self.run.artifact("score")
+        scores.require(command)
+        if not scores.is_made_from(self.run.inputs("score")):
+            raise IfqaError(
+                f"{scores.folder} was made from something else than {experiment.name} says now; run it again: {command}"
+            )
+        self.rows = {row["id"]: row for row in read_rows(scores.folder)}
+
+    def sample(self, questions: Sequence[Question], by: Declared, reads: bool) -> Sample:
+        """The scores of some of its questions; `reads` says whether measures over sets of answers get them."""
+        aggregator, predictions = Aggregator(by, None), dict[str, Prediction]()
+        if by.sets and reads:
+            answers = predictions_of(self.experiment, self.run.questions)
+            predictions = {prediction.question_id: prediction for prediction in answers}
+        for question in questions:
+            aggregator.add(self.rows[question.id], question, predictions.get(question.id))
+        return aggregator.sample()
+
+    def gold_ranks(self, questions: Sequence[Question]) -> list[int | None]:
+        """The rank of each question's first gold passage in the experiment's run."""
+        if not self.experiment.retriever or not questions:
+            return [None for _ in questions]
+        every = self.run.questions
+        rankings = dict(zip([question.id for question in every], rankings_of(self.experiment, every), strict=True))
+        retrieved = passages_of(self.experiment, (rankings[question.id] for question in questions))
+        return [
+            first_rank(question, [passage.text for passage in passages])
+            for question, passages in zip(questions, retrieved, strict=True)
+        ]
+
+
 class _Pair:
-    """Two scored experiments, the questions that both have, each with both rows, and how many each has."""
+    """Two scored experiments, and the questions that both have, in the first's order; two of one id may be different."""
 
-    first: Experiment
-    second: Experiment
-    by: Declared
-    questions: list[Question]
-    rows: list[tuple[Row, Row]]
-    of: tuple[int, int]
+    def __init__(self, first: _Scored, second: _Scored, common: bool) -> None:
+        self.first, self.second, self.by = first, second, first.experiment.scheme
+        there = {question.id: question for question in second.run.questions}
+        self.questions = [question for question in first.run.questions if there.get(question.id) == question]
+        same, sizes = len(self.questions), (len(first.rows), len(second.rows))
+        if not same or not (common or {same} == {*sizes}):
+            few = ", or those that both have: --common" if same else ""
+            raise IfqaError(
+                f"{first.experiment.name} has {sizes[0]:,} questions, {second.experiment.name} {sizes[1]:,}, {same:,} of them "
+                f"the same; compare two experiments over the same questions{few}"
+            )
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> Iterator[Difference]:
         """The difference in every measure that both have, in the order in which they are shown."""
-        differences = [self._in_rows(key) for key in self._keys()]
-        other = self.second.scheme
-        for measure in self.by.sets if self.first.reader and self.second.reader else ():
-            differences += self._in_sets(measure) if measure in other.sets else ()
-        for column in self.by.columns:
-            differences += self._in_columns(column) if column in other.columns else ()
-        if not differences:
-            names = f"{self.first.name} and {self.second.name}"
-            raise IfqaError(f"{names} have no measure in common: one reads, the other retrieves")
-        order = self.by.keys([difference.measure for difference in differences])
-        return sorted(differences, key=lambda difference: order.index(difference.measure))
+        here, other = self.first.experiment, self.second.experiment
+        reads = bool(here.reader and other.reader)
+        first, second = (scored.sample(self.questions, self.by, reads) for scored in (self.first, self.second))
+        undefined = True
+        for key in self.by.keys(other.scheme.keys({*first.keys()} & {*second.keys()})):
+            there = first.scored(key) & second.scored(key)
+            paired = first.statistic(key, there).difference(second.statistic(key, there), here.seed)
+            if paired:
+                undefined = False
+                a, b, delta, low, high = (round(100 * share, 2) for share in paired[:5])
+                won, lost, tied = paired.counts or (None, None, None)
+                yield Difference(key, a, b, delta, low, high, paired.p, won, lost, tied)
+        if undefined:
+            raise IfqaError(f"{here.name} and {other.name} have no measure in common: one reads, the other retrieves")
 
     def largest(self, measure: str, count: int) -> list[tuple[Question, Row, Row]]:
         """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
-        if measure not in (known := self._keys()):
+        rows = [(self.first.rows[question.id], self.second.rows[question.id]) for question in self.questions]
+        here, there = ({key for pair in rows for key in pair[side]} for side in (0, 1))
+        if measure not in (known := self.by.keys(here & there)):
             raise unknown("measure of both experiments", measure, known)
-        apart = [(abs(b - a), question, *rows) for (question, rows), a, b in self._both(measure) if a != b]
-        return [(question, row, other) for _, question, row, other in sorted(apart, key=lambda one: -one[0])[:count]]
-
-    def _keys(self) -> list[str]:
-        """The measures of single questions that both sides have."""
-        here, there = ({key for pair in self.rows for key in pair[side]} for side in (0, 1))
-        return self.by.keys(here & there)
-
-    def _both(self, key: str) -> list[tuple[tuple[Question, tuple[Row, Row]], float, float]]:
-        """The questions that both sides have a score for, with both rows and both scores."""
-        rows = zip(self.questions, self.rows, strict=True)
-        scores = ((row, score_in(row[1][0], key), score_in(row[1][1], key)) for row in rows)
-        return [(row, a, b) for row, a, b in scores if a is not None and b is not None]
-
-    def _in_rows(self, key: str) -> Difference:
-        both, measure, seed = self._both(key), self.by.measure(key), self.first.seed
-        questions = [question for (question, _), _, _ in both]
-        first, second = [a for _, a, _ in both], [b for _, _, b in both]
-        of, within = units(measure, questions), strata(measure, self.by, questions)
-        more = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of, strata=within)
-        p = paired_randomization(first, second, seed, units=of)
-        counts = won_lost_tied(second, first) if self.by.best(key) else won_lost_tied(first, second)
-        return _difference(key, (sum(first) / len(both), sum(second) / len(both), *more), p, counts)
-
-    def _in_sets(self, measure: SetMeasure) -> Iterator[Difference]:
-        """The difference in a measure over sets; nothing where it is not defined."""
-        first, second = (self._predictions(experiment) for experiment in (self.first, self.second))
-        yield from _over_many(measure.name, set_difference(measure, self.questions, first, second, self.first.seed))
-
-    def _predictions(self, experiment: Experiment) -> list[Prediction]:
-        predictions = predictions_of(experiment, Run(experiment).questions)
-        of = {prediction.question_id: prediction for prediction in predictions}
-        return [of[question.id] for question in self.questions]
-
-    def _in_columns(self, measure: ColumnMeasure) -> Iterator[Difference]:
-        """The difference in a measure of numbers in the rows; nothing where it is not defined."""
-        import numpy as np
-
-        first, second = (
-            np.array([[score_in(pair[side], key) for key in measure.columns] for pair in self.rows], dtype=float)
-            for side in (0, 1)
-        )
-        of = units(measure, self.questions)
-        yield from _over_many(measure.name, column_difference(measure, first, second, self.first.seed, of))
-
-
-def _over_many(name: str, over: SetDifference | None) -> Iterator[Difference]:
-    if over:
-        yield _difference(name, (over.first, over.second, over.more, over.low, over.high), over.p)
-
-
-def _difference(
-    name: str, shares: tuple[float, ...], p: float, counts: tuple[int | None, ...] = (None, None, None)
-) -> Difference:
-    first, second, more, low, high = (round(100 * share, 2) for share in shares)
-    won, lost, tied = counts
-    return Difference(name, first, second, more, low, high, p, won, lost, tied)
-
-
-def _pair(first: Experiment, second: Experiment, common: bool) -> _Pair:
-    """The questions of both experiments, in the first's order, and each one's rows; two of one id may be different questions."""
-    rows, others = _rows(first), _rows(second)
-    there = {question.id: question for question in Run(second).questions}
-    every = Run(first).questions
-    same = [question for question in every if there.get(question.id) == question]
-    if not same or not (common or len(same) == len(rows) == len(others)):
-        few = ", or those that both have: --common" if same else ""
-        raise IfqaError(
-            f"{first.name} has {len(rows):,} questions, {second.name} {len(others):,}, {len(same):,} of them the same; "
-            f"compare two experiments over the same questions{few}"
-        )
-    pairs = [(rows[question.id], others[question.id]) for question in same]
-    return _Pair(first, second, first.scheme, same, pairs, (len(every), len(there)))
-
-
-def _rows(experiment: Experiment) -> dict[str, Row]:
-    """The scores of each question by its id.
-
-    Raises:
-        IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
-    """
-    run, command = Run(experiment), f"ifqa run {experiment.name}"
-    scores = run.artifact("score")
-    scores.require(command)
-    if not scores.is_made_from(run.inputs("score")):
-        raise IfqaError(
-            f"{scores.folder} was made from something else than {experiment.name} says now; run it again: {command}"
-        )
-    return {row["id"]: row for row in read_rows(scores.folder)}
-
-
-def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[int | None]:
-    """The rank of each question's first gold passage in the experiment's run."""
-    if not experiment.retriever or not questions:
-        return [None for _ in questions]
-    every = Run(experiment).questions
-    of = dict(zip([question.id for question in every], rankings_of(experiment, every), strict=True))
-    rankings = passages_of(experiment, (of[question.id] for question in questions))
-    return [
-        first_rank(question, [passage.text for passage in passages])
-        for question, passages in zip(questions, rankings, strict=True)
-    ]
+        apart = []
+        for question, (row, other) in zip(self.questions, rows, strict=True):
+            a, b = score_in(row, measure), score_in(other, measure)
+            if a is not None and b is not None and a != b:
+                apart.append((abs(b - a), question, row, other))
+        return [(question, row, other) for _, question, row, other in sorted(apart, key=lambda line: -line[0])[:count]]

@@ -43,7 +43,7 @@ class Scores:
     Attributes:
         name: of the experiment, or the benchmark and split.
         by: the measures, subsets and groups that were scored.
-        content: the scores as in `scores.json` (`ifqa.scoring.collected.Collected.scores`).
+        content: the scores as in `scores.json` (`ifqa.scoring.aggregation.Aggregator.scores`).
         rows: a row for each question, in their order, as in `per_question.jsonl` (`ifqa.scoring.summary.row`): "id",
             "subsets", each measure from 0 to 1 if it is defined; with a reader also "failed" and "answer".
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-_DRAWS_AT_ONCE = 2_000_000  # 8 bytes each
+_DRAWS_AT_ONCE = 2_000_000  # 8 bytes each, which fit in memory
 _MANY = 1_000  # above so many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
 _Z = 1.959963984540054  # the normal distribution's quantile at 0.975
 _DIGITS = 9  # a unit's sum is rounded to so many, so that units with the same score have equal sums
@@ -53,8 +53,7 @@ def mean_interval(
     means = np.zeros(resamples)
     for size, of_group in _by_group(values, strata or [""] * len(values), seed, resamples, units):
         means += of_group * (size / len(values))
-    low, high = np.quantile(means, (0.025, 0.975))
-    return math.fsum(values) / len(values), float(low), float(high)
+    return math.fsum(values) / len(values), *interval_ends(means)
 
 
 def share_interval(hits: int, of: int) -> Interval | None:
@@ -96,10 +95,9 @@ def macro_interval(
     total, mean, count = np.zeros(resamples), 0.0, len(set(groups))
     for _, means in _by_group(values, groups, seed, resamples, units):
         total += means
-    for group in _places(groups).values():
-        mean += math.fsum(values[place] for place in group) / len(group)
-    low, high = np.quantile(total / count, (0.025, 0.975))
-    return mean / count, float(low), float(high)
+    for places in places_of(groups).values():
+        mean += math.fsum(values[place] for place in places) / len(places)
+    return mean / count, *interval_ends(total / count)
 
 
 def _by_group(
@@ -109,17 +107,26 @@ def _by_group(
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    for own in _places(groups).values():
-        several = [units[place] for place in own] if units else ()
-        yield len(own), _resampled_means(rng, [values[place] for place in own], several, resamples)
+    for places in places_of(groups).values():
+        of_group = [units[place] for place in places] if units else ()
+        yield len(places), _resampled_means(rng, [values[place] for place in places], of_group, resamples)
 
 
-def _places(groups: Sequence[str]) -> dict[str, list[int]]:
-    """The places of each group's questions, the groups by name."""
-    places: dict[str, list[int]] = {group: [] for group in sorted(set(groups))}
-    for place, group in enumerate(groups):
-        places[group].append(place)
+def places_of(names: Sequence[str]) -> dict[str, list[int]]:
+    """The indexes of each name, by name."""
+    places: dict[str, list[int]] = {name: [] for name in sorted(set(names))}
+    for place, name in enumerate(names):
+        places[name].append(place)
     return places
+
+
+def interval_ends(values: "Array", default: float = math.nan) -> tuple[float, float]:
+    """The 95% interval of resampled values, of which NaN are left out; `default` twice if no value is left."""
+    import numpy as np
+
+    defined = values[~np.isnan(values)]
+    low, high = np.quantile(defined if len(defined) else [default], (0.025, 0.975))
+    return float(low), float(high)
 
 
 def paired_randomization(
@@ -145,7 +152,7 @@ def paired_randomization(
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
     rng = np.random.default_rng(seed)
     at_least = 0
-    for batch in _batches(rounds, len(sizes)):
+    for batch in batches(rounds, len(sizes), _DRAWS_AT_ONCE):
         kept = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # of each size, how many keep their sign
         at_least += int(np.count_nonzero(np.abs((2 * kept - counts) @ sizes) >= threshold))
     return (at_least + 1) / (rounds + 1)
@@ -194,11 +201,11 @@ def _resampled_means(
         each = np.repeat(np.stack([distinct, sizes]), counts, axis=1)  # (2, units)
         rows = [
             np.take(each, rng.integers(several, size=(rounds, several)), axis=1).sum(axis=2)  # (2, rounds)
-            for rounds in _batches(resamples, several)
+            for rounds in batches(resamples, several, _DRAWS_AT_ONCE)
         ]
         return np.concatenate([total / count for total, count in rows])
     means = []
-    for rounds in _batches(resamples, len(distinct)):
+    for rounds in batches(resamples, len(distinct), _DRAWS_AT_ONCE):
         drawn = rng.multinomial(several, shares, size=rounds)  # (rounds, distinct)
         means.append(drawn @ distinct / (drawn @ sizes))  # (rounds,)
     return np.concatenate(means)
@@ -212,9 +219,9 @@ def _by_unit(values: "Array", units: Sequence[str]) -> tuple["Array", "Array"]:
     return np.round(np.bincount(places, weights=values), _DIGITS), np.bincount(places).astype(np.float64)
 
 
-def _batches(rounds: int, width: int) -> Iterator[int]:
-    """Split `rounds` into batches that fit in memory, at `width` draws a round."""
-    step = max(1, _DRAWS_AT_ONCE // width)
+def batches(rounds: int, width: int, at_once: int) -> Iterator[int]:
+    """Split `rounds` into batches of at most `at_once` numbers, at `width` numbers a round."""
+    step = max(1, at_once // width)
     yield from (min(step, rounds - start) for start in range(0, rounds, step))
 
 

@@ -1,4 +1,4 @@
-"""The scores of each question, and the shape of an experiment's scores, which `ifqa.scoring.collected` makes of them."""
+"""The scores of each question, and the shape of an experiment's scores, which `ifqa.scoring.aggregation` makes of them."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -90,7 +90,7 @@ class Sureness(TypedDict):
 
 @final
 class Content(TypedDict):
-    """What `Collected.scores` returns; in `scores.json` also what the score stage adds."""
+    """What `Aggregator.scores` returns; in `scores.json` also what the score stage adds."""
 
     questions: Natural
     n_failed: Natural
@@ -189,7 +189,7 @@ def _checked(measure: AnyMeasure, value: float, question: Question) -> float:
 def partial(scores: Content) -> str:
     """What scores lack of their whole split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they lack nothing.
 
-    `scores` are those of `Collected.scores` with "of", the number of questions of the split, "not_asked", how many questions a
+    `scores` are those of `Aggregator.scores` with "of", the number of questions of the split, "not_asked", how many questions a
     language model was not asked, and "retry", how many it was not asked or did not answer completely.
     """
     missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []

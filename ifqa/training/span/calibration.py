@@ -20,11 +20,11 @@ from ifqa.progress import bar, say
 from ifqa.protocols import NO_DATA, Place, TrainingData
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
 from ifqa.records import Passage, Prediction, Question
-from ifqa.scoring.columns import value_of
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.covers import covers, overlaps
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.resampling import ColumnStatistic
 from ifqa.settings import Natural, Positive, Share
 from ifqa.storage.files import read_json, write_json
 from ifqa.training.checkpoints import damaged
@@ -188,7 +188,8 @@ def cross_fitted(rows: Sequence[Row], without_gold: float, false_abstentions: fl
             abstained.append(sure < made["threshold"])
     usual, read, none = np.array(numbers)[kept], np.array(gold), np.array(abstained)
     with_gold = read[:, 1] == 1
-    values = {one.name: value_of(one, usual) for one in (ECE, BRIER, EM_50)} | {"AUROC": value_of(AUROC, read)}
+    values = {measure.name: ColumnStatistic(measure, usual).value for measure in (ECE, BRIER, EM_50)}
+    values["AUROC"] = ColumnStatistic(AUROC, read).value
     values |= {
         name: float(none[some].mean()) if some.any() else None
         for name, some in (("false_abstentions", with_gold), ("true_abstentions", ~with_gold))

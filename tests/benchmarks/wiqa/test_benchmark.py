@@ -10,7 +10,7 @@ from ifqa.benchmarks.wiqa.benchmark import HOPS, KINDS, SPLITS, SUBSETS, TOPICS
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
-from ifqa.scoring.collected import summarise
+from ifqa.scoring.aggregation import summarise
 from ifqa.scoring.scheme import declared
 from ifqa.scoring.summary import row
 from ifqa.storage.resources import BUNDLED

@@ -14,7 +14,7 @@ from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SIGNS, SYMMETRY, TRANS
 from ifqa.plugins import open_benchmark
 from ifqa.reading.multiple_choice.wiqa_question import opposite, parts
 from ifqa.records import Prediction, Question
-from ifqa.scoring.sets import set_interval
+from ifqa.scoring.resampling import SetStatistic
 
 SAMPLE = open_benchmark("sample-wiqa")
 QUESTIONS = [one for split in SPLITS for one in SAMPLE.questions(split)]
@@ -96,7 +96,8 @@ def test_a_perfect_reader_is_wholly_consistent(measure):
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda one: one.name)
 def test_a_coin_lands_on_chance(measure):
-    value, low, high = set_interval(measure, QUESTIONS, coin(0), 0)
+    pairs, groups = list(zip(QUESTIONS, coin(0), strict=True)), [question.group for question in QUESTIONS]
+    value, low, high = SetStatistic(measure, pairs, groups).interval(0)
     assert low <= CHANCE[measure.name] <= high
     assert low <= value <= high
     values = [measure.score(QUESTIONS, coin(seed)) for seed in range(60)]

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.scoring.columns import value_of
 from ifqa.scoring.measures.confidence import AURC, AUROC, BRIER, CONFIDENCE, ECE, EM_50, EM_80
+from ifqa.scoring.resampling import ColumnStatistic
+
+
+def value_of(measure, columns):
+    return ColumnStatistic(measure, columns).value
+
 
 CASES = st.lists(st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40)
 FEW = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=6)

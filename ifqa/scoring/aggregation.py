@@ -7,27 +7,26 @@ kept only where such a measure is declared.
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import AnyMeasure
+from ifqa.protocols import AnyMeasure, ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
-from ifqa.scoring.columns import column_interval, column_macro
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
+from ifqa.scoring.measures.calibration_curves import calibration_curves
 from ifqa.scoring.measures.confidence import RIGHT
+from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, SetStatistic, Statistic
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared, keys, unit_of, within_groups, without_unit
-from ifqa.scoring.sets import places_of, set_interval, set_macro
-from ifqa.scoring.statistics import Interval, macro_interval, mean_interval
+from ifqa.scoring.statistics import Interval, places_of
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, score_in
-from ifqa.scoring.sureness import sureness
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-class Collected:
+class Aggregator:
     """The numbers of rows, added one by one."""
 
     def __init__(self, by: Declared, k: int | None) -> None:
@@ -78,6 +77,15 @@ class Collected:
             self._annotated.append(question)
         self.count += 1
 
+    def sample(self) -> "Sample":
+        """All questions; no row is added afterwards."""
+        import numpy as np
+
+        for column in self._columns.values():
+            column.extend(math.nan for _ in range(self.count - len(column)))
+        columns = {key: np.frombuffer(column) for key, column in self._columns.items()}  # (questions,) each
+        return Sample(self, columns, np.arange(self.count))
+
     def scores(self, seed: int) -> Content:
         """Scores over all questions, and over parts of them.
 
@@ -96,30 +104,26 @@ class Collected:
         """
         import numpy as np
 
-        for column in self._columns.values():
-            column.extend(math.nan for _ in range(self.count - len(column)))
-        columns = {key: np.frombuffer(column) for key, column in self._columns.items()}  # (questions,) each
-        every = _Part(self, columns, seed, np.arange(self.count))
+        every = self.sample()
         told = [*(one.name for one in self.by.subsets), GOLD_READ]
         subsets = {name: self._subsets[name] for name in told if name in self._known}
         scores: Content = {
             "questions": self.count,
-            "n_failed": int(np.nansum(columns.get("failed", 0.0))),
-            "measures": every.means(),
-            "subsets": every.parts(subsets),
+            "n_failed": int(np.nansum(every.columns.get("failed", 0.0))),
+            "measures": every.means(seed),
+            "subsets": every.parts(subsets, seed),
         }
-        if abstained := int(np.nansum(columns.get("abstained", 0.0))):
+        if abstained := int(np.nansum(every.columns.get("abstained", 0.0))):
             scores["n_abstained"] = abstained
-        if any(set(RIGHT) <= set(one.columns) for one in self.by.columns) and "confidence" in columns:
-            scores["sureness"] = sureness(every.numbers(RIGHT), seed)
+        if any(set(RIGHT) <= set(one.columns) for one in self.by.columns) and "confidence" in every.columns:
+            scores["sureness"] = calibration_curves(every.numbers(RIGHT), seed)
         if self.by.groups:
-            groups = self.units["group"]
-            if alone := next(iter(groups.lacking.values()), ""):
+            if alone := next(iter(self.units["group"].lacking.values()), ""):
                 raise IfqaError(
                     f"{alone} is of no {self.by.groups}; its benchmark is scored by {self.by.groups}, so give it a group"
                 )
-            scores["groups"] = every.parts(places_of(groups.of(every.places)))
-            scores[MACRO] = {"measures": every.macro()}
+            scores["groups"] = every.parts(places_of(every.names("group")), seed)
+            scores[MACRO] = {"measures": every.macro(seed)}
         if self._annotated:
             ceilings = [ceiling(question) for question in self._annotated]
             scores["ceiling"] = round(100 * sum(ceilings) / len(ceilings), 2)
@@ -136,8 +140,8 @@ def summarise(
     seed: int,
     predictions: Sequence[Prediction] = (),
 ) -> Content:
-    """The scores of rows that are there at once, as `Collected` gives them; `predictions` are for measures over sets."""
-    collected = Collected(by, k)
+    """The scores of rows that are there at once, as `Aggregator` gives them; `predictions` are for measures over sets."""
+    collected = Aggregator(by, k)
     each: Iterable[Prediction | None] = predictions or [None] * len(rows)
     for row, question, prediction in zip(rows, questions, each, strict=True):
         collected.add(row, question, prediction)
@@ -164,71 +168,79 @@ class _Names:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Some of the questions, by their places; `columns` has the scores of all questions, NaN where one has none."""
+class Sample:
+    """Some of an aggregator's questions, by their places; `columns` has the scores of all questions, NaN where one has none."""
 
-    all: Collected
+    all: Aggregator
     columns: "Mapping[str, NDArray[np.float64]]"
-    seed: int
     places: "NDArray[np.intp]"
 
-    def parts(self, parts: Mapping[str, Iterable[int]]) -> dict[str, Part]:
-        """The scores of parts, by name."""
+    def keys(self) -> list[str]:
+        """The keys of measures that may be defined here, in the order in which they are shown."""
         import numpy as np
 
-        several = {
-            name: _Part(self.all, self.columns, self.seed, np.array(some, np.intp)) for name, some in parts.items()
-        }
-        return {name: {"questions": len(one.places), "measures": one.means()} for name, one in several.items()}
+        keys = {key for key, column in self.columns.items() if not np.isnan(column[self.places]).all()}
+        keys |= {measure.name for measure in self.all.by.sets if self.all.pairs}
+        return self.all.by.keys(keys | {measure.name for measure in self.all.by.columns})
 
-    def means(self) -> Means:
-        """Each measure's mean and interval in percent, over the questions with a score; with their number if not all have one."""
+    def scored(self, key: str) -> "NDArray[np.bool_]":
+        """For each question here, whether the measure counts it: a mean those with a score, every other measure all."""
+        import numpy as np
+
+        measure = self.all.by.measure(key)
+        if isinstance(measure, SetMeasure | ColumnMeasure):
+            return np.ones(len(self.places), bool)
+        return ~np.isnan(self.columns[key][self.places])
+
+    def statistic(self, key: str, there: "NDArray[np.bool_]") -> Statistic:
+        """A measure of the questions that are true in `there`.
+
+        Raises:
+            IfqaError: one of them lacks the unit that the measure resamples.
+        """
+        measure, sample = self.all.by.measure(key), replace(self, places=self.places[there])
+        units = sample._units(measure)
+        if isinstance(measure, SetMeasure):
+            return SetStatistic(measure, [self.all.pairs[place] for place in sample.places.tolist()], units)
+        if isinstance(measure, ColumnMeasure):
+            return ColumnStatistic(measure, sample.numbers(measure.columns), units)
+        strata = sample.names("group") if within_groups(measure, self.all.by) else ()
+        return MeanStatistic(measure, self.columns[key][sample.places].tolist(), units, strata)
+
+    def means(self, seed: int) -> Means:
+        """Each measure's value and interval in percent; with the number of questions if not all have a score."""
         means: Means = {}
-        for key, (values, there) in self._columns().items():
-            measure = self.all.by.measure(key)
-            within = self.all.units["group"].of(there) if within_groups(measure, self.all.by) else ()
-            means[key] = _percent(mean_interval(values, self.seed, units=self._units(measure, there), strata=within))
-            if len(values) < len(self.places):  # such as gold recall, of questions without gold passages; IfQA has none
-                means[key]["questions"] = len(values)
-        questions, predictions = self._pairs()
-        for one in self.all.by.sets if predictions else ():
-            if interval := set_interval(one, questions, predictions, self.seed):
-                means[one.name] = _percent(interval)
-        for column in self.all.by.columns:
-            units = self._units(column, self.places)
-            if interval := column_interval(column, self.numbers(column.columns), self.seed, units):
-                means[column.name] = _percent(interval)
-        return {key: means[key] for key in self.all.by.keys(means)}
+        for key in self.keys():
+            there = self.scored(key)
+            if interval := self.statistic(key, there).interval(seed):
+                means[key] = _percent(interval)
+                if not there.all():  # such as gold recall, of questions without gold passages; IfQA has none
+                    means[key]["questions"] = int(there.sum())
+        return means
 
-    def macro(self) -> Means:
+    def macro(self, seed: int) -> Means:
         """Each measure's mean over groups and its interval in percent; with their number if it is not defined for all."""
+        import numpy as np
+
         means: Means = {}
-        names = self.all.units["group"]
-        groups = set(names.of(self.places))
-        for key, (values, there) in self._columns().items():
-            measure, own = self.all.by.measure(key), names.of(there)
-            if measure.unit == "group":
-                each = [math.fsum(values[n] for n in part) / len(part) for part in places_of(own).values()]
-                means[key] = _percent(mean_interval(each, self.seed))
-            else:
-                means[key] = _percent(macro_interval(values, own, self.seed, units=self._units(measure, there)))
-            if len(set(own)) < len(groups):
-                means[key]["groups"] = len(set(own))
-        questions, predictions = self._pairs()
-        for one in self.all.by.sets if predictions else ():
-            if found := set_macro(one, questions, predictions, self.seed):
-                interval, several = found
-                means[one.name] = _percent(interval)
-                if several < len(groups):
-                    means[one.name]["groups"] = several
-        for column in self.all.by.columns:
-            units, own = self._units(column, self.places), names.of(self.places)
-            if found := column_macro(column, self.numbers(column.columns), own, self.seed, units):
-                interval, several = found
-                means[column.name] = _percent(interval)
-                if several < len(groups):
-                    means[column.name]["groups"] = several
-        return {key: means[key] for key in self.all.by.keys(means)}
+        groups = np.array(self.names("group"))
+        for key in self.keys():
+            there = self.scored(key)
+            if macro := self.statistic(key, there).macro(groups[there].tolist(), seed):
+                interval, count = macro
+                means[key] = _percent(interval)
+                if count < len(set(groups)):
+                    means[key]["groups"] = count
+        return means
+
+    def parts(self, places: Mapping[str, Iterable[int]], seed: int) -> dict[str, Part]:
+        """The scores of parts of all questions, by name."""
+        import numpy as np
+
+        samples = {name: replace(self, places=np.array(part, np.intp)) for name, part in places.items()}
+        return {
+            name: {"questions": len(sample.places), "measures": sample.means(seed)} for name, sample in samples.items()
+        }
 
     def numbers(self, keys: Sequence[str]) -> "NDArray[np.float64]":
         """Columns of the questions here, (questions, columns); NaN where a question has none."""
@@ -237,38 +249,22 @@ class _Part:
         nothing = np.full(self.all.count, np.nan)
         return np.stack([self.columns.get(key, nothing)[self.places] for key in keys], axis=1)
 
-    def _columns(self) -> "dict[str, tuple[list[float], NDArray[np.intp]]]":
-        """The values of each measure that is defined for a question here, and the places of those questions."""
-        import numpy as np
+    def names(self, unit: str) -> list[str]:
+        """The name of each question's unit."""
+        return self.all.units[unit].of(self.places)
 
-        found = {}
-        for key in self.all.by.keys(self.columns):
-            column = self.columns[key][self.places]
-            there = ~np.isnan(column)
-            if there.any():
-                found[key] = (cast(list[float], column[there].tolist()), self.places[there])
-        return found
-
-    def _units(self, measure: AnyMeasure, places: "NDArray[np.intp]") -> list[str]:
+    def _units(self, measure: AnyMeasure) -> list[str]:
         """The unit of each question, which the bootstrap of a measure draws as a whole; empty if the unit is the question."""
         if measure.unit == "question":
             return []
-        names = self.all.units[measure.unit]
-        if (
-            names.lacking
-            and (alone := next((one for one in places.tolist() if one in names.lacking), None)) is not None
-        ):
-            raise without_unit(measure, names.lacking[alone])
-        return names.of(places)
-
-    def _pairs(self) -> tuple[list[Question], list[Prediction]]:
-        """Questions and predictions, if a measure over sets is declared."""
-        some = [self.all.pairs[place] for place in self.places.tolist()] if self.all.pairs else []
-        return [question for question, _ in some], [prediction for _, prediction in some]
+        lacking = self.all.units[measure.unit].lacking
+        if lacking and (alone := next((place for place in self.places.tolist() if place in lacking), None)) is not None:
+            raise without_unit(measure, lacking[alone])
+        return self.names(measure.unit)
 
 
 def _recalls_answers(by: Declared) -> bool:
-    return ANSWER.score in [one.score for one in by.rankings]
+    return ANSWER.score in [measure.score for measure in by.rankings]
 
 
 def _percent(interval: Interval) -> Mean:

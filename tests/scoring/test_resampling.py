@@ -1,0 +1,214 @@
+"""Statistics of a sample: a measure over sets against plain loops, one of numbers in rows against one over sets."""
+
+import random
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import ColumnMeasure, Measure, SetMeasure
+from ifqa.records import Prediction, Question
+from ifqa.scoring import resampling
+from ifqa.scoring.measures.confidence import AURC, CONFIDENCE
+from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, SetStatistic
+from ifqa.scoring.statistics import mean_interval, paired_randomization
+
+
+def consistent(questions, predictions):
+    """The share of paragraphs whose questions are all answered right."""
+    right = {}
+    for question, prediction in zip(questions, predictions, strict=True):
+        assert prediction.question_id == question.id
+        right.setdefault(question.label("paragraph"), []).append(prediction.answer in question.answers)
+    return sum(map(all, right.values())) / len(right) if right else None
+
+
+def mean(questions, predictions):
+    right = [p.answer in q.answers for q, p in zip(questions, predictions, strict=True)]
+    return sum(right) / len(right)
+
+
+CONSISTENT = SetMeasure("consistent", consistent, unit="paragraph")
+
+
+def pairs_of(paragraphs, seed, share=0.7, sizes_seed=0):
+    """Questions on paragraphs, in two groups, of which about a share is answered right."""
+    sizes, answers = random.Random(sizes_seed), random.Random(seed)
+    questions = [
+        Question(
+            f"{paragraph}/{n}", "Why?", ("yes",), group="ab"[paragraph % 2], labels=(("paragraph", str(paragraph)),)
+        )
+        for paragraph, size in enumerate(sizes.randint(1, 3) for _ in range(paragraphs))
+        for n in range(size)
+    ]
+    return [(question, Prediction(question.id, "yes" if answers.random() < share else "no")) for question in questions]
+
+
+def paragraphs_of(pairs):
+    return [question.label("paragraph") for question, _ in pairs]
+
+
+def over_paragraphs(pairs, measure=CONSISTENT):
+    return SetStatistic(measure, pairs, paragraphs_of(pairs))
+
+
+def value_of(measure, pairs):
+    return measure(*map(list, zip(*pairs, strict=True)))
+
+
+def test_a_paragraph_that_is_drawn_twice_counts_twice():
+    """A share of paragraphs has the interval of a mean over paragraphs."""
+    pairs = pairs_of(60, 1)
+    value, low, high = over_paragraphs(pairs).interval(0)
+    right = {}
+    for question, prediction in pairs:
+        right[question.label("paragraph")] = right.get(question.label("paragraph"), True) and prediction.answer == "yes"
+    shares = [float(whole) for whole in right.values()]
+    rng = random.Random(4)
+    means = sorted(sum(rng.choices(shares, k=60)) / 60 for _ in range(4_000))
+    assert value == sum(shares) / 60
+    assert [low, high] == pytest.approx([means[100], means[3_900]], abs=0.03)
+
+
+@pytest.mark.parametrize("unit", ["question", "group"])
+def test_ids_and_groups_are_told_apart_in_a_resample(unit):
+    seen = []
+
+    def look(questions, predictions):
+        seen.append({question.id if unit == "question" else question.group for question in questions})
+        assert [prediction.question_id for prediction in predictions] == [question.id for question in questions]
+        return 1.0
+
+    pairs = pairs_of(12, 1)
+    groups = [question.group for question, _ in pairs] if unit == "group" else []
+    SetStatistic(SetMeasure("look", look, unit=unit), pairs, groups).interval(0)
+    assert len(seen) == 1 + resampling.RESAMPLES
+    assert {len(names) for names in seen} == {2 if unit == "group" else len(pairs)}
+
+
+def test_the_macro_value_is_the_mean_over_groups():
+    pairs = pairs_of(40, 2)
+    parts = [[pair for pair in pairs if pair[0].group == group] for group in "ab"]
+    (value, low, high), groups = over_paragraphs(pairs).macro([question.group for question, _ in pairs], 0)
+    assert (value, groups) == (pytest.approx(sum(value_of(consistent, part) for part in parts) / 2), 2)
+    assert low < value < high
+
+
+def test_what_is_not_defined_has_no_value():
+    none = SetMeasure("none", lambda *_: None)
+    undefined = (
+        SetStatistic(none, pairs_of(3, 1)),
+        ColumnStatistic(AURC, np.full((3, 2), np.nan)),
+        MeanStatistic(RIGHT, []),
+    )
+    for statistic in undefined:
+        groups = [] if isinstance(statistic, MeanStatistic) else ["a"] * 3
+        assert statistic.interval(0) is statistic.macro(groups, 0) is statistic.difference(statistic, 0) is None
+
+
+def test_a_system_differs_from_itself_in_nothing():
+    for statistic in (over_paragraphs(pairs_of(20, 1)), ColumnStatistic(AURC, rows(answers(1)))):
+        paired = statistic.difference(statistic, 0)
+        assert (paired.delta, paired.low, paired.high, paired.p) == (0.0, 0.0, 0.0, 1.0)
+
+
+def test_p_agrees_with_counting_all_swaps_of_paragraphs():
+    first, second = pairs_of(8, 1, 0.9, 3), pairs_of(8, 2, 0.4, 3)
+    paragraphs = sorted(set(paragraphs_of(first)))
+    apart = []
+    for swaps in product((False, True), repeat=len(paragraphs)):
+        swap = dict(zip(paragraphs, swaps, strict=True))
+        both = [(b, a) if swap[a[0].label("paragraph")] else (a, b) for a, b in zip(first, second, strict=True)]
+        apart.append(abs(value_of(consistent, [b for _, b in both]) - value_of(consistent, [a for a, _ in both])))
+    exact = sum(delta >= apart[0] - 1e-9 for delta in apart) / len(apart)
+    paired = over_paragraphs(first).difference(over_paragraphs(second), 0)
+    assert paired.p == pytest.approx(exact, abs=0.05)
+    assert paired.delta == pytest.approx(paired.second - paired.first)
+    assert paired.low <= paired.delta <= paired.high
+
+
+def test_a_mean_as_a_set_measure_has_the_interval_of_a_mean():
+    first, second = pairs_of(50, 1), pairs_of(50, 5, 0.5)
+    units = paragraphs_of(first)
+    values, others = ([float(prediction.answer == "yes") for _, prediction in side] for side in (first, second))
+    measure = SetMeasure("mean", mean, unit="paragraph")
+    over_sets = over_paragraphs(first, measure)
+    assert over_sets.interval(0) == pytest.approx(mean_interval(values, units=units), abs=0.02)
+    p = paired_randomization(values, others, units=units)
+    assert over_sets.difference(over_paragraphs(second, measure), 0).p == pytest.approx(p, abs=0.04)
+
+
+RIGHT = Measure("right", lambda *_: 1.0)
+
+
+@pytest.mark.parametrize(("best", "counts"), [("high", (2, 1, 1)), ("low", (1, 2, 1))])
+def test_the_difference_of_means_counts_the_questions_on_which_the_second_is_better(best, counts):
+    measure = Measure("right", lambda *_: 1.0, best=best)
+    first, second = MeanStatistic(measure, [0.0, 0.5, 1.0, 1.0]), MeanStatistic(measure, [1.0, 1.0, 0.0, 1.0])
+    paired = first.difference(second, 0)
+    assert (paired.first, paired.second, paired.delta, paired.counts) == (0.625, 0.75, 0.125, counts)
+    assert paired.p == paired_randomization([0.0, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0])
+
+
+def risk(questions, predictions):
+    """AURC of predictions with unlike confidences."""
+    both = sorted(zip(questions, predictions, strict=True), key=lambda pair: -pair[1].confidence)
+    wrong = [prediction.answer not in question.answers for question, prediction in both]
+    return sum(sum(wrong[:k]) / k for k in range(1, len(wrong) + 1)) / len(wrong)
+
+
+QUESTIONS = [Question(f"q/{n:02}", "?", ("yes",), group=f"{n % 4}") for n in range(24)]
+GROUPS = [question.group for question in QUESTIONS]
+
+
+def answers(seed):
+    rng = random.Random(seed)
+    return [
+        (question, Prediction(question.id, rng.choice(["yes", "no"]), confidence=rng.random()))
+        for question in QUESTIONS
+    ]
+
+
+def rows(pairs):
+    return np.array([[prediction.confidence, prediction.answer == "yes"] for _, prediction in pairs], dtype=float)
+
+
+@pytest.mark.parametrize("unit", ["question", "group"])
+def test_numbers_in_rows_have_the_intervals_and_p_of_a_measure_over_sets(unit):
+    over_set, column = SetMeasure("risk", risk, unit=unit), ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
+    units = GROUPS if unit == "group" else []
+    in_rows = [ColumnStatistic(column, rows(answers(seed)), units) for seed in (1, 2)]
+    over_sets = [SetStatistic(over_set, answers(seed), units) for seed in (1, 2)]
+    assert in_rows[0].interval(3) == pytest.approx(over_sets[0].interval(3))
+    paired, wanted = (first.difference(second, 3) for first, second in (in_rows, over_sets))
+    assert paired[:5] == pytest.approx(wanted[:5])
+    assert paired.p == wanted.p
+
+
+@pytest.mark.parametrize("unit", ["question", "group"])
+def test_numbers_in_rows_have_the_macro_value_of_a_measure_over_sets(unit):
+    column = ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
+    interval, count = ColumnStatistic(column, rows(answers(1))).macro(GROUPS, 0)
+    wanted, groups = SetStatistic(SetMeasure("risk", risk, unit=unit), answers(1)).macro(GROUPS, 0)
+    assert interval == pytest.approx(wanted)
+    assert count == groups == 4
+
+
+@pytest.mark.parametrize(
+    ("score", "message"), [(lambda numbers, times: times[:, 0] - 2, "-1"), (lambda numbers, times: times, "the shape")]
+)
+def test_a_value_that_is_no_share_is_refused(score, message):
+    odd = ColumnStatistic(ColumnMeasure("odd", score, ("confidence", "EM")), rows(answers(1)))
+    with pytest.raises(IfqaError, match=f"measure 'odd': wanted a number from 0 to 1.*found .*{message}"):
+        odd.interval(0)
+
+
+def test_all_measures_of_confidence_of_700_questions_take_little_time():
+    rng = np.random.default_rng(0)
+    many = np.stack([rng.random(700), rng.integers(2, size=700)], axis=1)
+    started = time.process_time()
+    for measure in CONFIDENCE:
+        ColumnStatistic(measure, many).interval(0)
+    assert time.process_time() - started < 2  # 0.5 s on an idle core
