@@ -85,10 +85,8 @@ def screen_shard(task: ShardTask) -> Drawn:
     """
     drawn = Drawn()
     for passage in _passages(task.path):
-        reason, rank = (
-            screen(passage.text),
-            blake2b(f"{task.seed} {passage.id}".encode("utf-8", "surrogatepass")).digest(),
-        )
+        reason, seeded = screen(passage.text), f"{task.seed} {passage.id}"
+        rank = blake2b(seeded.encode("utf-8", "surrogatepass")).digest()
         drawn.passages += 1
         if reason:
             drawn.keywords[reason.keyword] += 1

@@ -8,23 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ifqa.corpus.wikipedia.published import how_to_get
-from ifqa.corpus.work_units import NO_FILES, FileRecords, Known, QuestionsOf, Source, WorkUnit
+from ifqa.corpus.work_units import NO_FILES, FileRecords, Known, Source, WorkUnit
 from ifqa.errors import IfqaError
 from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
 
 _SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
 SAMPLED = 12  # files of a source, or places of a multistream dump, that are sampled
-
-
-def located(path: str, root: Path) -> str:
-    """A path of a corpus's file below `root`; unchanged if that is the working directory."""
-    if root == Path() or Path(path).is_absolute():
-        return path
-    return str(find_resource(path, root) or root / path)
 
 
 @dataclass
@@ -39,10 +32,6 @@ class FileSource(Source):
 
     names: ClassVar[re.Pattern[str]]  # of the files that are read of a folder
     wanted: ClassVar[str]  # what a folder without such a file does not hold
-
-    @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
-        return cls(**{**settings, "path": located(settings["path"], root)})
 
     @abstractmethod
     def units_of(self, file: Path) -> Iterator[WorkUnit]:

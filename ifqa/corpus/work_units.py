@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from ifqa.corpus.store import passage_line
 from ifqa.progress import counted
 from ifqa.records import Passage, Question
+from ifqa.storage.resources import find_resource
 
 VERSION = 3  # raised when a unit becomes other passages, so that older shards and corpora are not used again
 PASSAGES = 20_000  # passages in a unit, where the source is cut already
@@ -219,6 +220,8 @@ class Source(ABC):
         Raises:
             IfqaError: a benchmark or a split that it names is not there.
         """
+        if "path" in settings:
+            settings = {**settings, "path": _located(settings["path"], root)}
         return cls(**settings)
 
     @classmethod
@@ -288,3 +291,10 @@ class Source(ABC):
         counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(build.left_out.items()))
         first = f"; the first bad one, {build.bad[0]['title']!r}: {build.bad[0]['reason']}" if build.bad else ""
         return f"pages left out: {counts}{first}"
+
+
+def _located(path: str, root: Path) -> str:
+    """A path of a corpus's file below `root`; unchanged if that is the working directory."""
+    if root == Path() or Path(path).is_absolute():
+        return path
+    return str(find_resource(path, root) or root / path)

@@ -78,7 +78,7 @@ def read_docx(data: bytes) -> Iterator[Run]:
     tree = archive.tree("word/document.xml")
     styles = _levels(archive) if "word/styles.xml" in archive.names else {}
     notes = {kind: _notes(archive, kind) for kind in ("footnote", "endnote")}
-    for number, element in enumerate(_blocks(tree), start=1):
+    for number, element in enumerate(_outermost(tree, f"{_WORD}p", f"{_WORD}tr"), start=1):
         if element.tag == f"{_WORD}tr":
             text = "; ".join(filter(None, (_text(cell).strip() for cell in _outermost(element, f"{_WORD}tc"))))
             yield Run(f"{text}.", number)
@@ -97,26 +97,15 @@ def _notes(archive: _Archive, kind: str) -> dict[str | None, str]:
     return {note.get(f"{_WORD}id"): _text(note) for note in archive.tree(part).iter(f"{_WORD}{kind}")}
 
 
-def _outermost(element: Element, tag: str) -> Iterator[Element]:
-    """The elements of a tag that are in no other of that tag, in their order."""
+def _outermost(element: Element, *tags: str) -> Iterator[Element]:
+    """The elements of some tags, in their order; those within another are part of it."""
     waiting = [element]
     while waiting:
         inner = waiting.pop()
-        if inner.tag == tag:
+        if inner.tag in tags:
             yield inner
-        else:
+        elif inner.tag != _FALLBACK:
             waiting += reversed(inner)
-
-
-def _blocks(tree: Element) -> Iterator[Element]:
-    """The paragraphs and the rows of tables, in their order; those within another are part of it."""
-    waiting = [tree]
-    while waiting:
-        element = waiting.pop()
-        if element.tag in (f"{_WORD}p", f"{_WORD}tr"):
-            yield element
-        elif element.tag != _FALLBACK:
-            waiting += reversed(element)
 
 
 def _text(element: Element) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -15,14 +15,12 @@ from ifqa.corpus.documents import pdf
 from ifqa.corpus.documents.decoding import Unreadable
 from ifqa.corpus.documents.folder import File, scan, suffix_of
 from ifqa.corpus.documents.readers import VERSION, Cutting, read_passages
-from ifqa.corpus.source_files import located
 from ifqa.corpus.work_units import (
     NO_FILES,
     FileRecord,
     FileRecords,
     FinishedBuild,
     Known,
-    QuestionsOf,
     Shard,
     Source,
     Tally,
@@ -135,10 +133,6 @@ class Documents(Source):
     columns: Sequence[str] = ()
     max_mb: Annotated[float, Field(gt=0)] = 50.0
     _hashes: dict[str, str | None] = field(default_factory=dict, init=False, repr=False)
-
-    @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
-        return cls(**{**settings, "path": located(settings["path"], root)})
 
     def check(self) -> None:
         """Refuse a folder that is not there, or an overlap as long as a passage."""
