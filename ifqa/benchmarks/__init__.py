@@ -4,8 +4,8 @@ PLUGINS = {
     "causalqa": "ifqa.benchmarks.causalqa.benchmark:CausalQA",
     "file": "ifqa.benchmarks.file:File",
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",
-    "sample": "ifqa.benchmarks.sample:Sample",
-    "sample-causal": "ifqa.benchmarks.causalqa.sample:SampleCausal",
+    "sample": "ifqa.benchmarks.ifqa:Sample",
+    "sample-causal": "ifqa.benchmarks.causalqa.benchmark:SampleCausal",
     "sample-wiqa": "ifqa.benchmarks.wiqa.benchmark:SampleWiqa",
     "wiqa": "ifqa.benchmarks.wiqa.benchmark:Wiqa",
 }

@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.formats.qrels import id_word
 from ifqa.formats.rows import kind_of, read_rows, row_id
+from ifqa.formats.runs import id_word
 from ifqa.progress import counted
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question

@@ -24,6 +24,7 @@ from ifqa.scoring.measures.f1 import F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.storage.files import cached_by_file, read_json, text_field, texts_field, unicode_text
+from ifqa.storage.resources import BUNDLED
 
 _APART = "the questions that share no gold passage with the training split of their family"
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
@@ -109,6 +110,30 @@ class IfQA(Benchmark):
         """The training split of a split's family: "full-train" for "full-dev"; empty if its file is missing."""
         training = self._train(split)
         return training if (self.folder / self.paths[training]).exists() else ""
+
+
+class Sample(IfQA):
+    """Questions of this project on its own small encyclopedia, in the format of IfQA: `train`, `dev` and `hard`.
+
+    `dev` has one question on each article, in the manner of IfQA. `hard` has questions that were written to be hard: most name
+    nothing directly. A language model wrote both from the articles alone, before a system was run on them.
+    """
+
+    name = "sample"
+    paths: ClassVar[dict[str, str]] = {"train": "train.json", "dev": "dev.json", "hard": "hard.json"}
+    downloads: ClassVar[dict[str, tuple[str, str | None]]] = {}
+    missing = "the installation is broken; install ifqa again"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = BUNDLED / "sample"
+
+    def family(self, split: str) -> str:
+        """The name of the sample: it has one family, whose splits share no question."""
+        return self.name
+
+    def _train(self, split: str) -> str:
+        return "train"  # 9 of the 83 questions of `dev`, and 9 of `hard`, share a gold passage with it
 
 
 @cached_by_file(4)

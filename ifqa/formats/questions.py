@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.formats.qrels import id_word
+from ifqa.formats.runs import id_word
 from ifqa.records import Question
 from ifqa.storage.files import (
     create,

@@ -20,10 +20,9 @@ from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.annotations import VERIFYING, are_tasks, read_annotated, verification_tasks, write_tasks
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
-from ifqa.formats.qrels import read_qrels, write_qrels
 from ifqa.formats.questions import WRITERS as OF_TOOLS
 from ifqa.formats.questions import read_questions
-from ifqa.formats.runs import read_run, write_run
+from ifqa.formats.runs import read_qrels, read_run, write_qrels, write_run
 from ifqa.identities import gold_id
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of

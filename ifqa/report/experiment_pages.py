@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ifqa.errors import IfqaError
-from ifqa.formats.qrels import read_qrels
+from ifqa.formats.runs import read_qrels
 from ifqa.pipeline.convert import convert
 from ifqa.progress import duration
 from ifqa.report.leaderboard import readers

@@ -8,8 +8,7 @@ import pytest
 from scored_experiments import benchmark
 
 from ifqa.benchmarks import ifqa
-from ifqa.benchmarks.ifqa import IfQA
-from ifqa.benchmarks.sample import Sample
+from ifqa.benchmarks.ifqa import IfQA, Sample
 from ifqa.errors import IfqaError
 from ifqa.scoring.scheme import declared
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ifqa.benchmarks.sample import Sample
+from ifqa.benchmarks.ifqa import Sample
 from ifqa.corpus.sources import open_source
 from ifqa.records import Passage
 from ifqa.report.stats.questions import measure

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.errors import IfqaError
-from ifqa.formats.qrels import read_qrels, write_qrels
 from ifqa.formats.questions import (
     WRITERS,
     find_answer,
@@ -20,6 +19,7 @@ from ifqa.formats.questions import (
     write_squad,
     write_topics,
 )
+from ifqa.formats.runs import read_qrels, write_qrels
 from ifqa.records import Question
 from ifqa.scoring.measures.has_answer import has_answer
 

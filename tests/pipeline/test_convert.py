@@ -13,9 +13,8 @@ from ifqa.config.experiment import load_experiment
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import read_ctxs
-from ifqa.formats.qrels import read_qrels
 from ifqa.formats.questions import read_questions
-from ifqa.formats.runs import read_run
+from ifqa.formats.runs import read_qrels, read_run
 from ifqa.identities import gold_id
 from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ifqa import plugins
-from ifqa.benchmarks.sample import Sample
+from ifqa.benchmarks.ifqa import Sample
 from ifqa.config.experiment import load_experiment
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.sample import Sample
+from ifqa.benchmarks.ifqa import Sample
 from ifqa.errors import IfqaError
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo, draw_demos, load_demos

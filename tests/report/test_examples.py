@@ -3,7 +3,7 @@
 import pytest
 from answered import run_answers
 
-from ifqa.benchmarks.sample import Sample
+from ifqa.benchmarks.ifqa import Sample
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answers_of
 from ifqa.protocols import Measure, SetMeasure

@@ -12,8 +12,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
-from ifqa.formats.qrels import read_qrels
-from ifqa.formats.runs import read_run
+from ifqa.formats.runs import read_qrels, read_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.report.experiment_pages import export, exported, pages

@@ -20,8 +20,10 @@ from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
+from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.rouge_l import ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL, ROUGE_L_WORDS
-from ifqa.storage.files import cached_by_file, field, read_jsonl, text_field, texts_field, unicode_text
+from ifqa.storage.files import cached_by_file, field, read_json, read_jsonl, text_field, texts_field, unicode_text
+from ifqa.storage.resources import BUNDLED
 
 SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
 DATASETS = (
@@ -152,3 +154,65 @@ def _answers(record: dict[str, object], where: str) -> tuple[str, ...]:
     if not answers:
         raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
     return answers
+
+
+class SampleCausal(Benchmark):
+    """60 causal questions of this project on the bundled encyclopedia, scored by class of the typology.
+
+    45 are in `dev`, 15 in `train`. A language model read the articles and wrote the questions, the answers and their classes before any system was run on
+    them. A record of bundled/sample/causal.json:
+
+        {"split": "dev", "id": 0, "type": "cause", "article": "Alaska Purchase", "question": "Why was there so little left ...?",
+         "answers": ["the otters had been hunted almost to extinction", ...], "context": "Russian traders had come ..."}
+
+    `type` is a class of the paper's typology that can be told from question and answer: cause, goal, purpose, enablement, result
+    or verification. `context` is a paragraph of the article, word for word.
+    """
+
+    name = "sample-causal"
+    groups = "class"
+    measures = (*ANSWERED, GOLD_ANY, FOUND)
+    folder = BUNDLED / "sample"
+    splits = ("train", "dev")
+
+    def files(self, split: str) -> list[Path]:
+        """The one file, which has both splits.
+
+        Raises:
+            IfqaError: there is no such split.
+        """
+        if split not in self.splits:
+            raise unknown(f"split of {self.name}", split, self.splits)
+        return [self.folder / "causal.json"]
+
+    def questions(self, split: str) -> list[Question]:
+        """The questions of a split, by class.
+
+        Raises:
+            IfqaError: there is no such split.
+        """
+        (path,) = self.files(split)
+        return [question for of, question in _read_sample(path) if of == split]
+
+    def family(self, split: str) -> str:
+        """The name of the sample: it has one family, whose splits share no question."""
+        return self.name
+
+
+@cached_by_file(1)
+def _read_sample(path: Path) -> list[tuple[str, Question]]:
+    return [
+        (
+            record["split"],
+            Question(
+                id=f"sample-causal/{record['split']}/{record['id']}",
+                text=record["question"],
+                answers=tuple(record["answers"]),
+                gold_passages=(record["context"],),
+                context=record["context"],
+                group=record["type"],
+                labels=(("article", record["article"]),),
+            ),
+        )
+        for record in read_json(path)
+    ]

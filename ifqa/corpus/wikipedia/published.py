@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.progress import counted, say
@@ -36,14 +39,14 @@ _MOST = 1 << 24  # bytes of a list of files
 
 
 class _File(Stored):
-    size: int
-    sha1: str
+    size: Annotated[int, Field(ge=1)]
+    sha1: Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 
 
 class _Dump(Stored):
     date: str
     url: str
-    files: dict[str, _File]
+    files: Annotated[dict[str, _File], Field(min_length=1)]
 
 
 def is_published(name: str) -> bool:
@@ -154,8 +157,8 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
     try:
         dates = [date] if date else _dates(f"{url}/{wiki}/")
         for one in dates:
-            if files := _files(wiki, one, url, must=bool(date)):
-                return _Dump(date=one, url=url, files=files)
+            if dump := _listed(wiki, one, url, must=bool(date)):
+                return dump
     except Unreachable as error:
         mend = "try again later, or take a mirror: --url"
         if error.status == 404:
@@ -176,19 +179,19 @@ def _dates(url: str) -> list[str]:
     return sorted(set(found), reverse=True)
 
 
-def _files(wiki: str, date: str, url: str, must: bool) -> dict[str, _File]:
-    """The files of a dump's articles; none if they are not finished, or not begun and no `must`."""
+def _listed(wiki: str, date: str, url: str, must: bool) -> _Dump | None:
+    """A dump, with the files of its articles; None if they are not finished, or not begun and no `must`."""
     where, name = f"{url}/{wiki}/{date}/dumpstatus.json", f"{wiki}-{date}-pages-articles-multistream"
     try:
         status = read(where, _MOST)
     except Unreachable as error:
         if must or error.status != 404:
             raise
-        return {}
+        return None
     try:
         job = json.loads(status)["jobs"][_JOB]
         if job["status"] != "done":
-            return {}
+            return None
         listed = {
             file: facts
             for file, facts in job["files"].items()
@@ -198,18 +201,11 @@ def _files(wiki: str, date: str, url: str, must: bool) -> dict[str, _File]:
             sums = _sums(f"{url}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt")
             listed = {file: {"sha1": sums.get(file), **facts} for file, facts in listed.items()}
         files = {file: _File(size=facts["size"], sha1=facts["sha1"]) for file, facts in listed.items()}
-        wrong = not files or any(one.size < 1 or not re.fullmatch("[0-9a-f]{40}", one.sha1) for one in files.values())
+        return _Dump(date=date, url=url, files=files)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:  # no JSON, or of another layout
-        raise _no_list(where) from error
-    if wrong:
-        raise _no_list(where)
-    return files
-
-
-def _no_list(where: str) -> IfqaError:
-    return IfqaError(
-        f"{where}: wanted the job {_JOB!r} with files of a size and a SHA-1 each; take another --date or --url"
-    )
+        raise IfqaError(
+            f"{where}: wanted the job {_JOB!r} with files of a size and a SHA-1 each; take another --date or --url"
+        ) from error
 
 
 def _sums(url: str) -> dict[str, str]:

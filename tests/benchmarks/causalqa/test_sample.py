@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from ifqa.benchmarks.causalqa.sample import SampleCausal
-from ifqa.benchmarks.sample import Sample
+from ifqa.benchmarks.causalqa.benchmark import SampleCausal
+from ifqa.benchmarks.ifqa import Sample
 from ifqa.corpus.wikipedia.dump import parse_pages
 from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.corpus.work_units import Tally

@@ -214,8 +214,8 @@ JOBS = st.fixed_dictionaries({"jobs": ANYTHING | st.fixed_dictionaries({"article
 def test_any_status_file_gives_files_none_or_one_line(status):
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(IfqaError):
         patch.setattr(published, "read", lambda url, most: status)
-        files = published._files("enwiki", DATE, "http://x", must=True)
-        assert all(len(one.sha1) == 40 for one in files.values())
+        dump = published._listed("enwiki", DATE, "http://x", must=True)
+        assert dump is None or {len(file.sha1) for file in dump.files.values()} == {40}
 
 
 def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys):

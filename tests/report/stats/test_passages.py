@@ -80,7 +80,7 @@ def test_the_coverage_is_what_covers_says_pair_by_pair(corpus, questions):
 
 def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    from ifqa.benchmarks.sample import Sample
+    from ifqa.benchmarks.ifqa import Sample
 
     made = Corpus("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
     stages.build_passages(made)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.ifqa import IfQA
-from ifqa.benchmarks.sample import Sample
+from ifqa.benchmarks.ifqa import IfQA, Sample
 from ifqa.errors import IfqaError
 from ifqa.records import Question
 from ifqa.report.stats import show
