@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.formats.questions import distinct
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
@@ -152,15 +153,8 @@ def _read_split(path: Path, name: str, split: str) -> tuple[Question, ...]:
     records = read_json(path)
     if not isinstance(records, list):
         raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
-    if not records:
-        raise IfqaError(f"{path}: wanted questions, found an empty list")
     questions = [_question(record, f"{name}/{split}", f"{path}: question {n}") for n, record in enumerate(records)]
-    seen: set[str] = set()
-    for question in questions:
-        if question.id in seen:
-            raise IfqaError(f"{path}: idx of {question.id} appears twice")
-        seen.add(question.id)
-    return tuple(questions)
+    return tuple(distinct(path, questions))
 
 
 def _question(record: object, prefix: str, where: str) -> Question:

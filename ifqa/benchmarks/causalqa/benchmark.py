@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.formats.questions import distinct
 from ifqa.progress import counted
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
@@ -114,15 +115,7 @@ class CausalQA(Benchmark):
 
 @cached_by_file(len(DATASETS))
 def _read(path: Path, prefix: str, dataset: str) -> tuple[Question, ...]:
-    questions, seen = [], set()
-    for question in _lines(path, prefix, dataset):
-        if question.id in seen:
-            raise IfqaError(f"{path}: two questions have the id {question.id!r}; wanted an id of its own for each")
-        seen.add(question.id)
-        questions.append(question)
-    if not questions:
-        raise IfqaError(f"{path}: wanted questions, found an empty file")
-    return tuple(questions)
+    return tuple(distinct(path, list(_lines(path, prefix, dataset))))
 
 
 def _lines(path: Path, prefix: str, dataset: str) -> Iterator[Question]:
@@ -159,8 +152,8 @@ def _answers(record: dict[str, object], where: str) -> tuple[str, ...]:
 class SampleCausal(Benchmark):
     """60 causal questions of this project on the bundled encyclopedia, scored by class of the typology.
 
-    45 are in `dev`, 15 in `train`. A language model read the articles and wrote the questions, the answers and their classes before any system was run on
-    them. A record of bundled/sample/causal.json:
+    45 are in `dev`, 15 in `train`. A language model read the articles and wrote the questions, the answers and their classes
+    before any system was run on them. A record of bundled/sample/causal.json:
 
         {"split": "dev", "id": 0, "type": "cause", "article": "Alaska Purchase", "question": "Why was there so little left ...?",
          "answers": ["the otters had been hunted almost to extinction", ...], "context": "Russian traders had come ..."}

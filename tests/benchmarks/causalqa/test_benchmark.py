@@ -102,7 +102,7 @@ def test_an_id_twice_and_an_empty_file_are_refused():
     with pytest.raises(IfqaError, match="two questions have the id 'causalqa/original-valid/paq/7'"):
         CausalQA().questions("original-valid/paq")
     write("mine.jsonl")
-    with pytest.raises(IfqaError, match="found an empty file"):
+    with pytest.raises(IfqaError, match="wanted questions, found none"):
         CausalQA().questions("mine")
 
 
