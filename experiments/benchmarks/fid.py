@@ -48,7 +48,7 @@ import fid_ways as ways
 import torch
 import transformers
 
-from ifqa.reading.t5.answer import budget
+from ifqa.reading.t5.generation import budget
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -19,9 +19,9 @@ from transformers import GenerationConfig, T5Config
 from transformers.modeling_outputs import BaseModelOutput
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from ifqa.reading.t5.answer import Budget, encode, read
+from ifqa.reading.t5.checkpoint import padded
+from ifqa.reading.t5.generation import Budget, encode, read
 from ifqa.reading.t5.model import FusionInDecoder, fuse
-from ifqa.reading.t5.text import padded
 
 LENGTH = 250  # tokens that a passage is padded to
 SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
@@ -105,7 +105,7 @@ def ours(
     model: Any, data: Data, at_a_time: int, tokens: int, room: Budget, *, lean: bool = True, cache: bool = True,
     scores: bool = False,
 ) -> list[Any]:  # fmt: skip
-    """ifqa.reading.t5.answer.read; without `lean` it uses transformers' encoder, without `cache` it recomputes each step."""
+    """ifqa.reading.t5.generation.read; without `lean` it uses transformers' encoder, without `cache` it recomputes each step."""
 
     def encoder(ids: Any, mask: Any, _: bool) -> Any:
         return model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state

@@ -1,19 +1,17 @@
 """Reader 'fid': Fusion-in-Decoder encodes each passage alone, attends to all of them, and generates the answer."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from ifqa.protocols import Advance, Place, Reader, Requirement, silent
-from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_requirement
-from ifqa.reading.t5.passages import MAX_ANSWER, passage_inputs, prediction
+from ifqa.protocols import Advance, Place, silent
+from ifqa.reading.t5.base_reader import MAX_ANSWER, PassageReader, predictions_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Positive, Precision, YesNo, checked
 
 
-class Fid(Reader):
+class Fid(PassageReader):
     """Fusion-in-Decoder (Izacard & Grave 2021) with any checkpoint of T5's family; greedy decoding as the original.
 
     Batching changes no answer, except by bfloat16's rounding. A question without passages is answered from its own text
@@ -43,8 +41,8 @@ class Fid(Reader):
         IfqaError: the checkpoint is missing or not a T5, or a setting has an invalid value.
     """
 
+    name = "fid"
     version = 1
-    not_identity = ("device", "batch_tokens")
 
     @checked("setting of reader 'fid'")
     def __init__(
@@ -60,16 +58,11 @@ class Fid(Reader):
         precision: Precision = "auto",
         batch_tokens: Natural = 0,
     ) -> None:
-        from ifqa.reading.t5.checkpoint import DEFAULT
-        from ifqa.reading.t5.opened import opened
-
-        self._t5 = opened(
-            "fid", checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
+        self._open(
+            checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
             batch_tokens=batch_tokens,
         )  # fmt: skip
-        self.conventions, self.family, self.trained_on = self._t5.conventions, self._t5.family, self._t5.sources
-        self.label = "" if self.family else f"{checkpoint or DEFAULT['fid']} is not trained on IfQA"
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -81,39 +74,6 @@ class Fid(Reader):
         Raises:
             IfqaError: a single question does not fit into the memory.
         """
-        texts = [
-            passage_inputs(question.text, several, self.conventions.titles)
-            for question, several in zip(questions, passages, strict=True)
-        ]
-        answers = self._t5.answer(texts)
+        answers = self._t5.answer(self._texts(questions, passages))
         advance(len(questions))
-        return [
-            prediction(question, several, reading, text)
-            for question, several, (reading, text) in zip(questions, passages, answers, strict=True)
-        ]
-
-    def pace(self) -> float:
-        """Passages per second, measured now, for `ifqa check`."""
-        from ifqa.reading.t5.opened import measured_pace
-
-        return measured_pace(self)
-
-    @classmethod
-    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
-        """The checkpoint."""
-        name = checkpoint or DEFAULT["fid"]
-        return [checkpoint_requirement(name, "fid", [name], root)]
-
-    @classmethod
-    def trained(cls, checkpoint: str = "", **_: object) -> str:
-        """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
-        from ifqa.reading.t5.checkpoint import checkpoint_folder, family_of
-
-        return family_of(checkpoint_folder(checkpoint))
-
-    @classmethod
-    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: object) -> str:
-        """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
-        from ifqa.reading.t5.checkpoint import checkpoint_folder, identity
-
-        return identity(checkpoint_folder(checkpoint), tokenizer)
+        return predictions_of(questions, passages, answers)

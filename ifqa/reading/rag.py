@@ -10,15 +10,15 @@ from typing import Annotated, Literal, cast, get_args
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, Requirement, silent
-from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_requirement
-from ifqa.reading.t5.passages import MAX_ANSWER, Mode, passage_inputs, prediction
+from ifqa.protocols import Advance, Place, silent
+from ifqa.reading.t5.base_reader import MAX_ANSWER, Mode, PassageReader, predictions_of
+from ifqa.reading.t5.checkpoint import checkpoint_folder
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, checked
 from ifqa.storage.files import read_json
 
 
-class Rag(Reader):
+class Rag(PassageReader):
     """RAG (Lewis et al. 2020) with any checkpoint of T5's family, and any retriever in place of the paper's.
 
     p(y|x) is the mean of the answer's probabilities from each passage. A passage's weight p(z|x) is the softmax of the read
@@ -57,8 +57,8 @@ class Rag(Reader):
         IfqaError: the checkpoint is missing or not a T5, or a setting has an invalid value.
     """
 
+    name = "rag"
     version = 1
-    not_identity = ("device", "batch_tokens")
     takes_scores = True
 
     @checked("setting of reader 'rag'")
@@ -78,9 +78,7 @@ class Rag(Reader):
         precision: Precision = "auto",
         batch_tokens: Natural = 0,
     ) -> None:
-        from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_folder
-        from ifqa.reading.t5.mixture import Mixture
-        from ifqa.reading.t5.opened import opened
+        from ifqa.reading.t5.rag_model import Mixture
 
         own_mode, own_temperature = learnt(checkpoint_folder(checkpoint, "rag"))
         self.mixture = Mixture(own_mode if mode == "auto" else mode, decoding, temperature or own_temperature)
@@ -89,13 +87,11 @@ class Rag(Reader):
                 "setting of reader 'rag': decoding = 'fast' is of mode 'sequence', and the mode is 'token'; "
                 "leave decoding out, or set mode = 'sequence'"
             )
-        self._t5 = opened(
-            "rag", checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
+        self._open(
+            checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
             batch_tokens=batch_tokens,
         )  # fmt: skip
-        self.conventions, self.family, self.trained_on = self._t5.conventions, self._t5.family, self._t5.sources
-        self.label = "" if self.family else f"{checkpoint or DEFAULT['rag']} is not trained on IfQA"
 
     def answer(
         self,
@@ -111,52 +107,20 @@ class Rag(Reader):
         Raises:
             IfqaError: a passage has no score, or a single question does not fit into the memory.
         """
-        from ifqa.reading.t5.mixture import read
+        from ifqa.reading.t5.rag_model import read
 
-        texts = [
-            passage_inputs(question.text, several, self.conventions.titles)
-            for question, several in zip(questions, passages, strict=True)
-        ]
-        given = scores or [[0.0] * len(several) for several in passages]
-        for question, several, own in zip(questions, passages, given, strict=True):
-            if len(several) != len(own):
+        texts = self._texts(questions, passages)
+        scores = scores or [[0.0] * len(ranking) for ranking in passages]
+        for question, ranking, row in zip(questions, passages, scores, strict=True):
+            if len(ranking) != len(row):
                 raise IfqaError(
-                    f"question {question.id} has {len(several)} passages and {len(own)} scores; give one for each"
+                    f"question {question.id} has {len(ranking)} passages and {len(row)} scores; give one for each"
                 )
-        pairs = zip(given, texts, strict=True)
-        flat = list(chain.from_iterable(scores_of(own, len(inputs)) for own, inputs in pairs))
-        answers = self._t5.answer(texts, partial(read, scores=flat, mixture=self.mixture))
+        rows = (scores_of(row, len(inputs)) for row, inputs in zip(scores, texts, strict=True))
+        decode = partial(read, scores=list(chain.from_iterable(rows)), mixture=self.mixture)
+        answers = self._t5.answer(texts, decode)
         advance(len(questions))
-        return [
-            prediction(question, several, reading, text)
-            for question, several, (reading, text) in zip(questions, passages, answers, strict=True)
-        ]
-
-    def pace(self) -> float:
-        """Passages per second, measured now, for `ifqa check`."""
-        from ifqa.reading.t5.opened import measured_pace
-
-        return measured_pace(self)
-
-    @classmethod
-    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
-        """The checkpoint."""
-        name = checkpoint or DEFAULT["rag"]
-        return [checkpoint_requirement(name, "rag", [name], root)]
-
-    @classmethod
-    def trained(cls, checkpoint: str = "", **_: object) -> str:
-        """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
-        from ifqa.reading.t5.checkpoint import checkpoint_folder, family_of
-
-        return family_of(checkpoint_folder(checkpoint, "rag"), "rag")
-
-    @classmethod
-    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: object) -> str:
-        """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
-        from ifqa.reading.t5.checkpoint import checkpoint_folder, identity
-
-        return identity(checkpoint_folder(checkpoint, "rag"), tokenizer)
+        return predictions_of(questions, passages, answers)
 
 
 def scores_of(scores: Sequence[float], inputs: int) -> list[float]:
@@ -165,8 +129,8 @@ def scores_of(scores: Sequence[float], inputs: int) -> list[float]:
     Another passage, a gold one that training includes, gets the last score. Without passages the question's own text is the one
     input, whose probability is 1 with any score.
     """
-    own = list(scores[:inputs])
-    return own + [own[-1] if own else 0.0] * (inputs - len(own))
+    known = list(scores[:inputs])
+    return known + [known[-1] if known else 0.0] * (inputs - len(known))
 
 
 def learnt(folder: Path) -> tuple[Mode, float]:
@@ -177,12 +141,12 @@ def learnt(folder: Path) -> tuple[Mode, float]:
     """
     manifest = folder / "manifest.json"
     read = read_json(manifest) if manifest.exists() else {}
-    own = read.get("rag", {}) if isinstance(read, dict) else {}
-    found = own if isinstance(own, dict) else {"mode": None}
-    mode, temperature = found.get("mode", "sequence"), found.get("temperature", 1.0)
+    section = read.get("rag", {}) if isinstance(read, dict) else {}
+    settings = section if isinstance(section, dict) else {"mode": None}
+    mode, temperature = settings.get("mode", "sequence"), settings.get("temperature", 1.0)
     if mode not in get_args(Mode) or not (type(temperature) is float and 0 < temperature < math.inf):
         raise IfqaError(
             f"{manifest}: 'rag' must be a table of mode (sequence or token) and temperature (a number above 0), "
-            f"found {str(own)[:100]}; train it again with: ifqa train rag"
+            f"found {str(section)[:100]}; train it again with: ifqa train rag"
         )
     return cast(Mode, mode), temperature

@@ -8,18 +8,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, Requirement, silent
-from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_requirement
+from ifqa.protocols import Advance, Place, silent
+from ifqa.reading.t5.base_reader import OpenedT5, T5Reader, open_t5
+from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_folder, identity, sources_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Positive, Precision, YesNo, checked
-
-if TYPE_CHECKING:
-    from ifqa.reading.t5.opened import Opened
 
 # CausalQA is webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd8743d, its folder finetuning/
 MAX_ANSWER = 500  # tokens of an answer, including the token that starts decoding (CausalQA evaluate_unifiedqa.py:47)
@@ -27,7 +25,7 @@ GROUP = "{group}"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-class UnifiedQA(Reader):
+class UnifiedQA(T5Reader):
     """UnifiedQA-v2 (Khashabi et al. 2022), or any checkpoint of T5's family; greedy decoding, as CausalQA's baseline.
 
     The passages are joined in their order and cut off at `max_tokens`. A question without passages is answered from its
@@ -62,8 +60,8 @@ class UnifiedQA(Reader):
             has an invalid value.
     """
 
+    name = "unifiedqa"
     version = 1
-    not_identity = ("device", "batch_tokens")
     chunk = 64  # as many as are decoded together
 
     @checked("setting of reader 'unifiedqa'")
@@ -80,22 +78,19 @@ class UnifiedQA(Reader):
         batch_tokens: Natural = 0,
         root: Path = Path(),
     ) -> None:
-        from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_folder, sources_of
-        from ifqa.reading.t5.opened import opened
-
         self.family = self.trained(checkpoint, root)
         self._checkpoint, self._named = checkpoint, group_folders(checkpoint, root)
         folders = [checkpoint_folder(name, "unifiedqa") for name in self._named.values()]
-        sources = [sources_of(folder) for folder in folders]
+        sources = [sources_of(folder, "unifiedqa") for folder in folders]
         self.trained_on = frozenset[str]().union(*sources)
         unknown = f"{checkpoint or DEFAULT['unifiedqa']} was not trained by ifqa and may have seen these questions"
         self.label = "" if all(sources) else unknown
         self._opener = partial(
-            opened, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
+            open_t5, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
             max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,
         )  # fmt: skip
         self._group = next(iter(self._named))
-        self._t5: Opened | None = self._opener(self._named[self._group])
+        self._t5: OpenedT5 | None = self._opener(self._named[self._group])
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -105,20 +100,20 @@ class UnifiedQA(Reader):
         Raises:
             IfqaError: a single question does not fit into the memory, or there is no checkpoint for a question's group.
         """
-        asked: dict[str, list[int]] = defaultdict(list)
+        groups: dict[str, list[int]] = defaultdict(list)
         for number, question in enumerate(questions):
-            asked[self._group_of(question)].append(number)
-        made: dict[int, Prediction] = {}
-        for group in sorted(asked, key=lambda one: one != self._group):  # the one in memory first
-            t5, numbers = self._opened(group), asked[group]
+            groups[self._group_of(question)].append(number)
+        predictions: dict[int, Prediction] = {}
+        for group in sorted(groups, key=lambda name: name != self._group):  # the one in memory first
+            t5, numbers = self._opened(group), groups[group]
             texts = [[input_text(questions[n], passages[n], t5.conventions.titles)] for n in numbers]
             for number, (reading, text) in zip(numbers, t5.answer(texts), strict=True):
                 read = tuple(passage.id for passage in passages[number])
-                made[number] = Prediction(
+                predictions[number] = Prediction(
                     questions[number].id, first_answer(text), completion=text, passage_ids=read, score=reading.score
                 )
             advance(len(numbers))
-        return [made[number] for number in range(len(questions))]
+        return [predictions[number] for number in range(len(questions))]
 
     def _group_of(self, question: Question) -> str:
         """The key in `_named` of a question's checkpoint."""
@@ -130,7 +125,7 @@ class UnifiedQA(Reader):
             )
         return group
 
-    def _opened(self, group: str) -> "Opened":
+    def _opened(self, group: str) -> OpenedT5:
         if self._t5 is None or group != self._group:
             import torch
 
@@ -139,40 +134,14 @@ class UnifiedQA(Reader):
             self._group, self._t5 = group, self._opener(self._named[group])
         return self._t5
 
-    def pace(self) -> float:
-        """Passages per second, measured now, for `ifqa check`."""
-        from ifqa.reading.t5.opened import measured_pace
-
-        return measured_pace(self, self._group)
-
     @classmethod
-    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
-        """The checkpoint of every group."""
-        name = checkpoint or DEFAULT["unifiedqa"]
-        try:
-            return [checkpoint_requirement(name, "unifiedqa", group_folders(name, root).values(), root)]
-        except IfqaError as error:
-            return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
-
-    @classmethod
-    def trained(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
-        """The split family the checkpoints were trained on, read without loading them; empty if unknown."""
-        from ifqa.reading.t5.checkpoint import checkpoint_folder, family_of
-
-        folders = [checkpoint_folder(name, "unifiedqa") for name in group_folders(checkpoint, root).values()]
-        families = sorted({family_of(folder) for folder in folders} - {""})
-        if len(families) > 1:
-            raise IfqaError(
-                f"{checkpoint}: its models were trained on {' and '.join(families)}, which may share questions; "
-                "keep the models of one split family under one name"
-            )
-        return families[0] if families else ""
+    def checkpoints(cls, checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
+        """Group -> its checkpoint; see `group_folders`."""
+        return group_folders(checkpoint, root)
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
         """SHA-256 over the files of all checkpoints, and the tokenizer's files if they are in another folder."""
-        from ifqa.reading.t5.checkpoint import checkpoint_folder, identity
-
         named = group_folders(checkpoint, root)
         files = [
             f"{group} {identity(checkpoint_folder(name, 'unifiedqa'), tokenizer)}\n" for group, name in named.items()
@@ -192,12 +161,12 @@ def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
     if len(after) > 1:
         raise IfqaError(f"checkpoint {checkpoint}: wanted {GROUP} once, found it {len(after)} times")
     places = sorted(glob.glob(f"{glob.escape(before)}*{glob.escape(after[0])}"))  # noqa: PTH207 - of an escaped, whole path
-    found = {one[len(before) : len(one) - len(after[0])]: one for one in places if Path(one).is_dir()}
-    if not found:
+    folders = {path[len(before) : len(path) - len(after[0])]: path for path in places if Path(path).is_dir()}
+    if not folders:
         raise IfqaError(
             f"checkpoint {checkpoint}: no folder has such a name; train one with: ifqa train unifiedqa --dataset NAME"
         )
-    return found
+    return folders
 
 
 def input_text(question: Question, passages: Sequence[Passage], titles: bool = True) -> str:
@@ -208,8 +177,8 @@ def input_text(question: Question, passages: Sequence[Passage], titles: bool = T
     each after its title, as the documents of one question (encode_datasets.py, `read_and_parse_multiqa`). Line ends, tabs and
     repeated blanks become one blank, as there.
     """
-    options = " ".join(f"({chr(ord('A') + n)}) {_line(one)}" for n, one in enumerate(question.choices))
-    context = " ".join(filter(None, (_with_title(one, titles) for one in passages)))
+    options = " ".join(f"({chr(ord('A') + n)}) {_line(choice)}" for n, choice in enumerate(question.choices))
+    context = " ".join(filter(None, (_with_title(passage, titles) for passage in passages)))
     return normalised(r" \n ".join(filter(None, [_line(question.text), options, context])))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ifqa.protocols import Recipe
-from ifqa.reading.t5.passages import passage_inputs
+from ifqa.reading.t5.base_reader import passage_inputs
 from ifqa.records import Passage, Question
 from ifqa.settings import Natural, Positive
 from ifqa.training.t5 import T5Trainer

@@ -11,12 +11,12 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from ifqa.protocols import Flag
-from ifqa.reading.t5.passages import Mode
+from ifqa.reading.t5.base_reader import Mode
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training.fid import Fid
 
 if TYPE_CHECKING:
-    from ifqa.reading.t5.answer import Reading
+    from ifqa.reading.t5.generation import Reading
     from ifqa.reading.t5.model import FusionInDecoder
 
 
@@ -28,7 +28,7 @@ class Rag(Fid):
     questions are answered greedily. The settings are not tuned.
 
     Attributes:
-        mode: which likelihood is maximised: "sequence" or "token" (see `ifqa.reading.t5.marginal.log_likelihoods`).
+        mode: which likelihood is maximised: "sequence" or "token" (see `ifqa.reading.t5.rag_model.log_likelihoods`).
         passages: the paper retrieves 5 or 10 in training (section 3). An included gold passage gets the score of the last.
         temperature: the temperature that the training starts from; 0 for the mean standard deviation of a question's scores, so
             that the start does not depend on the unit of the retriever's scores.
@@ -58,7 +58,7 @@ class Rag(Fid):
 
     def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
         """The network with a temperature."""
-        from ifqa.reading.t5.marginal import as_marginal
+        from ifqa.reading.t5.rag_model import as_marginal
 
         return as_marginal(model, self.mode, self.temperature or spread(scores, self.passages))
 
@@ -68,14 +68,14 @@ class Rag(Fid):
 
     def decode(self, model: Any, features: Any, counts: list[int], scores: list[float]) -> "list[Reading]":
         """By the marginal likelihood, at the temperature so far."""
-        from ifqa.reading.t5.mixture import Mixture, read
+        from ifqa.reading.t5.rag_model import Mixture, read
 
         mixture = Mixture(self.mode, temperature=float(model.log_temperature.detach().exp()))
         return read(model, features, counts, scores=scores, mixture=mixture, max_answer_tokens=self.max_answer)
 
     def finished(self, model: Any) -> dict[str, object]:
         """The mode and the learnt temperature."""
-        from ifqa.reading.t5.marginal import as_t5
+        from ifqa.reading.t5.rag_model import as_t5
 
         return {"rag": {"mode": self.mode, "temperature": as_t5(model)}}
 

@@ -12,9 +12,17 @@ from ifqa.models.hub import identity_of
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.rag import scores_of
-from ifqa.reading.t5.checkpoint import Checkpoint, checkpoint_folder, family_of, open_checkpoint
-from ifqa.reading.t5.passages import MAX_ANSWER
-from ifqa.reading.t5.text import Conventions, check, padded, tokenise
+from ifqa.reading.t5.base_reader import MAX_ANSWER
+from ifqa.reading.t5.checkpoint import (
+    Checkpoint,
+    Conventions,
+    check,
+    checkpoint_folder,
+    family_of,
+    open_checkpoint,
+    padded,
+    tokenise,
+)
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
@@ -25,7 +33,7 @@ from ifqa.training.training_data import identity
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ifqa.reading.t5.answer import Reading
+    from ifqa.reading.t5.generation import Reading
     from ifqa.reading.t5.model import FusionInDecoder
 
 _MEND = "name a T5 with --set model=DIR"
@@ -43,7 +51,7 @@ class T5Trainer(Settings):
         weight_decay, clip: AdamW's decay, and the norm that gradients are clipped to.
         max_tokens: most tokens of question and passage together; the rest is cut off.
         seed: for order, drawn answers and dropout.
-        titles: whether passages' titles are read (see `ifqa.reading.t5.text.Conventions`).
+        titles: whether passages' titles are read (see `ifqa.reading.t5.checkpoint.Conventions`).
         evaluate_every: steps between checkpoints; each answers the dev questions, and the best checkpoint is kept.
         device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
         device_batch: questions that go through the network at once; it leaves the gradient the same except for dropout.
@@ -139,7 +147,7 @@ class T5Trainer(Settings):
 
     def decode(self, model: Any, features: Any, counts: list[int], scores: list[float]) -> "list[Reading]":
         """How dev questions are answered."""
-        from ifqa.reading.t5.answer import read
+        from ifqa.reading.t5.generation import read
 
         return read(model, features, counts, max_answer_tokens=self.max_answer)
 

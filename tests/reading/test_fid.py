@@ -19,8 +19,8 @@ from tiny_t5 import model, save, tokenizer
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
 from ifqa.reading.fid import Fid
-from ifqa.reading.t5.passages import passage_inputs
-from ifqa.reading.t5.text import Conventions, tokenise
+from ifqa.reading.t5.base_reader import passage_inputs
+from ifqa.reading.t5.checkpoint import Conventions, tokenise
 from ifqa.records import Passage, Prediction, Question
 
 PASSAGES = [

@@ -18,8 +18,7 @@ from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.fid import Fid
-from ifqa.reading.t5.checkpoint import open_checkpoint
-from ifqa.reading.t5.text import Conventions
+from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import checkpoints

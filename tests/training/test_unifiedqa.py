@@ -15,8 +15,7 @@ from command_line import ifqa_here
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import TrainingData
-from ifqa.reading.t5.checkpoint import open_checkpoint
-from ifqa.reading.t5.text import Conventions
+from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
 from ifqa.reading.unifiedqa import UnifiedQA, input_text
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match

@@ -1,15 +1,18 @@
-"""Opens checkpoints of T5: this project's, any T5 of the hub, and those of facebookresearch/FiD."""
+"""Opens checkpoints of T5, and makes token ids of texts by a checkpoint's conventions.
+
+A checkpoint is one of this project's, any T5 of the hub, or one of facebookresearch/FiD's.
+"""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
+from ifqa.models.batches import CHUNK, Features
 from ifqa.models.hub import loading, model_folder, model_requirement, open_tokenizer, quiet, weights_identity
 from ifqa.protocols import Requirement
-from ifqa.reading.t5.text import CONVENTIONS, Conventions
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
@@ -24,9 +27,32 @@ DEFAULT = {
     "rag": "google/flan-t5-base",
     "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
 }
+MAX_TOKENS = 250  # of question and passage together, as FiD's published readers were trained (FiD README:121)
 TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """How texts become inputs; a checkpoint reads best with the conventions of its training.
+
+    Attributes:
+        max_tokens: most tokens of question and passage together; the rest is cut off.
+        titles: whether a passage's title is read. IfQA's gold passages have no titles and articles do, so in a corpus
+            with both a title shows that a passage is not gold.
+        encoder_eos: whether an input ends in `</s>`. FiD's published readers were trained with transformers before
+            version 4, which added none.
+    """
+
+    max_tokens: int = MAX_TOKENS
+    titles: bool = True
+    encoder_eos: bool = True
+
+
+#: Reader -> the conventions of a checkpoint that has none of its own. CausalQA trained UnifiedQA on 2048 tokens
+#: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:18).
+CONVENTIONS = {"fid": Conventions(), "rag": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
 @dataclass(frozen=True)
@@ -127,11 +153,14 @@ def _training_of(manifest: Path, reader: str) -> tuple[dict[str, Any], str, froz
     if not isinstance(read, dict):
         raise IfqaError(f"{manifest}: wanted a table, found {type(read).__name__}; {mend}")
     conventions, family, sources = read.get("conventions", {}), read.get("family", ""), read.get("sources", {})
-    kinds = {one.name: one.type for one in fields(Conventions)}
-    if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
+    kinds = {field.name: field.type for field in fields(Conventions)}
+    if not isinstance(conventions, dict) or any(
+        kinds.get(name) is not type(kept) for name, kept in conventions.items()
+    ):
         wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
-        found = str(conventions)[:100]
-        raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {mend}")
+        raise IfqaError(
+            f"{manifest}: 'conventions' must be a table of {wanted}, found {str(conventions)[:100]}; {mend}"
+        )
     if not isinstance(family, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
         raise IfqaError(f"{manifest}: 'family' must be text and 'sources' a table of texts; {mend}")
     return conventions, family, frozenset(sources.values())
@@ -217,10 +246,43 @@ def _has_tokenizer(folder: Path) -> bool:
         return True
     files = [path for name in ("tokenizer_config.json", "config.json") if (path := folder / name).exists()]
     tables = [table for table in map(read_json, files) if isinstance(table, dict)]
-    name = next((one for table in tables if isinstance(one := table.get("tokenizer_class"), str)), "")
+    name = next((known for table in tables if isinstance(known := table.get("tokenizer_class"), str)), "")
     if not name:
         return False
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
-    found: Any = tokenizer_class_from_name(name)
-    return found is not None and not found.vocab_files_names
+    tokenizer: Any = tokenizer_class_from_name(name)
+    return tokenizer is not None and not tokenizer.vocab_files_names
+
+
+def tokenise(tokenizer: Any, texts: Sequence[str], conventions: Conventions) -> Features:
+    """Padded token ids and their mask, both [texts, tokens]; an over-long text is cut at its end."""
+    ids: list[list[int]] = []
+    for start in range(0, len(texts), CHUNK):  # transformers starts threads in each call, so make few large calls
+        ids += tokenizer(
+            list(texts[start : start + CHUNK]), max_length=conventions.max_tokens, truncation=True,
+            add_special_tokens=conventions.encoder_eos, return_attention_mask=False,
+        )["input_ids"]  # fmt: skip
+    return padded(ids)
+
+
+def padded(ids: Sequence[Sequence[int]], padding: int = 0) -> Features:
+    """Token ids of different lengths as one tensor, and its mask, False at padding."""
+    import torch
+
+    longest = max(map(len, ids), default=0)
+    tensor = torch.full((len(ids), longest), padding, dtype=torch.long)
+    for row, tokens in enumerate(ids):
+        tensor[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
+    lengths = torch.tensor(list(map(len, ids)))
+    return {"input_ids": tensor, "attention_mask": torch.arange(longest)[None] < lengths[:, None]}
+
+
+def check(conventions: Conventions) -> None:
+    """Refuse a `max_tokens` that is too short for any question.
+
+    Raises:
+        IfqaError: `max_tokens` is below 16.
+    """
+    if conventions.max_tokens < 16:
+        raise IfqaError(f"max_tokens: wanted 16 or more for question and passage, found {conventions.max_tokens}")

@@ -4,7 +4,7 @@ The encoder reads each passage apart; the decoder attends to all of a question's
 (FiD src/model.py:30-55, 139-147).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -71,10 +71,8 @@ class FusionInDecoder(T5ForConditionalGeneration):
         assert passage_mask is not None
         assert counts is not None
         size = self.micro_batch or len(passage_ids)
-        parts = [
-            self._encode(*part)
-            for part in zip(torch.split(passage_ids, size), torch.split(passage_mask, size), strict=True)
-        ]
+        batches = zip(torch.split(passage_ids, size), torch.split(passage_mask, size), strict=True)
+        parts = [self.checkpointed(self._hidden, *batch) for batch in batches]
         states, mask = fuse(torch.cat(parts), passage_mask, counts.tolist())
         if labels is not None:
             inputs["decoder_input_ids"] = self._shift_right(labels)
@@ -86,15 +84,16 @@ class FusionInDecoder(T5ForConditionalGeneration):
             outputs.loss = (means if weights is None else means * weights).mean()
         return outputs
 
-    def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        def encoder(ids: Tensor, mask: Tensor) -> Tensor:
-            hidden: Tensor = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-            return hidden
-
+    def checkpointed(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """`function` of the inputs, computed again for the gradients where `recompute` says so."""
         if self.recompute and self.training:
-            hidden: Tensor = checkpoint(encoder, ids, mask, use_reentrant=False)
-            return hidden
-        return encoder(ids, mask)
+            output: Tensor = checkpoint(function, *inputs, use_reentrant=False)
+            return output
+        return function(*inputs)
+
+    def _hidden(self, ids: Tensor, mask: Tensor) -> Tensor:
+        hidden: Tensor = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+        return hidden
 
     def encode(self, ids: Tensor, mask: Tensor, ragged: bool = True) -> Tensor:
         """The encoder without dropout: computes the same as `self.encoder`, faster.

@@ -17,7 +17,7 @@ from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
 from ifqa.errors import IfqaError
-from ifqa.reading.t5.answer import Budget, budget, encode, read
+from ifqa.reading.t5.generation import Budget, budget, encode, read
 
 EOS = 1
 QUESTIONS = [
@@ -297,7 +297,7 @@ from pathlib import Path
 import torch
 sys.path.insert(0, {folder!r})
 import tiny_t5
-from ifqa.reading.t5.answer import Budget, read
+from ifqa.reading.t5.generation import Budget, read
 model = tiny_t5.small(0)
 features = dict(zip(("input_ids", "attention_mask"), tiny_t5.flat([[list(range(3, 39)) * 7] * 24] * 4), strict=True))
 def answers(room):

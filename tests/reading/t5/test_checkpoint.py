@@ -21,9 +21,8 @@ from transformers import BertConfig, BertForMaskedLM, ByT5Tokenizer
 
 from ifqa.errors import IfqaError
 from ifqa.reading.fid import Fid
-from ifqa.reading.t5.answer import Budget, read
-from ifqa.reading.t5.checkpoint import checkpoint_folder, open_checkpoint, tokenizer_folder
-from ifqa.reading.t5.text import Conventions
+from ifqa.reading.t5.checkpoint import Conventions, checkpoint_folder, open_checkpoint, tokenizer_folder
+from ifqa.reading.t5.generation import Budget, read
 from ifqa.records import Passage, Question
 
 HEADS, LAYERS, WIDTH = 4, 3, 40

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 
-from ifqa.reading.t5.marginal import as_marginal, as_t5, log_likelihoods, log_priors, mixed, posteriors
 from ifqa.reading.t5.model import FusionInDecoder
+from ifqa.reading.t5.rag_model import as_marginal, as_t5, log_likelihoods, log_priors, mixed, posteriors
 
 MODES = ["sequence", "token"]
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]]]

@@ -12,9 +12,9 @@ from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 from transformers import DynamicCache, EncoderDecoderCache
 
 from ifqa.errors import IfqaError
-from ifqa.reading.t5 import answer
-from ifqa.reading.t5.answer import Budget, encode
-from ifqa.reading.t5.mixture import Mixture, read, token_scores
+from ifqa.reading.t5 import generation
+from ifqa.reading.t5.generation import Budget, encode
+from ifqa.reading.t5.rag_model import Mixture, read, token_scores
 
 MODES = ["sequence", "token"]
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]], [[3], [30, 31], [9, 9, 9]]]
@@ -127,7 +127,7 @@ def test_padding_budgets_and_company_change_nothing(shape, questions, way, beams
 def test_a_single_passage_is_read_as_by_fusion_in_decoder(questions, way, seed):
     alone = [[passage] for question in questions for passage in question]
     features = dict(zip(("input_ids", "attention_mask"), flat(alone), strict=True))
-    expected = answer.read(model("T5", seed), features, [1] * len(alone), max_answer_tokens=MOST)
+    expected = generation.read(model("T5", seed), features, [1] * len(alone), max_answer_tokens=MOST)
     for one, other in zip(answers(model("T5", seed), alone, [[5.0]] * len(alone), way), expected, strict=True):
         assert (one.tokens, one.passage_scores) == (other.tokens, [1.0])
         assert one.score == near(other.score)

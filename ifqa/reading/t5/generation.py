@@ -71,7 +71,7 @@ def read(
 
     Args:
         model: on its device.
-        features: of all passages of all questions, in order, as `ifqa.reading.t5.text.tokenise` gives them.
+        features: of all passages of all questions, in order, as `ifqa.reading.t5.checkpoint.tokenise` gives them.
         counts: passages of each question, at least one.
         max_answer_tokens: most tokens of an answer, including the token that starts decoding.
         beams: 1 for greedy decoding, as FiD's.
