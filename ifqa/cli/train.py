@@ -31,10 +31,6 @@ class Trainers(TyperGroup):
     def commands(self, _: object) -> None:
         """There are no others."""
 
-    def list_commands(self, _: object) -> list[str]:
-        """The names of the trainers of ifqa."""
-        return list(names("trainer"))
-
     def get_command(self, _: object, cmd_name: str) -> Any:
         """The verb of a trainer of ifqa, or of my_module:Class; None if there is none."""
         return _verb(cmd_name) if cmd_name in names("trainer") or ":" in cmd_name else None

@@ -90,7 +90,7 @@ def _of_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str,
     return there
 
 
-def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
+def fit(trainer: Any, folder: Path) -> dict[str, Any]:
     """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss."""
     from transformers import TrainerCallback
 
@@ -103,7 +103,7 @@ def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
 
     class Bar(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.context = bar(label, state.max_steps)
+            self.context = bar(f"training {folder.name}", state.max_steps)
             self.advance = self.context.__enter__()
             self.advance(state.global_step)
 

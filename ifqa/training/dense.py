@@ -21,7 +21,7 @@ from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints
 from ifqa.training.trainer import Passes
-from ifqa.training.training_data import hard_negatives, require_gold
+from ifqa.training.training_data import require_gold, with_negatives
 
 _Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
 
@@ -107,16 +107,11 @@ class Dense(Passes):
         if not checkpoints.begin(folder, inputs):
             return
         batches = self._batches(data)
-        if not batches:
-            raise IfqaError(
-                f"none of {len(data.questions)} training questions has a gold passage and {self.negatives} hard negatives; "
-                "wanted annotated questions, and a corpus that holds more than their gold passages"
-            )
         say(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
         if self.warmup > len(batches):
             say(f"{folder}: warmup takes {self.warmup:,} steps, more than the training has; set a lower warmup")
         trainer = self._trainer(batches, start, folder)
-        record = checkpoints.fit(trainer, folder, "training the dense retriever")
+        record = checkpoints.fit(trainer, folder)
         _save(folder, trainer.model, self.two_encoders)
         places = ["*_encoder/"] if self.two_encoders else ["", "[0-9]_*/"]
         weights = [f"{place}model*.safetensors" for place in places]
@@ -127,10 +122,8 @@ class Dense(Passes):
 
         A row goes into the first open batch that it does not clash with; the last batches stay short.
         """
-        questions, pairs = data.questions, list(zip(data.questions, data.rankings, strict=True))
-        golds = [_golds(*pair) for pair in pairs]
-        wrong = [hard_negatives(*pair, self.pool) for pair in pairs]
-        usable = [n for n in range(len(questions)) if golds[n] and len(wrong[n]) >= self.negatives]
+        questions, (wrong, usable) = data.questions, with_negatives(data, self.negatives, self.pool)
+        golds = [_golds(*pair) for pair in zip(questions, data.rankings, strict=True)]
         titled = self.two_encoders and any(passage.title for n in usable for passage in golds[n] + wrong[n])
         gold_for = _gold_for(questions, {passage.text for n in usable for passage in golds[n] + wrong[n]})
         full: list[list[_Row]] = []

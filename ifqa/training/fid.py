@@ -33,29 +33,10 @@ class Fid(T5Trainer):
         }),
     }  # fmt: skip
     reader = "fid"
-    fewer = 4  # passages at once, if memory runs out
 
     gold: Gold = "retrieved"
     steps: Positive = 1000
     micro_batch: Natural = 16
-
-    @property
-    def about(self) -> str:
-        """What the bar calls the training."""
-        return "training Fusion-in-Decoder"
-
-    @property
-    def too_large(self) -> str:
-        """Fewer passages at once take less memory."""
-        return (
-            f"{self.passages} passages, {self.micro_batch or 'all'} at a time, do not fit into the memory of {self.device}; "
-            f"resume with --set device_batch=1 --set micro_batch={self.fewer} --set recompute=true, or fewer passages"
-        )
-
-    @property
-    def at_once(self) -> int:
-        """Passages that go through the encoder at once."""
-        return self.micro_batch
 
     def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
         """The first passages, perhaps with a gold passage."""

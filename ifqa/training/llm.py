@@ -21,7 +21,17 @@ from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.training import checkpoints
 from ifqa.training.preference_pairs import pairs
 from ifqa.training.trainer import Passes
-from ifqa.training.tuning import Asks, Row, collate, log_probabilities, loss_of, with_answers, with_preferences
+from ifqa.training.training_data import refuse_family, require
+from ifqa.training.tuning import (
+    Asks,
+    Row,
+    collate,
+    is_answered,
+    log_probabilities,
+    loss_of,
+    with_answers,
+    with_preferences,
+)
 
 Method = Literal["sft", "dpo"]
 RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
@@ -79,27 +89,18 @@ class Llm(Passes):
 
     def refuse(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without an answer or a pair, a prompt with reasoning, and a model of another split family."""
-        answered = [question for question in data.questions if question.answers and question.answers[0].strip()]
-        if not answered:
-            raise IfqaError(
-                f"none of {len(data.questions)} training questions has an answer; wanted annotated questions"
-            )
+        require(data, is_answered, "an answer")
         prompt = load_prompt(self.prompt)
         if prompt.steps or prompt.calculator:
             raise IfqaError(
                 f"prompt {self.prompt!r} shows reasoning, which the questions do not have; take another, as 'short'"
             )
-        if self.method == "dpo" and not pairs(answered, self.seed):
+        if self.method == "dpo" and not pairs(list(filter(is_answered, data.questions)), self.seed):
             raise IfqaError(
-                f"none of {len(answered)} training questions has an answer of the real world, or a name or number as answer that "
-                "stands in its gold passage; wanted questions that do"
+                f"none of {len(data.questions)} training questions has an answer of the real world, or a name or number as "
+                "answer that stands in its gold passage; wanted questions that do"
             )
-        family = find(self.model).family
-        if family not in ("", data.family):
-            raise IfqaError(
-                f"{self.model} was tuned on {family} and may not be tuned further on {data.family}, which holds the same "
-                "questions; begin with another model"
-            )
+        refuse_family(self.model, find(self.model).family, data)
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Tune, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
@@ -132,7 +133,7 @@ class Llm(Passes):
             _reference(network, rows, folder, self.device_batch, asks.pad)
         trainer = self._trainer(network, rows, folder, asks.pad)
         with disable_input_dtype_casting(network):  # autocast casts, and need not cast back what peft cast to float32
-            record = checkpoints.fit(trainer, folder, "tuning the language model")
+            record = checkpoints.fit(trainer, folder)
         checkpoints.save_adapter(trainer.model, folder, base)
         record |= {"rows": len(rows), "device": str(reader.model.device)}
         checkpoints.finish(folder, inputs, record, ["adapter_*"])

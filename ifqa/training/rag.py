@@ -41,7 +41,6 @@ class Rag(Fid):
     recipe = "ifqa"
     reader = "rag"
     scored = True
-    fewer = 2
 
     mode: Annotated[Mode, Flag("sequence (a passage for the whole answer) or token (one for each of its tokens).")] = (
         "sequence"
@@ -50,11 +49,6 @@ class Rag(Fid):
     temperature: NotNegative = 0.0
     temperature_rate: NotNegative = 0.01
     micro_batch: Natural = 10
-
-    @property
-    def about(self) -> str:
-        """What the bar calls the training."""
-        return f"training RAG-{self.mode.capitalize()}"
 
     def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
         """The network with a temperature."""

@@ -14,7 +14,7 @@ from ifqa.retrieval.cross_encoder import PREFIX
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
 from ifqa.training.trainer import Passes
-from ifqa.training.training_data import hard_negatives, require_gold
+from ifqa.training.training_data import refuse_family, require_gold, with_negatives
 
 MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 tokens on average, a question 30
 _RELEVANT = 20.0  # label of the gold passage, against 0: the softmax over ListNet's labels is then one-hot
@@ -55,10 +55,7 @@ class Rerank(Passes):
         before = cross_encoder.manifest_of(self.start)
         if not cross_encoder.is_own(before):  # a language model's adapter would be left unread, without a word
             raise IfqaError(f"start = {self.start}: wanted a folder that `ifqa train rerank` wrote")
-        if before["family"] not in ("", data.family):
-            raise IfqaError(
-                f"{self.start} was trained on {before['family']}; wanted a start that was not, or was on {data.family}"
-            )
+        refuse_family(self.start, before["family"], data)
         if before["settings"]["rank"] != self.rank:
             raise IfqaError(
                 f"rank = {self.rank}: {self.start} has {before['settings']['rank']}, and one that starts there has the same"
@@ -79,24 +76,15 @@ class Rerank(Passes):
         if not checkpoints.begin(folder, inputs):
             return
         rows = self._rows(data)
-        if not rows:
-            raise IfqaError(
-                f"none of {len(data.questions)} training questions has a gold passage and {self.negatives} hard negatives; "
-                "wanted annotated questions, and a corpus that holds more than their gold passages"
-            )
         say(f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives")
         trainer = self._trainer(rows, folder)
-        record = checkpoints.fit(trainer, folder, "training the reranker")
+        record = checkpoints.fit(trainer, folder)
         checkpoints.save_adapter(trainer.model.model, folder, NAME)
         checkpoints.finish(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
 
     def _rows(self, data: TrainingData) -> list["_Row"]:
         """One row for each question and epoch, in training order, each with its own draw of a gold passage and negatives."""
-        questions = data.questions
-        wrong = [hard_negatives(*pair, self.pool) for pair in zip(questions, data.rankings, strict=True)]
-        usable = [
-            n for n, question in enumerate(questions) if question.gold_passages and len(wrong[n]) >= self.negatives
-        ]
+        questions, (wrong, usable) = data.questions, with_negatives(data, self.negatives, self.pool)
         rows: list[_Row] = []
         for epoch in range(self.epochs):
             draw = random.Random(f"{self.seed} {epoch}")

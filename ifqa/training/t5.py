@@ -28,7 +28,7 @@ from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import checkpoints
 from ifqa.training.trainer import Settings
-from ifqa.training.training_data import identity
+from ifqa.training.training_data import identity, refuse_family, require
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,6 +68,10 @@ class T5Trainer(Settings):
     #: Whether the loss is the mean over all tokens of a step's targets, as in transformers' T5; else the mean over questions of
     #: the mean over a target's tokens, as in FiD.
     by_token: ClassVar[bool] = False
+    micro_batch = (
+        0  # passages that go through the encoder at once, 0 for all; a subclass may have a setting of this name
+    )
+    max_target = 0  # most tokens of a target, 0 for no limit; likewise
 
     model: str = "google/flan-t5-base"
     passages: Positive = 20
@@ -97,29 +101,9 @@ class T5Trainer(Settings):
             self.evaluate_every = min(self.evaluate_every, self.steps)
 
     @property
-    def about(self) -> str:
-        """What the bar calls the training."""
-        raise NotImplementedError
-
-    @property
-    def too_large(self) -> str:
-        """The end of the message if memory runs out: what does not fit, and what to set."""
-        raise NotImplementedError
-
-    @property
-    def at_once(self) -> int:
-        """Passages that go through the encoder at once, 0 for all."""
-        return 0
-
-    @property
     def max_answer(self) -> int:
         """Most tokens of an answer to a dev question, including the token that starts decoding."""
         return MAX_ANSWER
-
-    @property
-    def max_label(self) -> int | None:
-        """Most tokens of a target; None for no limit."""
-        return None
 
     def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
         """The passages that a question is trained with."""
@@ -157,14 +141,8 @@ class T5Trainer(Settings):
 
     def refuse(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without answers, and a model of another split family; the model is not loaded."""
-        if not any(map(self.targets, data.questions)):
-            raise IfqaError(f"none of {len(data.questions)} training questions has an answer; wanted annotated ones")
-        family = family_of(checkpoint_folder(self.model, self.reader, _MEND), self.reader)
-        if family not in ("", data.family):
-            raise IfqaError(
-                f"{self.model} was trained on {family} and may not be trained further on {data.family}, "
-                "which holds the same questions; begin with another model"
-            )
+        require(data, self.targets, "an answer")
+        refuse_family(self.model, family_of(checkpoint_folder(self.model, self.reader, _MEND), self.reader), data)
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write a checkpoint for the reader: a T5's files, its tokenizer and a `manifest.json`.
@@ -189,9 +167,12 @@ class T5Trainer(Settings):
         rows = Rows(self, usable, start.tokenizer, conventions)
         trainer = _trainer(self, rows, dev, start, folder)
         try:
-            record = checkpoints.fit(trainer, folder, self.about)
+            record = checkpoints.fit(trainer, folder)
         except torch.OutOfMemoryError as error:
-            raise IfqaError(f"{folder}: {self.too_large}") from error
+            raise IfqaError(
+                f"{folder}: {self.passages} passages of {self.max_tokens} tokens do not fit into the memory of {self.device}; "
+                "resume with --set device_batch=1 --set recompute=true and a lower micro_batch, or fewer passages"
+            ) from error
         if checkpoints.world()[0] == 0:
             if dev.questions:
                 record |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
@@ -265,7 +246,7 @@ class Rows:
         return self._passes[turn][place]
 
     def _label(self, target: str) -> list[int]:
-        most = self.trainer.max_label
+        most = self.trainer.max_target or None
         ids: list[int] = self.tokenizer(target, max_length=most, truncation=most is not None)["input_ids"]
         return ids
 
@@ -323,7 +304,7 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: Checkpoi
     dev_rows = rows.of_dev(dev)
     set_seed(settings.seed)
     model = settings.network(start.model, rows.data.scores).train()
-    model.micro_batch, model.recompute = settings.at_once, settings.recompute
+    model.micro_batch, model.recompute = settings.micro_batch, settings.recompute
     arguments = checkpoints.arguments(
         Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,
         learning_rate=settings.learning_rate, every=settings.evaluate_every, device=settings.device,

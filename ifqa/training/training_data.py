@@ -20,11 +20,25 @@ _LIKE = 16  # batches whose rows are sorted by length together
 _Row = TypeVar("_Row")
 
 
+def require(
+    data: TrainingData, has: Callable[[Question], object], what: str, wanted: str = "annotated questions"
+) -> None:
+    """Raise IfqaError if no question has what a training needs."""
+    if not any(map(has, data.questions)):
+        raise IfqaError(f"none of {len(data.questions)} training questions has {what}; wanted {wanted}")
+
+
 def require_gold(data: TrainingData) -> None:
     """Raise IfqaError if no question has a gold passage."""
-    if not any(question.gold_passages for question in data.questions):
+    require(data, lambda question: question.gold_passages, "a gold passage")
+
+
+def refuse_family(start: str, family: str, data: TrainingData) -> None:
+    """Raise IfqaError if what a training starts from was trained on another split family."""
+    if family not in ("", data.family):
         raise IfqaError(
-            f"none of {len(data.questions)} training questions has a gold passage; wanted annotated questions"
+            f"{start} was trained on {family} and may not be trained further on {data.family}, "
+            "which may hold the same questions; begin with another"
         )
 
 
@@ -64,6 +78,22 @@ def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) ->
         if not any(covers(passage.text, gold) for gold in question.gold_passages):
             wrong.append(passage)
     return wrong
+
+
+def with_negatives(data: TrainingData, least: int, most: int) -> tuple[list[list[Passage]], list[int]]:
+    """The first `most` hard negatives of each question; the numbers of questions with a gold passage and `least` of them.
+
+    Raises:
+        IfqaError: there is no such question.
+    """
+    negatives = [hard_negatives(*pair, most) for pair in zip(data.questions, data.rankings, strict=True)]
+    usable = [n for n, each in enumerate(negatives) if data.questions[n].gold_passages and len(each) >= least]
+    if not usable:
+        raise IfqaError(
+            f"none of {len(negatives)} training questions has a gold passage and {least} hard negatives; "
+            "wanted annotated questions, and a corpus that holds more than their gold passages"
+        )
+    return negatives, usable
 
 
 def batches(rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], int]) -> Iterator[list[_Row]]:

@@ -55,12 +55,17 @@ class Asks:
         return {"prompt": reader.ids(request), "answers": [ids[: prompt.max_tokens] for ids in tokens]}
 
 
+def is_answered(question: Question) -> bool:
+    """Whether a question has an answer to learn."""
+    return bool(question.answers and question.answers[0].strip())
+
+
 def with_answers(
     data: TrainingData, asks: Asks, *, epochs: int, batch: int, seed: int, passages: int, alone: float
 ) -> list[Row]:
     """A row for each question and pass, in training order, with the passages that are drawn for it."""
     rows: list[Row] = []
-    usable = [n for n, question in enumerate(data.questions) if question.answers and question.answers[0].strip()]
+    usable = [n for n, question in enumerate(data.questions) if is_answered(question)]
     for epoch in range(epochs):
         draw = random.Random(f"{seed} {epoch}")
         drawn = []

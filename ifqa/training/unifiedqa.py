@@ -55,27 +55,9 @@ class UnifiedQA(T5Trainer):
     recompute: bool = False
 
     @property
-    def about(self) -> str:
-        """What the bar calls the training."""
-        return "training UnifiedQA"
-
-    @property
-    def too_large(self) -> str:
-        """Fewer questions at once take less memory."""
-        return (
-            f"{self.device_batch} questions of {self.max_tokens} tokens at a time do not fit into the memory of {self.device}; "
-            "resume with --set device_batch=1 --set recompute=true"
-        )
-
-    @property
     def max_answer(self) -> int:
         """That of the reader."""
         return MAX_ANSWER
-
-    @property
-    def max_label(self) -> int | None:
-        """Most tokens of a target."""
-        return self.max_target
 
     def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
         """Question and passages as one text."""

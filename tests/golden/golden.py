@@ -166,9 +166,9 @@ def every_loss() -> Iterator[list[float]]:
     losses: list[float] = []
     fit = checkpoints.fit
 
-    def fit_and_keep(trainer: Any, folder: Path, label: str) -> Any:
+    def fit_and_keep(trainer: Any, folder: Path) -> Any:
         trainer.args.logging_steps = 1
-        made = fit(trainer, folder, label)
+        made = fit(trainer, folder)
         losses.extend(float(one["loss"]) for one in trainer.state.log_history if "loss" in one)
         return made
 

@@ -131,7 +131,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     dev = MATERIAL.only([0, 1])
     whole = trained(tmp_path / "whole", start, dev=dev)
 
-    def kill_in_step_4(trainer: Any, folder: Path, label: str) -> None:
+    def kill_in_step_4(trainer: Any, folder: Path) -> None:
         calls, real = 0, trainer.training_step
 
         def counted(*given: Any, **named: Any) -> Any:
@@ -142,7 +142,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
             return real(*given, **named)
 
         trainer.training_step = counted
-        fit(trainer, folder, label)
+        fit(trainer, folder)
 
     fit = checkpoints.fit
     monkeypatch.setattr(checkpoints, "fit", kill_in_step_4)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, batches
 from ifqa.models.hub import NAME, identity_of
 from ifqa.protocols import NO_DATA, Place, TrainingData
@@ -16,6 +15,7 @@ from ifqa.settings import NotNegative, Positive, Share
 from ifqa.training import checkpoints
 from ifqa.training.choice.network import ChoiceTrainer
 from ifqa.training.choice.questions import usable
+from ifqa.training.training_data import refuse_family
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,11 +55,7 @@ class Choice(ChoiceTrainer):
         data = usable(data)
         own = (Path(self.encoder) / "manifest.json").exists()
         start = manifest_of(self.encoder, "choice").family if own else ""
-        if start not in ("", data.family):
-            raise IfqaError(
-                f"{self.encoder} was trained on {start} and may not be trained further on {data.family}; "
-                "begin with another encoder"
-            )
+        refuse_family(self.encoder, start, data)
         inputs = {"reader": "choice"} | self.inputs(data)
         inputs["start"] = {"name": self.encoder, "sha256": identity_of(self.encoder)}
         if not checkpoints.begin(folder, inputs):
@@ -67,7 +63,7 @@ class Choice(ChoiceTrainer):
         set_seed(self.seed)  # the head is drawn when the encoder is opened
         self._opened = open_encoder(self.encoder, untrained=True)
         self._scheme = scheme_of(inputs["settings"], self._opened.longest)
-        record = self.fit(self._opened.model.train(), data, folder, "training the encoder")
+        record = self.fit(self._opened.model.train(), data, folder)
         self._opened.model.save_pretrained(folder)
         self._opened.tokenizer.save_pretrained(folder)
         checkpoints.finish(folder, inputs, record, ["model*.safetensors"])
@@ -78,34 +74,24 @@ class Choice(ChoiceTrainer):
 
     def collate(self, encoded: Sequence[Any]) -> dict[str, "Tensor"]:
         """All options of all questions as sequences, and each question's number of options."""
-        return collated(encoded, self._opened)
+        import torch
+
+        pairs = [pair for options in encoded for pair in options]
+        read = padded(pairs, self._opened.tokenizer.pad_token_id or 0, self._opened.types)
+        return read | {"counts": torch.tensor([len(options) for options in encoded])}
 
     def logits(self, model: Any, read: dict[str, "Tensor"]) -> "Tensor":
-        """Those of the options."""
-        return logits_of(model, read)
+        """Logits [questions, most options], -inf where a question has fewer.
 
+        Sequences of similar length go through the network together: a step has long paragraphs and none side by side.
+        """
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
 
-def collated(encoded: Sequence[Any], opened: Encoder) -> dict[str, "Tensor"]:
-    """All options of all questions as sequences, and each question's number of options."""
-    import torch
-
-    pairs = [pair for options in encoded for pair in options]
-    counts = torch.tensor([len(options) for options in encoded])
-    return padded(pairs, opened.tokenizer.pad_token_id or 0, opened.types) | {"counts": counts}
-
-
-def logits_of(model: Any, read: dict[str, "Tensor"]) -> "Tensor":
-    """Logits [questions, most options], -inf where a question has fewer.
-
-    Sequences of similar length go through the network together: a step has long paragraphs and none side by side.
-    """
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    features = {name: tensor for name, tensor in read.items() if name != "counts"}
-    network, count = Encoder(model, None), len(read["input_ids"])
-    pieces = [(rows, network.logits(some)) for rows, some in batches(features, count, BUDGET[model.device.type])]
-    places = torch.tensor([row for rows, _ in pieces for row in rows])
-    flat = torch.cat([logits for _, logits in pieces])[places.argsort().to(model.device)]
-    options = torch.split_with_sizes(flat, read["counts"].tolist())
-    return pad_sequence(list(options), batch_first=True, padding_value=float("-inf"))
+        features = {name: tensor for name, tensor in read.items() if name != "counts"}
+        network, count = Encoder(model, None), len(read["input_ids"])
+        pieces = [(rows, network.logits(some)) for rows, some in batches(features, count, BUDGET[model.device.type])]
+        places = torch.tensor([row for rows, _ in pieces for row in rows])
+        flat = torch.cat([logits for _, logits in pieces])[places.argsort().to(model.device)]
+        options = torch.split_with_sizes(flat, read["counts"].tolist())
+        return pad_sequence(list(options), batch_first=True, padding_value=float("-inf"))

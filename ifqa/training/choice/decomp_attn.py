@@ -49,7 +49,7 @@ class DecompAttn(ChoiceTrainer):
             return
         set_seed(self.seed)
         model = network(inputs["settings"], len(self._classes))
-        record = self.fit(model, data, folder, "training decomposable attention")
+        record = self.fit(model, data, folder)
         checkpoints.save_tensors(folder / WEIGHTS, model.state_dict())
         checkpoints.finish(folder, inputs, record, [WEIGHTS])
 

@@ -82,7 +82,7 @@ class ChoiceTrainer(Passes):
         """The column of `logits` of the choice at a place."""
         return place
 
-    def fit(self, model: Any, data: TrainingData, folder: Path, about: str) -> dict[str, Any]:
+    def fit(self, model: Any, data: TrainingData, folder: Path) -> dict[str, Any]:
         """Train, resuming from the newest checkpoint in `folder`; returns steps and mean loss.
 
         A step's rows depend only on the seed and the step, and a checkpoint holds the states of the optimiser and of all random
@@ -106,7 +106,7 @@ class ChoiceTrainer(Passes):
         )  # fmt: skip
         arguments._n_gpu = min(arguments.n_gpu, 1)  # a step's questions belong together
         trainer = Choosing(model=model, args=arguments, train_dataset=rows, data_collator=rows.collated)
-        return checkpoints.fit(trainer, folder, about) | {"examples": len(data.questions)}
+        return checkpoints.fit(trainer, folder) | {"examples": len(data.questions)}
 
 
 class Rows:

@@ -18,6 +18,7 @@ from ifqa.protocols import TrainingData
 from ifqa.reading.multiple_choice.options import plain
 from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, parts, worded
 from ifqa.records import Question
+from ifqa.training.training_data import require
 
 
 def usable(data: TrainingData) -> TrainingData:
@@ -26,12 +27,9 @@ def usable(data: TrainingData) -> TrainingData:
     Raises:
         IfqaError: there are none, or a question's answer is not offered.
     """
+    multiple = "questions of multiple choice, such as those of sample-wiqa"
+    require(data, lambda question: question.choices and question.answers, "choices and an answer", multiple)
     places = [n for n, question in enumerate(data.questions) if question.choices and question.answers]
-    if not places:
-        raise IfqaError(
-            f"none of {len(data.questions)} training questions has choices and an answer; wanted questions of "
-            "multiple choice, such as those of sample-wiqa"
-        )
     chosen = data.only(places)
     for question in chosen.questions:
         right(question)

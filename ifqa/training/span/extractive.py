@@ -4,7 +4,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
 from ifqa.training.span.practice import practice_questions
 from ifqa.training.trainer import Passes
-from ifqa.training.training_data import batches
+from ifqa.training.training_data import batches, refuse_family, require
 
 if TYPE_CHECKING:
     from ifqa.models.encoders import Found
@@ -94,30 +94,20 @@ class Extractive(Passes):
             )
 
     def refuse(self, data: TrainingData, folder: Path) -> None:
-        """Refuse what `train` refuses, and reading questions that do not fit."""
-        self._refuse(data, folder)
-        _reading_questions(self.reading)
-
-    def _refuse(self, data: TrainingData, folder: Path) -> None:
-        """Refuse questions without a target, and a start of another split family or encoder."""
+        """Refuse questions without a target, a start of another family or encoder, and reading questions that do not fit."""
         from ifqa.models.encoders import find_encoder
         from ifqa.reading.span.weights import encoder_of, identity_of, manifest_of
         from ifqa.training.span.examples import Example
 
         found = find_encoder(self.encoder)
-        if not any(Example(found.folder, question).has_target for question in data.questions):
-            raise IfqaError(
-                f"none of {len(data.questions)} training questions has its answer in a gold passage; wanted annotated questions"
-            )
+        require(data, lambda question: Example(found.folder, question).has_target, "its answer in a gold passage")
         checkpoints.refuse_strangers(folder)
         if self.start:
             start = Path(self.start)
-            family, _ = manifest_of(start)["family"], identity_of(start)
-            if family not in ("", data.family):
-                raise IfqaError(
-                    f"{start} was trained on {family}; wanted a start that was not, or was on {data.family}"
-                )
+            refuse_family(self.start, manifest_of(start)["family"], data)
+            identity_of(start)  # all of its files are there
             encoder_of(start, self.encoder)
+        _ = self._questions
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
         """Train, and write `adapter.safetensors`, `heads.safetensors` and `manifest.json` (see `ifqa.reading.span.weights`).
@@ -134,7 +124,7 @@ class Extractive(Passes):
         from ifqa.training.span.examples import Example
         from ifqa.training.span.phases import Schedule, network, trained
 
-        self._refuse(data, folder)
+        self.refuse(data, folder)
         found, start = find_encoder(self.encoder), self.start
         pairs = zip(data.questions, data.rankings, strict=True)
         examples = [example for pair in pairs if (example := Example(found.folder, *pair)).has_target]
@@ -183,12 +173,28 @@ class Extractive(Passes):
             shutil.rmtree(place)
         return manifest
 
+    @cached_property
+    def _questions(self) -> tuple[list[Question], int]:
+        """The reading questions whose passages fit the reader, and how many there are in all; none without files."""
+        every = [question for path in self.reading for question in read_questions(Path(path))]
+        fitting = [
+            question
+            for question in every
+            if question.gold_passages and all(len(text.split()) <= _WORDS for text in question.gold_passages)
+        ]
+        if self.reading and not fitting:
+            raise IfqaError(
+                f"{self.reading[0]}: none of {len(every)} reading questions has a passage of at most {_WORDS} words; wanted "
+                "rows with question, context and answers"
+            )
+        return fitting, len(every)
+
     def _read(self, folder: Path, found: "Found") -> None:
         """The first phase: train all weights of the encoder's layers on reading questions."""
         from ifqa.training.span.examples import Example
         from ifqa.training.span.phases import Schedule, network, trained
 
-        questions, count = _reading_questions(self.reading)
+        questions, count = self._questions
         say(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
         seed, epochs, size = self.seed, self.reading_epochs, self.reading_batch
         inputs = {
@@ -212,22 +218,6 @@ class Extractive(Passes):
         )
         encode = partial(Example, found.folder)
         trained(model, groups, encode, plan, folder, inputs, self.device, len(questions))
-
-
-def _reading_questions(files: Sequence[str]) -> tuple[list[Question], int]:
-    """The questions of files whose passages fit the reader, and how many there are in all; none without files."""
-    every = [question for path in files for question in read_questions(Path(path))]
-    fitting = [
-        question
-        for question in every
-        if question.gold_passages and all(len(text.split()) <= _WORDS for text in question.gold_passages)
-    ]
-    if files and not fitting:
-        raise IfqaError(
-            f"{files[0]}: none of {len(every)} reading questions has a passage of at most {_WORDS} words; wanted rows with "
-            "question, context and answers"
-        )
-    return fitting, len(every)
 
 
 def _characters(question: Question) -> int:

@@ -44,8 +44,7 @@ class Schedule:
 
 
 def fit(
-    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path,
-    about: str,
+    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path
 ) -> None:  # fmt: skip
     """Train on the batches in `groups`, resuming from the newest whole checkpoint in `folder`.
 
@@ -60,7 +59,7 @@ def fit(
     if done:
         say(f"{folder}: going on after step {done} of {plan.steps}")
     losses: list[float] = []
-    with bar(about, plan.steps - done) as advance:
+    with bar(f"training {folder.name}", plan.steps - done) as advance:
         for step, group in enumerate(groups, start=1):
             if step <= done:
                 continue
@@ -147,7 +146,7 @@ def trained(
     """Train and write the weights of so many examples; gives the manifest."""
     precision = half_precision(device)
     model.encoder.cast(precision)
-    fit(model.to(device), groups, encode, plan, folder, f"training {folder.name}")
+    fit(model.to(device), groups, encode, plan, folder)
     return written(model, folder, inputs, {"examples": examples, "steps": plan.steps, "precision": str(precision)})
 
 

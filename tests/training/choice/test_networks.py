@@ -369,9 +369,11 @@ def test_a_steps_logits_do_not_depend_on_what_is_read_together(start: str, monke
     asked = [replace(QUESTIONS[0], choices=("more", "less")), *QUESTIONS[1:3], replace(QUESTIONS[3], context="")]
     read = [[Passage("", "", one.context)] if one.context else [] for one in asked]
     several = [sequences(opened.tokenizer, *pair, Scheme(True, False, 60)) for pair in zip(asked, read, strict=True)]
-    together = bert.logits_of(opened.model, bert.collated(several, opened))
+    trainer = bert.Choice()
+    trainer._opened = opened
+    together = trainer.logits(opened.model, trainer.collate(several))
     monkeypatch.setitem(bert.BUDGET, "cpu", 1)  # each sequence alone
-    alone = bert.logits_of(opened.model, bert.collated(several, opened))
+    alone = trainer.logits(opened.model, trainer.collate(several))
     assert together.shape == (4, 3)
     assert together[0, 2] == -torch.inf
     assert torch.allclose(together, alone, atol=1e-5)

@@ -157,7 +157,7 @@ def test_a_killed_tuning_goes_on_to_the_same_weights(
     class Killed(BaseException):
         pass
 
-    def kill_at_step_4(trained: object, folder: Path, label: str) -> None:
+    def kill_at_step_4(trained: object, folder: Path) -> None:
         step, real = 0, trained.training_step  # type: ignore[attr-defined]
 
         def counted(*given: object, **named: object) -> object:
@@ -168,7 +168,7 @@ def test_a_killed_tuning_goes_on_to_the_same_weights(
             return real(*given, **named)
 
         trained.training_step = counted  # type: ignore[attr-defined]
-        fit(trained, folder, label)
+        fit(trained, folder)
 
     fit = checkpoints.fit
     model = start if method == "sft" else str(whole["sft"])
@@ -269,7 +269,7 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
     monkeypatch.setattr(opening, "sha256", lambda path: "ab")
     monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
     assert opening.was_trained_on(System(full).reader, Run(full))
-    with pytest.raises(IfqaError, match="was tuned on ifqa/full and may not be tuned further on ifqa/few"):
+    with pytest.raises(IfqaError, match="was trained on ifqa/full and may not be trained further on ifqa/few"):
         configured(Trainer, model=str(whole["sft"])).train(
             TrainingData(QUESTIONS, RANKINGS, "ifqa/few"), tmp_path / "new"
         )
