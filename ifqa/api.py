@@ -23,7 +23,7 @@ from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison
 from ifqa.report.scores import Scores, scores_of
-from ifqa.scoring import summary
+from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import summarise
 from ifqa.scoring.scheme import declared
 from ifqa.storage.artifacts import lock
@@ -163,7 +163,7 @@ def evaluate(
     if strange := found.keys() - {question.id for question in asked}:
         raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
     predictions = prediction_for_each(asked, found)
-    rows = [summary.row(question, by, prediction=one) for question, one in zip(asked, predictions, strict=True)]
+    rows = [per_question.row(question, by, prediction=one) for question, one in zip(asked, predictions, strict=True)]
     scores = summarise(rows, asked, by, None, seed, predictions)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 

@@ -21,8 +21,8 @@ from ifqa.models.hub import NAME, model_folder
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encoders import open_encoder
+from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
-from ifqa.scoring.summary import score_ranking
 
 CUTOFFS = (1, 5, 20)
 

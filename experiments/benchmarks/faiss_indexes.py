@@ -27,8 +27,8 @@ from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors.faiss_index import PART, FaissIndex, build, index_bytes, train_bytes
 from ifqa.retrieval.vectors.flat_index import FlatIndex
 from ifqa.retrieval.vectors.vector_store import Filling, Ids, Vectors
+from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
-from ifqa.scoring.summary import score_ranking
 
 CUTOFFS = (1, 5, 20)
 FACTORIES = ["Flat", "SQfp16", "SQ8", "HNSW32", "IVF256,SQ8", "IVF256,PQ48", "OPQ96,IVF256,PQ96"]

@@ -11,7 +11,7 @@ world, so they are taken from the model itself:
   probe "no-supposition". A question whose if-clause was not found is left out, and counted.
 - With --closed-book they are its answers without passages, from memory: those of the experiment OTHER.
 
-The share is over all questions that are counted, as in `ifqa.scoring.outcomes`: a right answer is none, even if it is also the
+The share is over all questions that are counted, as in `ifqa.scoring.error_types`: a right answer is none, even if it is also the
 answer of the real world. "Same answers" counts right ones, too: how often supposition or passages changed nothing.
 """
 
@@ -24,10 +24,10 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import PREDICTIONS
 from ifqa.pipeline.probe import FOLDER
 from ifqa.pipeline.stage_inputs import read_predictions
+from ifqa.scoring.error_types import outcome
 from ifqa.scoring.measures.normalize import normalize
-from ifqa.scoring.outcomes import outcome
+from ifqa.scoring.per_question import Row
 from ifqa.scoring.statistics import mean_interval
-from ifqa.scoring.summary import Row
 
 PROBE, REAL_WORLD = "no-supposition", "answered the real world"
 

@@ -239,7 +239,7 @@ def _show_artifact(folder: Path, json: bool) -> int:
 def _show(run: "Run", folder: Path, json: bool) -> int:
     """Print an experiment's scores, as tables or as JSON; gives the exit code."""
     from ifqa.report.console import exit_code, scores_json, show_scores
-    from ifqa.scoring.stored import read_scores
+    from ifqa.scoring.score_files import read_scores
 
     if not json:
         return show_scores(run, folder)

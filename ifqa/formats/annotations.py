@@ -28,7 +28,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import entries, starts_list
 from ifqa.formats.rows import kind_of, read_rows
 from ifqa.records import Question
-from ifqa.scoring.agreement import alpha
+from ifqa.scoring.statistics import alpha
 from ifqa.storage.files import create, unicode_text, write
 
 Value = str | list[str]

@@ -30,8 +30,7 @@ from ifqa.plugins import names, open_benchmark
 from ifqa.progress import bar, say
 from ifqa.records import Hit, Question
 from ifqa.retrieval.run_file import RunFile
-from ifqa.scoring.coverage import GoldGrams
-from ifqa.scoring.measures.covers import COVERED_SHARE, covers
+from ifqa.scoring.measures.covers import COVERED_SHARE, GoldGrams, covers
 from ifqa.storage.files import require
 
 WRITERS = {**OF_TOOLS, "file": write_file}

@@ -29,9 +29,9 @@ from ifqa.progress import counted, say
 from ifqa.protocols import Measure
 from ifqa.records import Hit, Prediction, Question
 from ifqa.retrieval.clauses import Clauses, split_question
+from ifqa.scoring.per_question import reading
 from ifqa.scoring.scheme import Declared, strata, units
 from ifqa.scoring.statistics import mean_interval, paired_randomization
-from ifqa.scoring.summary import reading
 from ifqa.settings import Natural, Share, Stored, check_stored
 from ifqa.storage.artifacts import Artifact, identity, lock, make, read_manifest
 from ifqa.storage.files import read_json, write_json

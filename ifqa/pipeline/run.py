@@ -24,7 +24,7 @@ from ifqa.plugins import Plugins, accepted_arguments, code_of, file_of, settings
 from ifqa.protocols import Benchmark, Plugin
 from ifqa.records import Question
 from ifqa.retrieval import queries
-from ifqa.scoring import summary
+from ifqa.scoring import per_question
 from ifqa.settings import settings_of
 from ifqa.storage.artifacts import Artifact, Manifest, identity
 from ifqa.storage.files import sha256
@@ -332,7 +332,7 @@ class Run:
         """
         experiment = self.experiment
         benchmark = {"name": experiment.benchmark, "code": code_of(type(self.benchmark))}
-        inputs: dict[str, object] = {"stage": "score", "version": summary.VERSION, "seed": experiment.seed}
+        inputs: dict[str, object] = {"stage": "score", "version": per_question.VERSION, "seed": experiment.seed}
         inputs |= {"benchmark": benchmark, **self._measures(), "questions": self._questions_identity}
         if split := self.benchmark.training(experiment.split):  # a subset of this split depends on it
             inputs["training"] = questions_identity(self.questions_of(experiment.benchmark, split))

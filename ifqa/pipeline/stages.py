@@ -26,7 +26,7 @@ from ifqa.pipeline.system import Session, System, refuse_other_families
 from ifqa.plugins import settings_at
 from ifqa.progress import bar, counted, say
 from ifqa.records import Prediction
-from ifqa.scoring import summary
+from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator
 from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
@@ -172,7 +172,7 @@ def score(experiment: Experiment | Run) -> Path:
     return run.artifact("score").folder
 
 
-def _rows(run: Run, aggregator: Aggregator) -> Iterator[summary.Row]:
+def _rows(run: Run, aggregator: Aggregator) -> Iterator[per_question.Row]:
     """The row of each question, from the files of the stages before; its numbers are aggregated."""
     experiment, questions = run.experiment, run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
@@ -185,7 +185,7 @@ def _rows(run: Run, aggregator: Aggregator) -> Iterator[summary.Row]:
     depth = experiment.retriever["k"] if experiment.retriever else 0
     read_depth = experiment.reader["passages"] if experiment.reader else 0
     for question, ranked, prediction in zip(questions, texts, predictions, strict=True):
-        row = summary.row(question, aggregator.by, ranked, depth, read_depth, prediction)
+        row = per_question.row(question, aggregator.by, ranked, depth, read_depth, prediction)
         aggregator.add(row, question, prediction)
         yield row
 

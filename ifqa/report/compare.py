@@ -16,10 +16,10 @@ from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
 from ifqa.scoring.aggregation import Aggregator, Sample
 from ifqa.scoring.measures.gold_recall import first_rank
+from ifqa.scoring.per_question import Row, score_in
 from ifqa.scoring.scheme import Declared
+from ifqa.scoring.score_files import read_rows
 from ifqa.scoring.statistics import holm
-from ifqa.scoring.stored import read_rows
-from ifqa.scoring.summary import Row, score_in
 
 
 @dataclass(frozen=True)

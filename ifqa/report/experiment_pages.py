@@ -18,7 +18,7 @@ from ifqa.report.results import Result
 from ifqa.report.sanitize import plain_cell
 from ifqa.report.table import Table
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
-from ifqa.scoring.summary import Content, Part, partial
+from ifqa.scoring.per_question import Content, Part, partial
 from ifqa.storage.files import create, write
 from ifqa.storage.resources import find_resource
 

@@ -7,7 +7,7 @@ from ifqa.config.expected import Expected, measured
 from ifqa.report.result_tables import verdict_of
 from ifqa.report.results import Result
 from ifqa.report.table import Table
-from ifqa.scoring.summary import Mean, partial
+from ifqa.scoring.per_question import Mean, partial
 
 READERS = "Every reader on every benchmark"
 _OWN = "this project"  # the source of an expected value that this project measured before; others are publications

@@ -11,8 +11,8 @@ from ifqa.report.result_tables import by_title, how_made, legend, losses_table, 
 from ifqa.report.results import Result, gather
 from ifqa.report.results_log import read_records
 from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, Interval, curves_svg, intervals_svg
+from ifqa.scoring.per_question import Mean, Means, Sureness, partial
 from ifqa.scoring.scheme import joined
-from ifqa.scoring.summary import Mean, Means, Sureness, partial
 
 _MEASURES = 3  # in one figure of scores
 

@@ -41,9 +41,9 @@ from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.per_question import Row, score_in
 from ifqa.scoring.scheme import Declared, joined
-from ifqa.scoring.stored import read_rows
-from ifqa.scoring.summary import Row, score_in
+from ifqa.scoring.score_files import read_rows
 from ifqa.storage.artifacts import read_manifest
 
 SHOWN = 5  # passages shown of an experiment without a reader

@@ -11,7 +11,7 @@ from ifqa.progress import duration
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.report.table import NOT_RUN, STALE, Table
-from ifqa.scoring import summary
+from ifqa.scoring import per_question
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 
 Cell = Callable[[Result], str]
@@ -71,7 +71,7 @@ def in_readme(results: Iterable[Result]) -> list[Result]:
     return [
         result
         for result in results
-        if result.scores and not summary.partial(result.scores) and not result.experiment.variant
+        if result.scores and not per_question.partial(result.scores) and not result.experiment.variant
     ]
 
 
@@ -160,7 +160,7 @@ def verdict_of(result: Result) -> str:
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
-    notes = (worst, summary.partial(scores), failed, abstained, result.made.get("label", ""))
+    notes = (worst, per_question.partial(scores), failed, abstained, result.made.get("label", ""))
     return "; ".join(filter(None, notes))
 
 

@@ -21,8 +21,8 @@ from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import load
 from ifqa.progress import say
 from ifqa.report.results_log import RECORDS, Record, RunFacts, identities, made, outside_plugins, sealed
-from ifqa.scoring.stored import read_scores
-from ifqa.scoring.summary import VERSION, Content
+from ifqa.scoring.per_question import VERSION, Content
+from ifqa.scoring.score_files import read_scores
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources, plain_name

@@ -19,8 +19,8 @@ from ifqa.identities import questions_identity
 from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import code_of, file_of
 from ifqa.retrieval import queries
-from ifqa.scoring.stored import scores_in
-from ifqa.scoring.summary import VERSION, Content
+from ifqa.scoring.per_question import VERSION, Content
+from ifqa.scoring.score_files import scores_in
 from ifqa.settings import Natural, NotNegative, check_shape, settings_of, with_fractions
 from ifqa.storage.artifacts import Artifact, StageRecord, identity
 from ifqa.storage.files import json_line, read_jsonl, sha256, text_field, unicode_text

@@ -14,10 +14,10 @@ from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
-from ifqa.scoring.outcomes import outcome
+from ifqa.scoring.error_types import outcome
+from ifqa.scoring.per_question import Content, Mean, Means, Part, Row, partial
 from ifqa.scoring.scheme import Declared
-from ifqa.scoring.stored import read_rows, read_scores
-from ifqa.scoring.summary import Content, Mean, Means, Part, Row, partial
+from ifqa.scoring.score_files import read_rows, read_scores
 
 #: With fewer questions an interval says little: of 10 that a reader answers right by 70%, all score the same in 3% of draws, and
 #: the interval has no width; of 5 in 17%, of 3 in 37%.
@@ -44,7 +44,7 @@ class Scores:
         name: of the experiment, or the benchmark and split.
         by: the measures, subsets and groups that were scored.
         content: the scores as in `scores.json` (`ifqa.scoring.aggregation.Aggregator.scores`).
-        rows: a row for each question, in their order, as in `per_question.jsonl` (`ifqa.scoring.summary.row`): "id",
+        rows: a row for each question, in their order, as in `per_question.jsonl` (`ifqa.scoring.per_question.row`): "id",
             "subsets", each measure from 0 to 1 if it is defined; with a reader also "failed" and "answer".
     """
 
@@ -79,7 +79,7 @@ class Scores:
         return int(self.content.get("n_abstained", 0))
 
     def outcomes(self, factual: Mapping[str, str] | None = None, computed: str = "numeric") -> dict[str, str]:
-        """Question id -> its outcome by the headline measure: one of `ifqa.scoring.outcomes.OUTCOMES`.
+        """Question id -> its outcome by the headline measure: one of `ifqa.scoring.error_types.OUTCOMES`.
 
         Args:
             factual: question id -> answer in the real world, for questions of which another experiment gave it.

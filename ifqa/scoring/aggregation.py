@@ -16,10 +16,10 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.calibration_curves import calibration_curves
 from ifqa.scoring.measures.confidence import RIGHT
+from ifqa.scoring.per_question import Content, Mean, Means, Part, Row, score_in
 from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, SetStatistic, Statistic
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared, keys, unit_of, within_groups, without_unit
 from ifqa.scoring.statistics import Interval, places_of
-from ifqa.scoring.summary import Content, Mean, Means, Part, Row, score_in
 
 if TYPE_CHECKING:
     import numpy as np

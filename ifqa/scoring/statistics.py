@@ -1,4 +1,4 @@
-"""Intervals of means and shares over questions, and a randomisation test of two systems on the same questions.
+"""Intervals of means and shares over questions, a randomisation test of two systems, and the agreement of annotators.
 
 The bootstrap and the test resample questions, or units of several related questions (such as those on one paragraph): a unit
 is drawn, or changes its sign, as a whole. Scores have few distinct values (0, 1 and some fractions), so a round draws the count
@@ -6,7 +6,8 @@ of each distinct value instead of single values: the same distribution with a hu
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
@@ -181,6 +182,31 @@ def won_lost_tied(a: Sequence[float], b: Sequence[float]) -> tuple[int, int, int
     won = sum(x > y for x, y in zip(a, b, strict=True))
     lost = sum(x < y for x, y in zip(a, b, strict=True))
     return won, lost, len(a) - won - lost
+
+
+def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
+    """Krippendorff's alpha of unordered classes, 1 - observed / expected disagreement; 1 is full agreement, 0 that of chance.
+
+    As in Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D: any number of annotators, of whom
+    each may leave units out.
+
+    Args:
+        units: the classes that each unit was given, in any order; a unit with fewer than two says nothing and is left out.
+
+    Returns:
+        None where it is not defined: no unit has two classes, or all classes are the same.
+    """
+    paired = [Counter(classes) for classes in units if len(classes) > 1]
+    total: Counter[Hashable] = sum(paired, Counter())
+    size = total.total()
+    expected = size * size - sum(count * count for count in total.values())
+    if not expected:
+        return None
+    observed = sum(
+        (counts.total() ** 2 - sum(count * count for count in counts.values())) / (counts.total() - 1)
+        for counts in paired
+    )
+    return 1 - (size - 1) * observed / expected
 
 
 def _resampled_means(

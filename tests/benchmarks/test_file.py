@@ -17,7 +17,7 @@ from ifqa.pipeline import stages
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
 from ifqa.scoring.scheme import declared
-from ifqa.scoring.stored import read_scores
+from ifqa.scoring.score_files import read_scores
 
 CSV = """\ufeffid,question,answers,passages,group,label
 a,"If so, who?",Ada | Ada Lovelace,"One | two, said she.",people,easy

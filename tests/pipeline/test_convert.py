@@ -21,7 +21,7 @@ from ifqa.pipeline.convert import convert
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of
 from ifqa.scoring.measures.covers import covers
-from ifqa.scoring.summary import score_ranking
+from ifqa.scoring.per_question import score_ranking
 from ifqa.storage.resources import BUNDLED
 
 GOLD = 'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'

@@ -9,7 +9,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.plugins import open_benchmark
-from ifqa.scoring.stored import read_scores
+from ifqa.scoring.score_files import read_scores
 
 
 @pytest.fixture(autouse=True)

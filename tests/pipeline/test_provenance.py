@@ -23,7 +23,7 @@ from ifqa.protocols import Plugin
 from ifqa.reading.predictions import Predictions
 from ifqa.retrieval import queries
 from ifqa.retrieval.gold import Gold
-from ifqa.scoring import summary
+from ifqa.scoring import per_question
 from ifqa.storage.artifacts import Artifact, identity, read_manifest
 
 GOLD = {"name": "gold"}
@@ -566,7 +566,7 @@ def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
     mine = experiment(reader=FILE)
     stages.run(mine)
     inputs = [Run(mine).inputs("score")]
-    monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
+    monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
     inputs.append(Run(mine).inputs("score"))
     monkeypatch.setattr(IfQA, "version", IfQA.version + 1)
     inputs.append(Run(mine).inputs("score"))

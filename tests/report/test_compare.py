@@ -14,7 +14,7 @@ from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.report.compare import comparison, comparisons
 from ifqa.report.sanitize import drawn
-from ifqa.scoring import summary
+from ifqa.scoring import per_question
 from ifqa.scoring.statistics import holm, paired_randomization
 
 
@@ -156,7 +156,7 @@ def test_scores_of_another_limit_are_refused(two, stale, tmp_path):
 
 
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
-    monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
+    monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
     with pytest.raises(IfqaError, match="was made from something else than a says now; run it again: ifqa run a"):
         comparison(*two)
 

@@ -19,7 +19,7 @@ from ifqa.report.overview import figures
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
 from ifqa.report.results import Result
 from ifqa.report.results_log import RECORDS
-from ifqa.scoring.stored import read_scores
+from ifqa.scoring.score_files import read_scores
 from ifqa.storage.resources import list_resources
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.scoring.agreement import alpha
+from ifqa.scoring.statistics import alpha
 
 #: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): B, two observers, and C, four who leave units out.
 TWO = ("0100000010", "1110010000")

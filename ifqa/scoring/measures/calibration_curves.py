@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from ifqa.scoring.measures.confidence import bins, ordered
+from ifqa.scoring.per_question import Sureness
 from ifqa.scoring.resampling import resample
 from ifqa.scoring.statistics import interval_ends
-from ifqa.scoring.summary import Sureness
 
 if TYPE_CHECKING:
     from ifqa.protocols import Numbers

@@ -2,6 +2,8 @@
 
 import html
 import string
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 COVERED_SHARE = 0.4  # of a gold passage's 5-grams: if 100 words are cut in two anywhere, one half has at least 46 of 96
@@ -53,3 +55,33 @@ def overlaps(passage_text: str, gold_text: str) -> bool:
 def _runs(text: str) -> frozenset[tuple[str, ...]]:
     words = words_of(text)
     return frozenset(zip(*(words[start:] for start in range(12)), strict=False))
+
+
+class GoldGrams:
+    """Gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
+
+    Comparing millions of passages with thousands of gold passages pair by pair would take years. Here each 5-gram of a passage
+    is looked up among those of all gold passages; nearly all lookups find nothing.
+    """
+
+    def __init__(self, golds: Sequence[str]) -> None:
+        grams = [word_grams(gold) for gold in golds]
+        self._sizes = [len(gold) for gold in grams]
+        self._golds: dict[tuple[str, ...], list[int]] = {}
+        for number, gold in enumerate(grams):
+            for gram in gold:
+                self._golds.setdefault(gram, []).append(number)
+        self._known = frozenset(self._golds)
+        # A gold passage of under five words is a single gram of that length.
+        self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}
+
+    def shares(self, passage: str) -> dict[int, float]:
+        """Index of a gold passage in `golds` -> the share of its distinct 5-grams that the passage holds (above 0, up to 1).
+
+        `covers(passage, golds[place])` is whether that share is at least `COVERED_SHARE`.
+        """
+        found = self._known & word_grams(passage)
+        for size in self._short:
+            found |= self._known & word_grams(passage, size)
+        shared = Counter(number for gram in found for number in self._golds[gram])
+        return {number: count / self._sizes[number] for number, count in shared.items()}

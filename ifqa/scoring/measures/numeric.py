@@ -3,7 +3,6 @@
 import re
 import string
 from collections.abc import Sequence
-from functools import lru_cache
 
 from ifqa.protocols import Subset
 
@@ -52,12 +51,10 @@ def _is_number(word: str) -> bool:
     return lowered[:1].isdigit() or all(part in _NUMBER_WORDS for part in re.split(r"[-–/]", lowered))
 
 
-_numeric = lru_cache(maxsize=16)(is_numeric)  # both subsets ask, question by question
-
 NUMERIC = Subset(
     "numeric",
-    lambda question: _numeric(question.answers),
+    lambda question: is_numeric(question.answers),
     in_tables=True,
     about="the questions with a numeric answer",
 )
-OTHER = Subset("other", lambda question: not _numeric(question.answers))
+OTHER = Subset("other", lambda question: not is_numeric(question.answers))

@@ -11,8 +11,8 @@ from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
 from ifqa.scoring.aggregation import summarise
+from ifqa.scoring.per_question import row
 from ifqa.scoring.scheme import declared
-from ifqa.scoring.summary import row
 from ifqa.storage.resources import BUNDLED
 
 SAMPLE = open_benchmark("sample-wiqa")

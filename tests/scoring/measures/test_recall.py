@@ -13,7 +13,7 @@ from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ceiling, chance_floor
 from ifqa.scoring.measures.covers import covers, word_grams
 from ifqa.scoring.measures.has_answer import has_answer
-from ifqa.scoring.summary import score_ranking
+from ifqa.scoring.per_question import score_ranking
 
 untimed = settings(deadline=None)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.summary import Content, Row
+from ifqa.scoring.per_question import Content, Row
 from ifqa.settings import check_shape, is_share
 from ifqa.storage.files import read_json, read_jsonl
 

@@ -15,11 +15,9 @@ If several outcomes apply to a question, the first in the order of OUTCOMES coun
    nothing was retrieved (a closed book has no retrieval or arithmetic misses); or the question has no gold passage.
 """
 
-from collections.abc import Iterable, Mapping
-
 from ifqa.errors import IfqaError
 from ifqa.scoring.measures.normalize import normalize
-from ifqa.scoring.summary import Row, score_in
+from ifqa.scoring.per_question import Row, score_in
 
 OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "arithmetic miss", "reading miss")
 
@@ -53,20 +51,3 @@ def outcome(row: Row, measure: str, computed: str, factual: str = "") -> str:
     if row.get("gold_read") and computed in row["subsets"] and row.get("answer_read") is False:
         return "arithmetic miss"
     return "reading miss"
-
-
-def count_outcomes(rows: Iterable[Row], measure: str, computed: str, factual: Mapping[str, str]) -> dict[str, int]:
-    """The number of questions with each of OUTCOMES, in that order; the counts sum to the number of rows.
-
-    Args:
-        rows: rows of `per_question.jsonl`.
-        measure, computed: as in `outcome`.
-        factual: question id -> answer in the real world, from another experiment; may lack questions.
-
-    Raises:
-        IfqaError: as `outcome`.
-    """
-    counts = dict.fromkeys(OUTCOMES, 0)
-    for row in rows:
-        counts[outcome(row, measure, computed, factual.get(row["id"], ""))] += 1
-    return counts

@@ -6,7 +6,7 @@ import pytest
 from answered import run_answers
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.stored import read_rows, read_scores, scores_in
+from ifqa.scoring.score_files import read_rows, read_scores, scores_in
 
 MEAN = {"value": 50.0, "low": 40.0, "high": 60}
 SCORES = {

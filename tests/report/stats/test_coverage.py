@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ifqa.identities import gold_id
 from ifqa.records import Question
-from ifqa.scoring.coverage import Coverage, GoldGrams, ShardTask, coverage, measure_shard, merge
-from ifqa.scoring.measures.covers import COVERED_SHARE, covers, word_grams
+from ifqa.report.stats.passages import Coverage, ShardTask, coverage, measure_shard, merge
+from ifqa.scoring.measures.covers import COVERED_SHARE, GoldGrams, covers, word_grams
 from ifqa.storage.files import write_jsonl
 
 # Few words, so that texts share runs of them; marks, entities and blanks that are no words.

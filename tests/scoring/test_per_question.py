@@ -7,7 +7,7 @@ import pytest
 from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
-from ifqa.scoring import summary
+from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator, summarise
 from ifqa.scoring.scheme import Declared, defaults
 from ifqa.scoring.statistics import mean_interval
@@ -24,7 +24,7 @@ BY = defaults()
 
 def rows(*scores):
     return [
-        summary.row(question, BY) | {"EM": score, "failed": 0.0, "answer": "x"}
+        per_question.row(question, BY) | {"EM": score, "failed": 0.0, "answer": "x"}
         for question, score in zip(QUESTIONS, scores, strict=True)
     ]
 
@@ -46,7 +46,7 @@ def test_questions_and_answers_are_kept_for_measures_over_sets_alone():
     for by, kept in ((BY, 0), (over_all, 3)):
         aggregator = Aggregator(by, None)
         for question, prediction in zip(QUESTIONS, said, strict=True):
-            aggregator.add(summary.row(question, by, prediction=prediction), question, prediction)
+            aggregator.add(per_question.row(question, by, prediction=prediction), question, prediction)
         assert (len(aggregator.pairs), aggregator.scores(0)["questions"]) == (kept, 3)
 
 
@@ -75,17 +75,17 @@ def test_a_failure_scores_worst_and_is_not_asked_about():
     asked = []
     low = Measure("distance", lambda _, prediction: asked.append(prediction.answer) or 0.25, best="low")
     by = Declared((*BY.measures, low))
-    failed = summary.reading(QUESTIONS[0], Prediction("q/1", "5", error="cut"), by)
+    failed = per_question.reading(QUESTIONS[0], Prediction("q/1", "5", error="cut"), by)
     assert {name: failed[name] for name in ("EM", "F1", "contains", "distance", "failed")} == {
         "EM": 0.0, "F1": 0.0, "contains": 0.0, "distance": 1.0, "failed": 1.0,
     }  # fmt: skip
     assert asked == []
-    assert summary.reading(QUESTIONS[0], Prediction("q/1", "5"), by)["distance"] == 0.25
+    assert per_question.reading(QUESTIONS[0], Prediction("q/1", "5"), by)["distance"] == 0.25
 
 
 def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
     by = Declared((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
-    scored = [summary.row(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
+    scored = [per_question.row(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
     assert ["odd" in row for row in scored] == [True, False, True]
     assert summarise(scored, QUESTIONS, by, None, 0)["measures"]["odd"]["questions"] == 2
 
@@ -94,7 +94,7 @@ def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
 def test_a_value_that_is_no_share_is_refused(value):
     by = Declared((Measure("mine", lambda *_: value),))
     with pytest.raises(IfqaError, match="measure 'mine': wanted a number from 0 to 1 for q/1"):
-        summary.reading(QUESTIONS[0], Prediction("q/1", "5"), by)
+        per_question.reading(QUESTIONS[0], Prediction("q/1", "5"), by)
     over_all = Declared((SetMeasure("all", lambda *_: value),))
     said = [Prediction(one.id, "x") for one in QUESTIONS]
     with pytest.raises(IfqaError, match="measure 'all': wanted a number from 0 to 1"):
@@ -102,7 +102,7 @@ def test_a_value_that_is_no_share_is_refused(value):
 
 
 def test_a_run_has_its_ceiling_and_chance_beside_it():
-    scored = [summary.row(question, BY, question.gold_passages, k=5) for question in QUESTIONS]
+    scored = [per_question.row(question, BY, question.gold_passages, k=5) for question in QUESTIONS]
     scores = summarise(scored, QUESTIONS, BY, 5, seed=0)
     assert scores["ceiling"] == pytest.approx(66.67)
     assert set(scores["chance"]) == {"answer@1", "answer@5"}
@@ -113,15 +113,15 @@ def test_a_run_has_its_ceiling_and_chance_beside_it():
 
 
 def test_a_run_is_not_scored_deeper_than_it_is():
-    row = summary.retrieval(QUESTIONS[0], ["x"], BY, k=20)
+    row = per_question.retrieval(QUESTIONS[0], ["x"], BY, k=20)
     assert [name for name in row if name.startswith("gold_any")] == [f"gold_any@{k}" for k in (1, 5, 10, 20)]
-    assert "answer@20" not in summary.retrieval(QUESTIONS[0], ["x"], BY, k=10)
+    assert "answer@20" not in per_question.retrieval(QUESTIONS[0], ["x"], BY, k=10)
 
 
 def test_whether_gold_was_read_is_known_and_a_subset():
     (gold,) = QUESTIONS[1].gold_passages
-    found = summary.row(QUESTIONS[1], BY, ["x", gold], k=2, given=2)
-    missed = summary.row(QUESTIONS[1], BY, ["x", gold], k=2, given=1)
+    found = per_question.row(QUESTIONS[1], BY, ["x", gold], k=2, given=2)
+    missed = per_question.row(QUESTIONS[1], BY, ["x", gold], k=2, given=1)
     assert (found["gold_read"], missed["gold_read"]) == (True, False)
     assert (found["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
     scores = summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
