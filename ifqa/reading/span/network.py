@@ -21,9 +21,8 @@ from torch import Tensor, nn
 from ifqa.errors import IfqaError
 from ifqa.models.encoders import marks
 from ifqa.models.transformer import Encoder, tokenizer
-from ifqa.reading.span.computed import Results, compute, compute_list, compute_two
-from ifqa.reading.span.numbers import ONE, Number, as_answer, find_lists, find_numbers
-from ifqa.reading.span.quantities import is_edge
+from ifqa.reading.span.arithmetic import Results, compute, compute_list, compute_two
+from ifqa.reading.span.numbers import ONE, Number, as_answer, find_lists, find_numbers, is_edge
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read

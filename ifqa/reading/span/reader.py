@@ -229,7 +229,7 @@ class Extractive(Reader):
         passages: Sequence[Passage],
         candidates: Sequence[tuple["Pair", Sequence["Candidate"]]],
     ) -> tuple[Prediction, Mapping[str, float]]:
-        from ifqa.reading.span.explained import explain
+        from ifqa.reading.span.explanation import explain
 
         scored = [
             (score - self.rank_weight * math.log(place + 1), normalize(text), text.strip(), place, source)

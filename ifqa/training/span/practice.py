@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ifqa.reading.span.computed import compute, compute_list, compute_two
+from ifqa.reading.span.arithmetic import compute, compute_list, compute_two
 from ifqa.reading.span.numbers import ONE, Number, find_lists, find_numbers
 from ifqa.records import Question
 

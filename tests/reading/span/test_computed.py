@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.reading.span.computed import compute, compute_list, compute_two
+from ifqa.reading.span.arithmetic import compute, compute_list, compute_two
 from ifqa.reading.span.numbers import ONE, as_answer, find_lists, find_numbers
 
 

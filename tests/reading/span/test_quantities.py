@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.reading.span.computed import compute
+from ifqa.reading.span.arithmetic import compute
 from ifqa.reading.span.network import make_pair
-from ifqa.reading.span.numbers import Number, find_numbers
-from ifqa.reading.span.quantities import UNITS, counted, is_edge, ratio
+from ifqa.reading.span.numbers import UNITS, Number, counted, find_numbers, is_edge, ratio
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 

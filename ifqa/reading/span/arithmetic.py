@@ -10,8 +10,18 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import lru_cache
 
-from ifqa.reading.span.numbers import MONTH_NAMES, ONE, ORDINALS, SCALES, Number
-from ifqa.reading.span.quantities import UNITS, counted, currency_of, ratio, unit_of
+from ifqa.reading.span.numbers import (
+    MONTH_NAMES,
+    ONE,
+    ORDINALS,
+    SCALES,
+    UNITS,
+    Number,
+    counted,
+    currency_of,
+    ratio,
+    unit_of,
+)
 
 #: Two results of one step, the first by adding (or multiplying), the second by subtracting; None for one without sense.
 Results = list[str | None]
