@@ -63,15 +63,15 @@ class Cascade(Reader):
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first."""
         predictions = self._span.answer(questions, passages)
-        doubted = [n for n, one in enumerate(predictions) if one.abstained or one.failed]
+        doubted = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
         advance(len(questions) - len(doubted))
-        asked = self._llm.answer([questions[n] for n in doubted], [passages[n] for n in doubted], advance)
-        for n, one in zip(doubted, asked, strict=True):
+        answers = self._llm.answer([questions[n] for n in doubted], [passages[n] for n in doubted], advance)
+        for n, answer in zip(doubted, answers, strict=True):
             candidate = predictions[n].candidate
-            if candidate and one.error.startswith("unparsed"):
+            if candidate and answer.error.startswith("unparsed"):
                 predictions[n] = replace(predictions[n], answer=candidate, candidate="")
             else:
-                predictions[n] = one
+                predictions[n] = answer
         return predictions
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
@@ -91,8 +91,8 @@ class Cascade(Reader):
         """
         families = {load("reader", name).trained(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
-            found = " and ".join(sorted(families))
-            raise IfqaError(f"reader 'cascade': weights and demonstrations are of {found}; wanted one split family")
+            both = " and ".join(sorted(families))
+            raise IfqaError(f"reader 'cascade': weights and demonstrations are of {both}; wanted one split family")
         return "".join(families)
 
     @classmethod

@@ -4,12 +4,11 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import tokens_of
+from ifqa.llms.usage import UsageMeter
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
@@ -78,9 +77,7 @@ class Llm(Reader):
         self.family = self._shown([]).family if demos else ""
         self.trained_on = llm.trained_on
         self.label, self.concurrent = llm.label, llm.concurrent
-        self._counts: Counter[str] = Counter()
-        self._took = (0, 0)
-        self._before = llm.spent  # spent by the retriever, which may have asked the same model
+        self._meter = UsageMeter(llm)
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -95,28 +92,26 @@ class Llm(Reader):
         """
         fitted = self.fitted(questions, passages)
         requests = self._requests(fitted)
-        answered = self.llm.complete(requests, advance=lambda done: advance(done / self.samples))
-        self._took = tokens_of(answered, self._took)
-        completions = iter(answered)
+        completions = iter(self._meter.complete(requests, lambda done: advance(done / self.samples)))
         predictions = []
-        for question, one in zip(questions, fitted, strict=True):
-            self._counts["left_out"] += one.left_out
-            if one.problem:
-                self._counts["too_long"] += 1
+        for question, prompt in zip(questions, fitted, strict=True):
+            self._meter.counts["left_out"] += prompt.left_out
+            if prompt.problem:
+                self._meter.counts["too_long"] += 1
                 advance(1)
-                predictions.append(Prediction(question.id, "", error=f"not asked: {one.problem}"))
+                predictions.append(Prediction(question.id, "", error=f"not asked: {prompt.problem}"))
             else:
-                several = [next(completions) for _ in range(self.samples)]
-                ids = tuple(passage.id for passage in one.passages)
-                predictions.append(replace(self._vote(question, several), passage_ids=ids))
+                samples = [next(completions) for _ in range(self.samples)]
+                ids = tuple(passage.id for passage in prompt.passages)
+                predictions.append(replace(self._vote(question, samples), passage_ids=ids))
         return predictions
 
     def fitted(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[FittedPrompt]:
         """The prompt of each question, with the passages that fit the window."""
         shown = self._shown(questions).demos if self._demos else ()
         return [
-            fit_prompt(self.prompt, question.text, several, self.llm, shown, self.order, question.choices)
-            for question, several in zip(questions, passages, strict=True)
+            fit_prompt(self.prompt, question.text, ranking, self.llm, shown, self.order, question.choices)
+            for question, ranking in zip(questions, passages, strict=True)
         ]
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
@@ -124,17 +119,11 @@ class Llm(Reader):
         return self._requests(self.fitted(questions, passages))
 
     def _requests(self, fitted: Sequence[FittedPrompt]) -> list[Request]:
-        asked = (one.requests(self.temperature, self.samples) for one in fitted)
-        return [request for several in asked for request in several]
+        return [request for prompt in fitted for request in prompt.requests(self.temperature, self.samples)]
 
     def usage(self) -> Usage:
         """Counts so far, for the manifest; "retry" counts the questions to ask again."""
-        names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
-        counts = {name: self._counts[name] for name in names}
-        server = {"server": self.llm.server} if self.llm.server else {}
-        return cast(
-            Usage, {**counts, **server, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
-        )
+        return self._meter.usage()
 
     @classmethod
     def trained(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
@@ -155,7 +144,7 @@ class Llm(Reader):
             files.append(demos_path(demos, root))
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest()
 
-    def _shown(self, asked: Sequence[Question]) -> Demos:
+    def _shown(self, questions: Sequence[Question]) -> Demos:
         """The demonstrations; a question that is asked is never drawn, because some questions are in both splits."""
         if "/" not in self._demos:
             written = load_demos(self._demos, self._root)
@@ -164,27 +153,26 @@ class Llm(Reader):
             return replace(written, demos=written.demos[: self._shots or None])
         benchmark, _, split = self._demos.partition("/")
         source = open_benchmark(benchmark, self._root)
-        texts = [question.text for question in asked]
+        texts = [question.text for question in questions]
         return draw_demos(source.questions(split), self._shots, self._seed, source.family(split), texts)
 
     def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
-        came = [one for one in completions if not one.error]
-        if len(came) < len(completions):
-            self._counts["retry"] += 1
-        if not came:
+        complete = [completion for completion in completions if not completion.error]
+        if len(complete) < len(completions):
+            self._meter.counts["retry"] += 1
+        if not complete:
             error = completions[0].error
-            self._counts["not_asked"] += error.startswith("not asked")
+            self._meter.counts["not_asked"] += error.startswith("not asked")
             return Prediction(question.id, "", error=error)
-        self._counts["cut"] += any(one.finish == "length" for one in came)
-        parsed = [(self.prompt.parse(one.text, question.choices), one.text) for one in came]
-        same = (
-            str if self.prompt.shows_choices else normalize
-        )  # choices such as "+" and "-" would be normalised to nothing
-        votes = Counter(same(found.answer) for found, _ in parsed if not found.problem)
+        self._meter.counts["cut"] += any(completion.finish == "length" for completion in complete)
+        parsed = [(self.prompt.parse(completion.text, question.choices), completion.text) for completion in complete]
+        # choices such as "+" and "-" would be normalised to nothing
+        key = str if self.prompt.shows_choices else normalize
+        votes = Counter(key(answer.answer) for answer, _ in parsed if not answer.problem)
         if not votes:
-            self._counts["unparsed"] += 1
+            self._meter.counts["unparsed"] += 1
             return Prediction(question.id, "", completion=parsed[0][1], error=f"unparsed: {parsed[0][0].problem}")
         best, count = votes.most_common(1)[0]
-        found, text = next(pair for pair in parsed if not pair[0].problem and same(pair[0].answer) == best)
+        answer, text = next(pair for pair in parsed if not pair[0].problem and key(pair[0].answer) == best)
         score = math.log(count / len(completions)) if self.samples > 1 else None
-        return Prediction(question.id, found.answer, completion=text, score=score, factual=found.factual)
+        return Prediction(question.id, answer.answer, completion=text, score=score, factual=answer.factual)

@@ -52,8 +52,8 @@ class Predictions(Reader):
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
         for question in questions:
             if question.id.rpartition("/")[0] not in splits:
-                found = next(iter(self.answers), "nothing")
-                raise IfqaError(f"{self.path} answers other questions: wanted ids like {question.id}, found {found}")
+                first = next(iter(self.answers), "nothing")
+                raise IfqaError(f"{self.path} answers other questions: wanted ids like {question.id}, found {first}")
         advance(len(questions))
         return [
             Prediction(

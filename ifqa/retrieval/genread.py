@@ -1,21 +1,18 @@
 """GenRead (Yu et al. 2023): a language model writes the passages that the reader answers from."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import cast
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import tokens_of
+from ifqa.llms.usage import UsageMeter
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Completion, Passage, Question, Request, SearchResult
 from ifqa.retrieval.parts import in_order
 from ifqa.settings import Temperature, checked
-from ifqa.spending import SpentTable, Usage
+from ifqa.spending import Usage
 from ifqa.storage.files import sha256
 
 
@@ -48,15 +45,12 @@ class GenRead(Retriever):
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
-        self._counts: Counter[str] = Counter()
-        self._took = (0, 0)
-        self._before = llm.spent
+        self._meter = UsageMeter(llm, ("retry", "not_asked", "too_long", "spent", "took", "server"))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
         requests = [self.requests([question], k) for question in questions]
-        completions = self.llm.complete([request for of_question in requests for request in of_question])
-        self._took = tokens_of(completions, self._took)
+        completions = self._meter.complete([request for of_question in requests for request in of_question])
         rest = iter(completions)
         return [
             self._result(question, [next(rest) for _ in of_question])
@@ -65,9 +59,9 @@ class GenRead(Retriever):
 
     def _result(self, question: Question, completions: Sequence[Completion]) -> SearchResult:
         errors = [completion.error for completion in completions if completion.error]
-        self._counts["retry"] += bool(errors)
-        self._counts["not_asked"] += any(error.startswith("not asked") for error in errors)
-        self._counts["too_long"] += not completions
+        self._meter.counts["retry"] += bool(errors)
+        self._meter.counts["not_asked"] += any(error.startswith("not asked") for error in errors)
+        self._meter.counts["too_long"] += not completions
         answers = (self.prompt.parse(completion.text).answer for completion in completions if not completion.error)
         texts = (" ".join(answer.split()) for answer in answers)
         passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
@@ -81,16 +75,7 @@ class GenRead(Retriever):
 
     def usage(self) -> Usage:
         """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
-        usage: Usage = {
-            "retry": self._counts["retry"],
-            "not_asked": self._counts["not_asked"],
-            "too_long": self._counts["too_long"],
-            "spent": cast(SpentTable, asdict(self.llm.spent.since(self._before))),
-            "took": self._took,
-        }
-        if self.llm.server:
-            usage["server"] = self.llm.server
-        return usage
+        return self._meter.usage()
 
     @classmethod
     def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:

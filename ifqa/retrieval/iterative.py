@@ -9,12 +9,12 @@ et al., Findings of EMNLP 2023, section 3).
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import tokens_of
+from ifqa.llms.usage import UsageMeter
 from ifqa.prompting.context_window import FittedPrompt, fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel
@@ -189,9 +189,7 @@ class LlmSteps(Iterative):
                 f"prompt {prompt!r} {what}, and retriever 'steps-llm' wants a query made from passages; take another"
             )
         self.trained_on = (*self.trained_on, *llm.trained_on)
-        self._counts: Counter[str] = Counter()
-        self._took = (0, 0)
-        self._before = llm.spent
+        self._meter = UsageMeter(llm)
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """As many requests as `search` sends at most, for an estimate, with stand-ins of the usual length as passages."""
@@ -201,11 +199,7 @@ class LlmSteps(Iterative):
 
     def usage(self) -> Usage:
         """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
-        names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
-        counts = {name: self._counts[name] for name in names}
-        server = {"server": self.llm.server} if self.llm.server else {}
-        usage = {**counts, **server, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
-        return merge_usage([super().usage(), cast(Usage, usage)])
+        return merge_usage([super().usage(), self._meter.usage()])
 
     @classmethod
     def fingerprint(cls, prompt: str = "next-query", root: Path = Path(), **_: object) -> str:
@@ -217,10 +211,9 @@ class LlmSteps(Iterative):
             self._fitted(trace.question, self._found(trace), [step.query for step in trace.steps]) for trace in traces
         ]
         requests = [prompt.requests() for prompt in prompts]
-        completions = self.llm.complete([request for of_question in requests for request in of_question])
-        self._took = tokens_of(completions, self._took)
-        self._counts["left_out"] += sum(prompt.left_out for prompt in prompts)
-        self._counts["too_long"] += sum(not of_question for of_question in requests)
+        completions = self._meter.complete([request for of_question in requests for request in of_question])
+        self._meter.counts["left_out"] += sum(prompt.left_out for prompt in prompts)
+        self._meter.counts["too_long"] += sum(not of_question for of_question in requests)
         rest = iter(completions)
         return [
             self._query(trace, next(rest)) if of_question else ""
@@ -233,13 +226,13 @@ class LlmSteps(Iterative):
     def _query(self, trace: SearchTrace, completion: Completion) -> str:
         """The query in a completion; empty if there is none, or it says nothing new."""
         if completion.error:
-            self._counts["retry"] += 1
-            self._counts["not_asked"] += completion.error.startswith("not asked")
+            self._meter.counts["retry"] += 1
+            self._meter.counts["not_asked"] += completion.error.startswith("not asked")
             return ""
-        self._counts["cut"] += completion.finish == "length"
+        self._meter.counts["cut"] += completion.finish == "length"
         parsed = self.prompt.parse(completion.text)
         if parsed.problem:
-            self._counts["unparsed"] += 1
+            self._meter.counts["unparsed"] += 1
             return ""
         query = " ".join(parsed.answer.split())
         known = {" ".join(step.query.split()).casefold() for step in trace.steps}

@@ -265,7 +265,7 @@ def test_a_cap_gives_a_partial_result_that_a_higher_cap_completes(closed, capsys
 def test_the_cost_is_estimated_without_sending_anything(closed):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
-        stages._keep_resolved(chosen)
+        stages.write_resolved(chosen)
         said = "\n".join(one.line for one in check(chosen.name))
         assert re.search(
             r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", said
