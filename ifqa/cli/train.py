@@ -66,7 +66,7 @@ def _verb(name: str) -> Any:
         print_line(run(name, **values))
 
     app = typer.Typer(add_completion=False)
-    options = flags | _options(trainer, folder, {key: one for key, one in parameters.items() if key not in flags})
+    options = flags | _options(trainer, folder, {key: parameters[key] for key in parameters if key not in flags})
     app.command(name, help=(trainer.__doc__ or "").partition("\n")[0])(quietly(with_options(options, arguments)(verb)))
     return get_command(app)
 

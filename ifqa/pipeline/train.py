@@ -23,7 +23,8 @@ from ifqa.storage.files import sha256
 from ifqa.training.checkpoints import MANIFEST, refuse_strangers, world
 from ifqa.training.trainer import configured
 
-Retrieve = Callable[[str, int], TrainingData]  # the questions of a split, and most passages of each
+#: (the questions of a split, its name, most passages of each) -> the same with passages
+Retrieve = Callable[[TrainingData, str, int], TrainingData]
 
 
 def train(
@@ -57,19 +58,19 @@ def train(
             f"{dev} is of {families[1]}, {split} of {families[0]}: they share questions; "
             "name a dev split of the same family"
         )
-    bare = _data(source, split)
-    trainer.refuse(bare, folder)
-    if dev:
-        source.questions(dev)  # a split that is unknown is refused now
+    data = _data(source, split)
+    dev_data = _data(source, dev) if dev else NO_DATA
+    trainer.refuse(data, folder)
     with _first_alone():
         if experiment:
-            retrieved = _by_experiment(experiment, source, benchmark)
+            retrieved = _by_experiment(experiment, benchmark)
         elif corpus:
-            retrieved = _by_bm25(load_corpus(corpus), source, trainer.query, folder)
+            retrieved = _by_bm25(load_corpus(corpus), trainer.query, folder)
         else:
-            retrieved = _contexts(source, folder)
-        data = retrieved(split, trainer.retrieved)
-        dev_data = retrieved(dev, trainer.retrieved) if dev else NO_DATA
+            retrieved = _contexts(folder)
+        data = retrieved(data, split, trainer.retrieved)
+        if dev:
+            dev_data = retrieved(dev_data, dev, trainer.retrieved)
     with _lock(folder):
         try:
             trainer.train(data, folder, dev_data)
@@ -87,7 +88,7 @@ def _data(source: Benchmark, split: str) -> TrainingData:
     return TrainingData(questions, [[] for _ in questions], source.family(split), files)
 
 
-def _by_bm25(corpus: Corpus, source: Benchmark, query: str, folder: Path) -> Retrieve:
+def _by_bm25(corpus: Corpus, query: str, folder: Path) -> Retrieve:
     """A function that retrieves passages with a corpus's BM25 index."""
     if "bm25" not in corpus.indexes:  # said before passages are built, which takes long
         raise IfqaError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")
@@ -96,8 +97,7 @@ def _by_bm25(corpus: Corpus, source: Benchmark, query: str, folder: Path) -> Ret
         index = build_index(corpus, "bm25")
     retriever, store = load("retriever", "bm25")(index), PassageStore(corpus.folder / "passages")
 
-    def search(split: str, depth: int) -> TrainingData:
-        data = _data(source, split)
+    def search(data: TrainingData, split: str, depth: int) -> TrainingData:
         say(f"{folder}: searching passages for {len(data.questions):,} questions of {split}")
         rankings = retriever.search(rewrite(data.questions, query), depth)
         passages = [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
@@ -106,12 +106,13 @@ def _by_bm25(corpus: Corpus, source: Benchmark, query: str, folder: Path) -> Ret
     return search
 
 
-def _contexts(source: Benchmark, folder: Path) -> Retrieve:
+def _contexts(folder: Path) -> Retrieve:
     """A function that gives each question the text that comes with it, and no passage where there is none."""
 
-    def search(split: str, depth: int) -> TrainingData:
-        data = _data(source, split)
-        rankings = [[Passage("", "", one.context)] if one.context.strip() else [] for one in data.questions]
+    def search(data: TrainingData, split: str, depth: int) -> TrainingData:
+        rankings = [
+            [Passage("", "", text)] if text.strip() else [] for text in (each.context for each in data.questions)
+        ]
         say(
             f"{folder}: {sum(map(len, rankings)):,} of {len(rankings):,} questions of {split} come with a text; "
             "the others are read alone"
@@ -121,20 +122,20 @@ def _contexts(source: Benchmark, folder: Path) -> Retrieve:
     return search
 
 
-def _by_experiment(name: str, source: Benchmark, benchmark: str) -> Retrieve:
+def _by_experiment(name: str, benchmark: str) -> Retrieve:
     """A function that retrieves passages with an experiment's retriever; each split's run is kept in a variant's folder."""
     experiment = load_experiment(name)
     if experiment.benchmark != benchmark or experiment.retriever is None:
         raise IfqaError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
 
-    def search(split: str, depth: int) -> TrainingData:
+    def search(data: TrainingData, split: str, depth: int) -> TrainingData:
         variant = replace(override(experiment, {"split": split}), reader=None)
         with _lock(variant.folder):
             run = Run(variant)
             prepare(run)
             retrieve(run)
         top = [ranking[:depth] for ranking in rankings_of(variant, run.questions)]
-        return replace(_data(source, split), rankings=list(passages_of(variant, top)), scores=_scores(top))
+        return replace(data, rankings=list(passages_of(variant, top)), scores=_scores(top))
 
     return search
 

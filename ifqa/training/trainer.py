@@ -40,7 +40,7 @@ class Settings(Trainer):
     def requirements(cls, *_: Any, **settings: Any) -> list[Requirement]:
         """The libraries that it imports."""
         mend = "install it with: pip install 'ifqa[train]'"
-        return [Requirement(one, "" if importlib.util.find_spec(one) else mend) for one in cls.libraries]
+        return [Requirement(name, "" if importlib.util.find_spec(name) else mend) for name in cls.libraries]
 
     def inputs(self, data: TrainingData) -> dict[str, Any]:
         """What decides whether two trainings are the same: for the manifest."""
