@@ -171,9 +171,10 @@ class Publisher(ABC):
     def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
         """For each record of a part a function that parses it."""
         if self.array is None:
+            name = str(part)
             for number, line in self.reading.lines(part):
                 if line and not line.isspace():
-                    yield partial(_parse, line, number, part)
+                    yield partial(_parse, line, name, number, part)
             return
         with self.reading.json(part) as stream:
             for _ in stream.member(self.array) if self.array else (None,):
@@ -206,8 +207,8 @@ class Publisher(ABC):
         return split_of(question.part.base)
 
 
-def _parse(line: str, number: int, part: Part) -> Record:
-    where = f"{part}:{number}"
+def _parse(line: str, name: str, number: int, part: Part) -> Record:
+    where = f"{name}:{number}"
     return Record(decode_object(line, where, json.loads), where, part)
 
 
