@@ -80,8 +80,10 @@ class File(Benchmark):
             return self.subsets, ""
         questions = self.questions(split)
         labels = dict.fromkeys(value for question in questions for _, value in question.labels)
-        own = [Subset(one, partial(_has, one), in_tables=True, about=f"those labelled {one}") for one in labels]
-        return [*self.subsets, *own], "group" if questions[0].group else ""
+        labelled = [
+            Subset(label, partial(_has, label), in_tables=True, about=f"those labelled {label}") for label in labels
+        ]
+        return [*self.subsets, *labelled], "group" if questions[0].group else ""
 
 
 def write_file(path: Path, questions: Sequence[Question]) -> int:
@@ -90,14 +92,20 @@ def write_file(path: Path, questions: Sequence[Question]) -> int:
     Raises:
         IfqaError: an id holds white space, or no question is left.
     """
-    answered = [one for one in questions if one.answers]
+    answered = [question for question in questions if question.answers]
     if not answered:
         raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
     with create(path) as handle:
-        for one in answered:
-            lists = {"answers": one.answers, "passages": one.gold_passages, "choices": one.choices}
-            lists["label"] = tuple(value for name, value in one.labels if name == LABEL)
-            record = {"id": id_word(one.id), "question": one.text, "context": one.context, "group": one.group, **lists}
+        for question in answered:
+            lists = {"answers": question.answers, "passages": question.gold_passages, "choices": question.choices}
+            lists["label"] = tuple(value for name, value in question.labels if name == LABEL)
+            record = {
+                "id": id_word(question.id),
+                "question": question.text,
+                "context": question.context,
+                "group": question.group,
+                **lists,
+            }
             write(handle, json_line({key: value for key, value in record.items() if value}))
     return len(answered)
 
@@ -140,7 +148,7 @@ def _question(row: dict[str, object], number: int, where: str, prefix: str, cell
     lists = {name: tuple(_several(row, name, other, where, cells)) for name, other in _LISTS.items()}
     if not lists["answers"]:
         raise IfqaError(f"{where}: no answer; wanted {counted(1, 'text')} at least as 'answers', to score by")
-    if wrong := next((one for one in lists["label"] if one in _TAKEN or set(one) & set(".@")), ""):
+    if wrong := next((label for label in lists["label"] if label in _TAKEN or set(label) & set(".@")), ""):
         raise IfqaError(
             f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_TAKEN))}"
         )
@@ -155,7 +163,7 @@ def _question(row: dict[str, object], number: int, where: str, prefix: str, cell
         context=context,
         group=_text(row, "group", where),
         labels=(
-            *((LABEL, one) for one in lists["label"]),
+            *((LABEL, label) for label in lists["label"]),
             *((name, text) for name in _ORIGIN if (text := _text(row, name, where))),
         ),
     )
@@ -178,10 +186,10 @@ def _several(row: dict[str, object], name: str, other: str, where: str, cells: b
         except (ValueError, RecursionError) as error:
             raise IfqaError(f'{where}: {name!r} begins as a list, and is none: wanted ["…", "…"] ({error})') from error
     elif cells and isinstance(value, str) and name != _ONE_TEXT:
-        value = [one for one in value.split("|") if one.strip()]
+        value = [text for text in value.split("|") if text.strip()]
     elif isinstance(value, str):
         value = [value]
-    yield from dict.fromkeys(one.strip() for one in texts_field({name: value}, name, where))
+    yield from dict.fromkeys(text.strip() for text in texts_field({name: value}, name, where))
 
 
 def _is_blank(value: object) -> bool:

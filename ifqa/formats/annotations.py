@@ -94,7 +94,7 @@ def refuse_existing(path: Path, force: bool = False) -> list[Path]:
             f"{path}: wanted a file that ends in .json (Label Studio) or .csv; found {path.suffix or 'no suffix'!r}"
         )
     files = [path] if path.suffix == ".csv" else [path, path.with_suffix(".xml")]
-    if there := [one for one in files if one.exists() and not force]:
+    if there := [file for file in files if file.exists() and not force]:
         raise IfqaError(f"{there[0]} is there already; overwrite it with --force")
     return files
 
@@ -110,21 +110,21 @@ def labelling_interface(row: Mapping[str, Value], fields: Sequence[Field]) -> st
                 f'  <Header size="5" value={quoteattr(name.replace("_", " "))}/>',
                 f'  <Text name="{name}_" value="${name}"/>',
             ]
-    for one in fields:
-        lines.append(f'  <Header size="4" value={quoteattr(one.about)}/>')
-        common = f'name="{one.name}" toName="passage" required="{str(one.required).lower()}"'
-        if one.choices:
+    for field in fields:
+        lines.append(f'  <Header size="4" value={quoteattr(field.about)}/>')
+        common = f'name="{field.name}" toName="passage" required="{str(field.required).lower()}"'
+        if field.choices:
             lines.append(f'  <Choices {common} choice="single">')
-            lines += [f"    <Choice value={quoteattr(choice)}/>" for choice in one.choices]
+            lines += [f"    <Choice value={quoteattr(choice)}/>" for choice in field.choices]
             lines.append("  </Choices>")
         else:
-            most = "" if one.several else ' maxSubmissions="1"'
+            most = "" if field.several else ' maxSubmissions="1"'
             lines.append(f'  <TextArea {common} rows="2" editable="true"{most}/>')
     return "\n".join([*lines, "</View>", ""])
 
 
 def _csv(rows: Sequence[Mapping[str, Value]], fields: Sequence[Field], copies: int) -> Iterator[str]:
-    names = [*rows[0], *(one.name for one in fields), WORKER]
+    names = [*rows[0], *(field.name for field in fields), WORKER]
     for cells in (names, *([_cell(row.get(name, "")) for name in names] for row in rows for _ in range(copies))):
         line = io.StringIO()
         csv.writer(line, lineterminator="\n").writerow(cells)
@@ -180,32 +180,32 @@ def _of_entry(entry: Mapping[str, object], where: str) -> Iterator[tuple[str, Ro
         raise IfqaError(
             f"{where}: wanted an object with 'data' and 'annotations', as Label Studio exports; found {_keys(entry)}"
         )
-    given: Row = {str(key): _plain(value, str(key), where) for key, value in data.items()}
+    row: Row = {str(key): _plain(value, str(key), where) for key, value in data.items()}
     annotations = entry.get("annotations", [])
-    if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
+    if not isinstance(annotations, list) or not all(isinstance(annotation, dict) for annotation in annotations):
         raise IfqaError(f"{where}: 'annotations' must be a list of objects")
-    done = [one for one in annotations if not one.get("was_cancelled")]
+    done = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
     if not done:
-        yield where, given
-    for one in done:
-        yield where, given | dict(_results(one, where)) | {WORKER: _worker(one)}
+        yield where, row
+    for annotation in done:
+        yield where, row | dict(_results(annotation, where)) | {WORKER: _worker(annotation)}
 
 
 def _results(annotation: Mapping[str, object], where: str) -> Iterator[tuple[str, Value]]:
     results = annotation.get("result", [])
-    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise IfqaError(f"{where}: 'result' must be a list of objects")
-    found: dict[str, list[str]] = {}
-    for one in results:
-        name, value = one.get("from_name"), one.get("value")
+    values: dict[str, list[str]] = {}
+    for result in results:
+        name, value = result.get("from_name"), result.get("value")
         if not isinstance(name, str) or not isinstance(value, dict):
-            raise IfqaError(f"{where}: wanted results with 'from_name' and 'value', found {_keys(one)}")
+            raise IfqaError(f"{where}: wanted results with 'from_name' and 'value', found {_keys(result)}")
         for key in _VALUES:
             if key in value:
                 texts = _plain(value[key], name, where)
-                found.setdefault(name, []).extend([texts] if isinstance(texts, str) else texts)
-    for name, several in found.items():
-        yield name, several[0] if len(several) == 1 else several
+                values.setdefault(name, []).extend([texts] if isinstance(texts, str) else texts)
+    for name, texts_of in values.items():
+        yield name, texts_of[0] if len(texts_of) == 1 else texts_of
 
 
 def _plain(value: object, name: str, where: str) -> Value:
@@ -215,9 +215,9 @@ def _plain(value: object, name: str, where: str) -> Value:
 
 
 def _texts(value: object, name: str, where: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise IfqaError(f"{where}: {name!r} must be a text or a list of texts")
-    return [unicode_text(one.strip(), name, where) for one in value if one.strip()]
+    return [unicode_text(text.strip(), name, where) for text in value if text.strip()]
 
 
 def _worker(annotation: Mapping[str, object]) -> str:
@@ -314,7 +314,7 @@ class Annotated:
         if not self.votes:
             return f"{len(self.questions):,} questions; {self.unused:,} passages without one"
         against = ", ".join(f"{count:,} {why}" for why, count in self.dropped)
-        workers = len({one.worker for one in self.votes})
+        workers = len({vote.worker for vote in self.votes})
         agreed = "not defined" if self.agreement is None else f"{self.agreement:.3f}"
         return (
             f"{len(self.questions):,} questions kept by {len(self.votes):,} votes of {workers:,} workers; "
@@ -336,7 +336,7 @@ def read_annotated(path: Path) -> Annotated:
     written, unused = _written(rows)
     if not written:
         raise IfqaError(f"{path}: wanted questions that were written about the passages; found none")
-    return Annotated(tuple(one.question for one in written), unused)
+    return Annotated(tuple(question.question for question in written), unused)
 
 
 def verification_tasks(path: Path) -> list[Row]:
@@ -349,12 +349,12 @@ def verification_tasks(path: Path) -> list[Row]:
     if any("question_id" in row for _, row in rows):
         raise IfqaError(f"{path} holds votes already; wanted the file in which questions were written")
     tasks: list[Row] = []
-    for one in _written(rows)[0]:
-        question, labels = one.question, [value for _, value in one.question.labels]
+    for written in _written(rows)[0]:
+        question, labels = written.question, [value for _, value in written.question.labels]
         passages = list(question.gold_passages)
         values: Sequence[Value] = (
             question.id, "\n\n".join(passages), passages, question.text, list(question.answers), labels[0],
-            "yes" if FREE_FORM in labels else "no", one.writer,
+            "yes" if FREE_FORM in labels else "no", written.writer,
         )  # fmt: skip
         tasks.append(dict(zip(_CARRIED, values, strict=True)))
     return tasks
@@ -366,7 +366,7 @@ def _written(rows: Iterable[tuple[str, Row]]) -> tuple[list[Written], int]:
     about: Counter[str] = Counter()
     for where, row in rows:
         name = _required(row, "passage_id", where)
-        if not any(first_of(row.get(one.name, "")).strip() for one in WRITING if not one.choices):
+        if not any(first_of(row.get(field.name, "")).strip() for field in WRITING if not field.choices):
             about[name] += 0
             continue
         about[name] += 1
@@ -382,14 +382,14 @@ def _question(row: Row, name: str, where: str) -> Question:
     others = all_of(row.get("other_passages", ""))
     if free and not others:
         raise IfqaError(f"{where}: a question of free form names its passages in 'other_passages'; found none")
-    own = [] if free else [_required(row, "passage", where)]
+    shown = [] if free else [_required(row, "passage", where)]
     answers = [_required(row, "answer", where), *all_of(row.get("other_answers", ""))]
     labels = [_choice(row, "answer_type", KINDS, where), *([FREE_FORM] if free else [])]
     return Question(
         name,
         _required(row, "question", where),
         tuple(dict.fromkeys(answers)),
-        tuple(dict.fromkeys([*own, *others])),
+        tuple(dict.fromkeys([*shown, *others])),
         labels=tuple((LABEL, one) for one in labels),
     )
 
@@ -420,17 +420,17 @@ def _verified(rows: Sequence[tuple[str, Row]], path: Path) -> Annotated:
     kept: list[Question] = []
     dropped: Counter[str] = Counter()
     for name, question in questions.items():
-        own = list(votes.get(name, {}).values())
-        against = Counter(one.verdict for one in own if one.verdict != RIGHT)
-        if not own:
+        cast_on_it = list(votes.get(name, {}).values())
+        against = Counter(vote.verdict for vote in cast_on_it if vote.verdict != RIGHT)
+        if not cast_on_it:
             dropped["without a vote"] += 1
-        elif 1 + len(own) - against.total() <= against.total():  # the writer is for it
+        elif 1 + len(cast_on_it) - against.total() <= against.total():  # the writer is for it
             dropped[against.most_common(1)[0][0]] += 1
         else:
-            more = [answer for one in own if one.verdict == RIGHT for answer in one.answers]
+            more = [answer for vote in cast_on_it if vote.verdict == RIGHT for answer in vote.answers]
             kept.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *more]))))
-    cast = tuple(vote for several in votes.values() for vote in several.values())
-    agreement = alpha([[one.verdict for one in several.values()] for several in votes.values()])
+    cast = tuple(vote for by_worker in votes.values() for vote in by_worker.values())
+    agreement = alpha([[vote.verdict for vote in by_worker.values()] for by_worker in votes.values()])
     return Annotated(tuple(kept), 0, cast, tuple(dropped.most_common()), agreement)
 
 

@@ -47,9 +47,9 @@ def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]
     for number, entry in enumerate(entries(path), start=1):
         where = f"{path}: entry {number}"
         if missing := [key for key in ("question", "ctxs") if key not in entry]:
-            found = ", ".join(map(repr, list(entry)[:8])) or "no keys"
+            keys = ", ".join(map(repr, list(entry)[:8])) or "no keys"
             raise IfqaError(
-                f"{where}: key {missing[0]!r} is missing; wanted 'question', 'answers' and 'ctxs', found {found}"
+                f"{where}: key {missing[0]!r} is missing; wanted 'question', 'answers' and 'ctxs', found {keys}"
             )
         question = Question(_id(entry, where), text_field(entry, "question", where), _answers(entry, where))
         yield question, _ranked(field(entry, "ctxs", list, where), known, where)
@@ -74,7 +74,7 @@ def write_ctxs(
     """
     count = 0
     with create(path) as handle:
-        for question, hits, several in zip(questions, rankings, passages, strict=True):
+        for question, hits, of_question in zip(questions, rankings, passages, strict=True):
             ctxs = [
                 {
                     "id": passage.id,
@@ -83,7 +83,7 @@ def write_ctxs(
                     "score": float(hit.score),
                     "has_answer": has_answer(passage.text, question.answers),
                 }
-                for hit, passage in zip(hits, several, strict=True)
+                for hit, passage in zip(hits, of_question, strict=True)
             ]
             entry = {"id": question.id, "question": question.text, "answers": list(question.answers), "ctxs": ctxs}
             line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -136,18 +136,18 @@ def _ranked(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple
         content = hashlib.sha1(f"{title}\0{text}".encode(), usedforsecurity=False).hexdigest()
         passages.append(Passage(_name("_".join(_id(ctx, at).split()), content, known), title, text))
         scores.append(_score(ctx.get("score"), at))
-    given = [score for score in scores if score is not None]
-    if len(given) < len(scores):
-        given = [1 / rank for rank in range(1, len(scores) + 1)]
+    ranked_by = [score for score in scores if score is not None]
+    if len(ranked_by) < len(scores):
+        ranked_by = [1 / rank for rank in range(1, len(scores) + 1)]
     best: dict[str, tuple[Passage, float]] = {}
-    for passage, score in sorted(zip(passages, given, strict=True), key=lambda pair: -pair[1]):
+    for passage, score in sorted(zip(passages, ranked_by, strict=True), key=lambda pair: -pair[1]):
         best.setdefault(passage.id, (passage, score))
     return list(best.values())
 
 
-def _name(given: str, content: str, known: dict[str, str]) -> str:
+def _name(identifier: str, content: str, known: dict[str, str]) -> str:
     """The first possible id of a passage that no other content has; it is added to `known`."""
-    names = [given] if given else []
+    names = [identifier] if identifier else []
     names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
     return next(name for name in names if known.setdefault(name, content) == content)
 

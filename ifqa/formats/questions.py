@@ -64,9 +64,10 @@ def write_squad(path: Path, questions: Iterable[Question]) -> int:
         IfqaError: no question is left.
     """
     data = [
-        {"title": "", "paragraphs": [{"context": context, "qas": [{"id": one.id, "question": one.text, "answers": found}]}]}
-        for one in questions
-        for context, found in _first_context(one)
+        {"title": "", "paragraphs": [{"context": context, "qas": [
+            {"id": question.id, "question": question.text, "answers": answers}]}]}
+        for question in questions
+        for context, answers in _first_context(question)
     ]  # fmt: skip
     if not data:
         raise IfqaError(
@@ -80,10 +81,10 @@ def write_squad(path: Path, questions: Iterable[Question]) -> int:
 def write_lm_eval(path: Path, questions: Sequence[Question]) -> int:
     """Write JSON lines as above, with `choices` if a question has some; returns how many."""
     with create(path) as handle:
-        for one in questions:
-            record = {"id": one.id, "question": one.text, "answers": list(one.answers)}
-            gold = {"context": "\n\n".join(one.gold_passages), "passages": list(one.gold_passages)}
-            write(handle, json_line(record | gold | ({"choices": list(one.choices)} if one.choices else {})))
+        for question in questions:
+            record = {"id": question.id, "question": question.text, "answers": list(question.answers)}
+            gold = {"context": "\n\n".join(question.gold_passages), "passages": list(question.gold_passages)}
+            write(handle, json_line(record | gold | ({"choices": list(question.choices)} if question.choices else {})))
     return len(questions)
 
 
@@ -95,15 +96,17 @@ def write_ifqa(path: Path, questions: Sequence[Question]) -> int:
     Raises:
         IfqaError: an id holds white space, or no question is left.
     """
-    shared = {one.id.rpartition("/")[0] for one in questions}
-    bare = len(shared) == 1 and all(one.id.rpartition("/")[2] for one in questions)
+    shared = {question.id.rpartition("/")[0] for question in questions}
+    bare = len(shared) == 1 and all(question.id.rpartition("/")[2] for question in questions)
     records = []
-    for one in questions:
-        name = id_word(one.id.rpartition("/")[2] if bare else one.id)
+    for question in questions:
+        name = id_word(question.id.rpartition("/")[2] if bare else question.id)
         index = int(name) if re.fullmatch(r"0|[1-9][0-9]{0,14}", name) else name
-        if one.answers:
-            gold = list(one.gold_passages)
-            records.append({"idx": index, "question": one.text, "answers": list(one.answers), "context": gold})
+        if question.answers:
+            gold = list(question.gold_passages)
+            records.append(
+                {"idx": index, "question": question.text, "answers": list(question.answers), "context": gold}
+            )
     if not records:
         raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
     with create(path) as handle:
@@ -136,7 +139,7 @@ def read_questions(path: Path) -> list[Question]:
         questions = list(_topics(path))
     elif suffix == ".jsonl":
         records = ((f"{path}:{number}", record) for number, record in read_jsonl(path))
-        questions = [_record(one, number, where) for number, (where, one) in enumerate(records, start=1)]
+        questions = [_record(record, number, where) for number, (where, record) in enumerate(records, start=1)]
     elif suffix == ".json":
         questions = list(_json(path))
     else:
@@ -257,8 +260,8 @@ def _id(record: dict[str, object], number: int, where: str) -> str:
 
 def _marked(value: object, key: str, where: str) -> tuple[str, ...]:
     """Answers as texts, or as SQuAD has them, objects with a `text` and its place; each text once."""
-    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        value = [field(_object(one, where), "text", str, where) for one in value]
+    if isinstance(value, list) and any(isinstance(answer, dict) for answer in value):
+        value = [field(_object(answer, where), "text", str, where) for answer in value]
         return tuple(dict.fromkeys(_texts(value, key, where)))  # one of each annotator, often the same
     return _texts(value, key, where)
 
@@ -293,5 +296,5 @@ def find_answer(text: str, answer: str) -> tuple[int, int] | None:
         pattern += (r"\s+" if both_words else r"\s*") + re.escape(token)
     edges = [r"\b" if re.match(r"\w", token) else "" for token in (tokens[0], tokens[-1])]
     pattern = edges[0] + pattern + edges[1]
-    found = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
-    return found.span() if found else None
+    match = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
+    return match.span() if match else None

@@ -133,16 +133,18 @@ def _json(path: Path) -> Iterator[Row]:
         return
     value = read_value(path)
     if isinstance(value, dict) and isinstance(value.get("data"), list):
-        for one in squad(value["data"], str(path)):
-            yield f"{path}: {one.id}", {"id": one.id, "question": one.text}
+        for question in squad(value["data"], str(path)):
+            yield f"{path}: {question.id}", {"id": question.id, "question": question.text}
         return
-    columns = {key: one for key, one in value.items() if isinstance(one, dict)} if isinstance(value, dict) else {}
+    columns = (
+        {key: column for key, column in value.items() if isinstance(column, dict)} if isinstance(value, dict) else {}
+    )
     if not isinstance(value, dict) or not columns or len(columns) < len(value):
         raise IfqaError(
             f"{path}: wanted a list of objects, SQuAD's object, or an object of columns; found none of them"
         )
     for name in dict.fromkeys(chain.from_iterable(columns.values())):
-        yield f"{path}: {name}", {"id": name} | {key: one[name] for key, one in columns.items() if name in one}
+        yield f"{path}: {name}", {"id": name} | {key: column[name] for key, column in columns.items() if name in column}
 
 
 def _begun(path: Path, kind: str) -> tuple[Iterator[tuple[int, str]], str, list[str]]:

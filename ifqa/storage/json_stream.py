@@ -106,7 +106,7 @@ class JsonStream:
         self._next()
         while True:
             try:
-                found, end = self._decoder.raw_decode(self._text, self._at)
+                decoded, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 if self._ended:
                     is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text.rstrip())
@@ -121,7 +121,7 @@ class JsonStream:
                 after = self._text[end : end + 1]
                 if self._ended or (after and after in _AFTER):
                     self._at = end
-                    return found
+                    return decoded
                 if len(self._text) - self._at > self._longest:
                     raise self._broken(f"not JSON (found {after!r} after a value)", end)
                 # the last piece may end within a number: "1." or "1e" of "1.5" and "1e9"
@@ -129,10 +129,10 @@ class JsonStream:
 
     def _inside(self, opens: str, closes: str) -> Iterator[str]:
         self._pending = False
-        found = self._next()
-        if found != opens:
+        char = self._next()
+        if char != opens:
             kinds = {"{": "an object", "[": "an array"}
-            raise self._broken(f"wanted {kinds[opens]}, found {kinds.get(found, repr(found))}", self._at)
+            raise self._broken(f"wanted {kinds[opens]}, found {kinds.get(char, repr(char))}", self._at)
         self._at += 1
         first = True
         while self._next() != closes:
@@ -158,11 +158,11 @@ class JsonStream:
             self.value()
 
     def _take(self, wanted: str) -> str:
-        found = self._next()
-        if found != wanted:
-            raise self._broken(f"not JSON (wanted {wanted!r}, found {found!r})", self._at)
+        char = self._next()
+        if char != wanted:
+            raise self._broken(f"not JSON (wanted {wanted!r}, found {char!r})", self._at)
         self._at += 1
-        return found
+        return char
 
     def peek(self) -> str:
         """The first character after blanks, empty at the end; the cursor is moved to it."""

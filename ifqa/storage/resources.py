@@ -24,10 +24,10 @@ def named_resource(what: str, folder: str, suffix: str, name: str, root: Path = 
     Raises:
         IfqaError: there is no such file; the message calls it a `what` ("corpus").
     """
-    found = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
-    if found is None:
+    path = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
+    if path is None:
         raise unknown(what, name, list_resources(folder, suffix, root))
-    return found
+    return path
 
 
 def plain_name(name: str, what: str) -> str:
@@ -43,10 +43,10 @@ def plain_name(name: str, what: str) -> str:
 
 def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:
     """Name without suffix -> path of every tracked file of a folder; `root` hides the repository, which hides the package."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for place in reversed(_places(root)):
-        found |= {path.name.removesuffix(suffix): path for path in sorted((place / folder).glob(f"*{suffix}"))}
-    return found
+        paths |= {path.name.removesuffix(suffix): path for path in sorted((place / folder).glob(f"*{suffix}"))}
+    return paths
 
 
 def _places(root: Path) -> list[Path]:

@@ -43,20 +43,20 @@ def on_ray(
     try:
         while running or (more and not failure):
             if more and not failure and len(running) < most:
-                task = list(islice(tasks, 1))
-                running |= {remote.remote(one): one for one in task}
-                more = bool(task)
+                batch = list(islice(tasks, 1))
+                running |= {remote.remote(task): task for task in batch}
+                more = bool(batch)
                 continue
             (ready,), _ = ray.wait(list(running), num_returns=1)
-            given = running.pop(ready)
+            finished = running.pop(ready)
             try:
-                yield given, ray.get(ready)
+                yield finished, ray.get(ready)
             except ray.exceptions.RayTaskError as error:
                 if not isinstance(error.cause, IfqaError | OSError):
                     raise
                 failure = failure or error.cause
             except ray.exceptions.RayError as error:
-                failure = failure or died(name(given), type(error).__name__)
+                failure = failure or died(name(finished), type(error).__name__)
     finally:
         if started:
             with _handlers_kept():

@@ -14,8 +14,8 @@ def gpus() -> int:
     """How many NVIDIA GPUs this process may use, found without a library of theirs."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return len([one for one in visible.split(",") if one.strip()])
-    return len([one for one in Path("/dev").glob("nvidia*") if one.name.removeprefix("nvidia").isdigit()])
+        return len([name for name in visible.split(",") if name.strip()])
+    return len([path for path in Path("/dev").glob("nvidia*") if path.name.removeprefix("nvidia").isdigit()])
 
 
 def total_memory() -> float | None:

@@ -63,8 +63,8 @@ class CausalQA(Benchmark):
     @property
     def splits(self) -> list[str]:
         """The four splits, each dataset of each, and the user's files that are there."""
-        own = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
-        return [*SPLITS, *(f"{split}/{dataset}" for split in SPLITS for dataset in DATASETS), *own]
+        files = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
+        return [*SPLITS, *(f"{split}/{dataset}" for split in SPLITS for dataset in DATASETS), *files]
 
     def files(self, split: str) -> list[Path]:
         """The file of each dataset of a split, or a user's file.
@@ -72,19 +72,19 @@ class CausalQA(Benchmark):
         Raises:
             IfqaError: there is no such split or dataset, or a file is missing or empty; all such files' datasets are named.
         """
-        if (own := self._own(split)) is not None:
-            return [own]
+        if (file := self._own(split)) is not None:
+            return [file]
         part, _, named = split.partition("/")
         datasets = named.split("+") if named else DATASETS
         if part not in SPLITS:
             raise unknown(f"split of {self.name}", split, self.splits)
-        if wrong := next((one for one in datasets if one not in DATASETS), ""):
+        if wrong := next((dataset for dataset in datasets if dataset not in DATASETS), ""):
             raise unknown("dataset of causalqa", wrong, DATASETS)
-        if twice := next((one for one in datasets if datasets.count(one) > 1), ""):
+        if twice := next((dataset for dataset in datasets if datasets.count(dataset) > 1), ""):
             raise IfqaError(f"{self.name} {split}: it names {twice} twice; name each dataset once")
-        paths = {one: self.folder / part / f"{one}.jsonl" for one in datasets}
-        if absent := [one for one, path in paths.items() if not (path.exists() and path.stat().st_size)]:
-            there = "+".join(one for one in paths if one not in absent)
+        paths = {dataset: self.folder / part / f"{dataset}.jsonl" for dataset in datasets}
+        if absent := [dataset for dataset, path in paths.items() if not (path.exists() and path.stat().st_size)]:
+            there = "+".join(dataset for dataset in paths if dataset not in absent)
             some = f", or take what is there: split = {f'{part}/{there}'!r}" if there else ""
             raise IfqaError(
                 f"{self.name} {split}: wanted {counted(len(paths), 'dataset')} in {self.folder / part}, "
@@ -98,9 +98,9 @@ class CausalQA(Benchmark):
         Raises:
             IfqaError: a file is missing, or a line is not as above; the message has its place.
         """
-        own = self._own(split) is not None
-        prefix = f"{self.name}/{split if own else split.partition('/')[0]}"
-        read = (_read(path, prefix, "" if own else path.stem) for path in self.files(split))
+        of_user = self._own(split) is not None
+        prefix = f"{self.name}/{split if of_user else split.partition('/')[0]}"
+        read = (_read(path, prefix, "" if of_user else path.stem) for path in self.files(split))
         return [question for questions in read for question in questions]
 
     def family(self, split: str) -> str:

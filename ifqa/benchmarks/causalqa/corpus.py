@@ -93,8 +93,8 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
     common["patterns"] = {name: pattern.pattern for name, pattern in RULES[rules].items()}
 
     def inputs() -> dict[str, object]:
-        found, _ = find(folder)
-        return {"stage": "causalqa", **common, "datasets": {name: one.inputs for name, one in found.items()}}
+        present, _ = find(folder)
+        return {"stage": "causalqa", **common, "datasets": {name: source.inputs for name, source in present.items()}}
 
     told: dict[str, Facts] = {}
     with make(place, inputs, resume="any") as draft:
@@ -109,7 +109,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
                 told[name] = {"key": key, "origin": source.origin, **output.tally}
             _remove_others(draft.folder, told)
             draft.record |= {"datasets": told, "absent": absent}
-            draft.record["questions"] = sum(causal(one) for one in told.values())
+            draft.record["questions"] = sum(causal(facts) for facts in told.values())
     for name in PUBLISHERS:
         yield f"{name}: absent, {absent[name]}" if name in absent else _line(name, told[name])
 
@@ -125,10 +125,10 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
     for name, publisher in PUBLISHERS.items():
         place = folder / name
         if place.is_dir():
-            found = parts(place)
-            chosen = publisher.choose(found)
+            available = parts(place)
+            chosen = publisher.choose(available)
             if not chosen:
-                names = ", ".join(part.base for part in found[:5]) or "no files"
+                names = ", ".join(part.base for part in available[:5]) or "no files"
                 raise IfqaError(f"{place}: wanted {publisher.wanted}; found {names}")
             size = sum(part.size * publisher.reads(part) for part in chosen)
             facts = _facts(chosen, publisher.identity(place))
@@ -176,17 +176,17 @@ def _fill(output: Output, source: Source, rules: str, seed: int) -> None:
                     seen = reading.position
                 if number <= output.units:
                     continue
-                for found in unit():
+                for candidate in unit():
                     tally["questions"] += not released
-                    names = matched(found.question, rules)
+                    names = matched(candidate.question, rules)
                     if not (names or released):
                         continue
-                    rest = found.rest()
+                    rest = candidate.rest()
                     answers = [text for answer in rest.answers if (text := _clean(answer))]
                     if not answers:
                         tally["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
                         continue
-                    line, words = _record(found.question, rest, answers, names)
+                    line, words = _record(candidate.question, rest, answers, names)
                     for split in splits_of(rest, name, seed):
                         write(handles[split], line)
                         for place, more in enumerate((1, *words)):

@@ -46,15 +46,15 @@ def read_annotations(path: Path) -> dict[Key, Annotation]:
     Raises:
         IfqaError: the file is not one of `read_rows`, a class is unknown, or a question is annotated twice.
     """
-    found: dict[Key, Annotation] = {}
+    annotations: dict[Key, Annotation] = {}
     for where, row in read_rows(path, "semantic"):
         key = key_of(row, where)
-        if key in found:
+        if key in annotations:
             raise IfqaError(f"{where}: {' '.join(key).strip()!r} is annotated twice; wanted one annotation a question")
-        found[key] = Annotation(*(_class(row, aspect, where) for aspect in ASPECTS))
-    if not found:
+        annotations[key] = Annotation(*(_class(row, aspect, where) for aspect in ASPECTS))
+    if not annotations:
         raise IfqaError(f"{path}: wanted annotations, found none")
-    return found
+    return annotations
 
 
 def key_of(row: Mapping[str, object], where: str) -> Key:
@@ -106,9 +106,9 @@ def judge(
         annotations: question -> the annotated class. Only these questions count.
         classes: all classes, in order.
     """
-    given = Counter(labels.get(key) for key in annotations)
+    labelled = Counter(labels.get(key) for key in annotations)
     annotated = Counter(annotations.values())
     right = Counter(name for key, name in annotations.items() if labels.get(key) == name)
     total = len(annotations)
-    every = {"all": Judged(sum(given[name] for name in classes), right.total(), total, total)}
-    return every | {name: Judged(given[name], right[name], annotated[name], total) for name in classes}
+    every = {"all": Judged(sum(labelled[name] for name in classes), right.total(), total, total)}
+    return every | {name: Judged(labelled[name], right[name], annotated[name], total) for name in classes}

@@ -58,14 +58,14 @@ class Output:
         manifest = read_manifest(finished)
         record: Mapping[str, object] = manifest["record"] if manifest else {}
         before = record.get("datasets")
-        own = before.get(self._name) if isinstance(before, dict) else None
-        if manifest is None or not isinstance(own, dict) or own.get("key") != self._key:
+        facts = before.get(self._name) if isinstance(before, dict) else None
+        if manifest is None or not isinstance(facts, dict) or facts.get("key") != self._key:
             return False
         if any(name.endswith(f"/{self._name}.jsonl") for name in damaged(finished, manifest)):
             return False
         for path in self.paths.values():
             shutil.copyfile(finished / path.relative_to(self._folder), path)
-        self.tally = {"questions": own["questions"], "unanswered": own["unanswered"], "splits": own["splits"]}
+        self.tally = {"questions": facts["questions"], "unanswered": facts["unanswered"], "splits": facts["splits"]}
         return True
 
     def open(self) -> dict[str, IO[bytes]]:

@@ -42,12 +42,12 @@ def find(folder: Path) -> dict[str, list[Part]]:
     places = [path for path in places if path.is_dir()] or [path for path in places if path.is_file()]
     if (folder / "input").is_dir():
         places = [folder]
-    found: dict[str, list[Part]] = {}
+    datasets: dict[str, list[Part]] = {}
     for place in places[:1]:
         for part in parts(place / "input" if (place / "input").is_dir() else place):
             if match := _match(part):
-                found.setdefault(match["dataset"], []).append(part)
-    return found
+                datasets.setdefault(match["dataset"], []).append(part)
+    return datasets
 
 
 def _match(part: Part) -> re.Match[str] | None:
@@ -91,10 +91,10 @@ _COLUMNS = ("question", "context", "answer")
 
 def _column(columns: Sequence[str], name: str, part: Part) -> str:
     """The column of a name, else the processed one, in lower case; empty if there is no context."""
-    found = next((column for column in (name, f"{name}_processed") if column in columns), "")
-    if not found and name != "context":
+    known = next((column for column in (name, f"{name}_processed") if column in columns), "")
+    if not known and name != "context":
         raise IfqaError(f"{part}:1: column {name!r} is missing; found {', '.join(columns)[:80]}")
-    return found
+    return known
 
 
 def _candidates(

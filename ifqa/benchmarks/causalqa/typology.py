@@ -122,8 +122,8 @@ PRAGMATIC_FORMS = (
 )  # fmt: skip
 
 _READ = 1_000  # characters; a form stands in the first words, and some patterns take quadratic time
-_SEMANTIC = tuple((one.label, re.compile(one.pattern)) for one in SEMANTIC_FORMS)
-_PRAGMATIC = tuple((one.label, re.compile(one.pattern)) for one in PRAGMATIC_FORMS)
+_SEMANTIC = tuple((form.label, re.compile(form.pattern)) for form in SEMANTIC_FORMS)
+_PRAGMATIC = tuple((form.label, re.compile(form.pattern)) for form in PRAGMATIC_FORMS)
 
 
 def label(question: str) -> tuple[str | None, str | None]:

@@ -88,8 +88,8 @@ class Wiqa(Benchmark):
     @property
     def splits(self) -> list[str]:
         """The three splits, and the user's files that are there."""
-        own = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
-        return [*SPLITS, *(name for name in own if name not in (*SPLITS, *_GRAPHS))]
+        names = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
+        return [*SPLITS, *(name for name in names if name not in (*SPLITS, *_GRAPHS))]
 
     @property
     def subsets(self) -> list[Subset]:  # type: ignore[override]  # the topics are known only from the folder
@@ -131,7 +131,7 @@ class Wiqa(Benchmark):
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic; empty if they are not known."""
         path = self.folder / "topics.tsv"
-        return {name: one.topic for name, one in read_topics(path).items()} if path.is_file() else {}
+        return {name: topic.topic for name, topic in read_topics(path).items()} if path.is_file() else {}
 
     def graphs(self, split: str) -> Mapping[str, Graph]:
         """Id -> graph of a split's questions; empty if the graphs are not there."""
@@ -142,7 +142,7 @@ class Wiqa(Benchmark):
         change, effect = parts(item.stem)
         source, target = locate(graph, change, effect, item.path_len) if graph else ("", "")
         context = " ".join(step for step in item.steps if step.strip())  # as AllenAI's code joins them for BERT
-        found = {
+        labels = {
             "type": item.kind,
             "hops": str(item.hops or ""),
             "topic": topics.get(item.paragraph, ""),
@@ -152,7 +152,7 @@ class Wiqa(Benchmark):
             "phenomena": ", ".join(phenomena(change, item.steps, item.kind == "in_para")),
         }
         if (why := item.explanation) is not None:
-            found["explanation"] = f"{why.di}: {item.steps[why.i]} {why.dj}: {item.steps[why.j]} {why.de}: {effect}"
+            labels["explanation"] = f"{why.di}: {item.steps[why.i]} {why.dj}: {item.steps[why.j]} {why.de}: {effect}"
         return Question(
             id=f"{self.name}/{split}/{item.id}",
             text=item.stem,
@@ -161,7 +161,7 @@ class Wiqa(Benchmark):
             choices=tuple(text for _, text in CHOICES.values()),
             context=context,
             group=item.paragraph,
-            labels=tuple(found.items()),
+            labels=tuple(labels.items()),
         )
 
 

@@ -71,17 +71,17 @@ def transitive(graph: Sequence[Asked]) -> Tally:
     return fit, chains
 
 
-def _times(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one * other
+def _times(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first * second
 
 
 def disjunctive(graph: Sequence[Asked]) -> Tally:
     """Pairs of one-hop questions with opposite gold answers that get opposite answers."""
     fit = pairs = 0
-    for one, other in combinations([one for one in graph if one.hops == 1], 2):
-        if (one.change == other.change) != (one.effect == other.effect) and one.gold * other.gold == -1:
+    for first, second in combinations([question for question in graph if question.hops == 1], 2):
+        if (first.change == second.change) != (first.effect == second.effect) and first.gold * second.gold == -1:
             pairs += 1
-            fit += _times(one.found, other.found) == -1
+            fit += _times(first.found, second.found) == -1
     return fit, pairs
 
 
@@ -104,8 +104,8 @@ def symmetric(graph: Sequence[Asked]) -> Tally:
 def exchanged(stem: str) -> tuple[tuple[str, str, int], ...]:
     """The letters of change and effect with "more" and "less" exchanged in one or both, and -1 or 1 for the answer's sign."""
     (change, effect), (less, lower) = _both(stem), [letters(opposite(part)) for part in parts(stem)]
-    found = [(less, effect, -1)] * bool(less) + [(change, lower, -1)] * bool(lower)
-    return (*found, *([(less, lower, 1)] if less and lower else []))
+    pairs = [(less, effect, -1)] * bool(less) + [(change, lower, -1)] * bool(lower)
+    return (*pairs, *([(less, lower, 1)] if less and lower else []))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -123,12 +123,12 @@ def _asked(stem: str, labels: tuple[tuple[str, str], ...], gold: str, answer: st
 
 def graphs_of(questions: Sequence[Question], predictions: Sequence[Prediction]) -> Iterator[tuple[Asked, ...]]:
     """The questions by graph; a paragraph that a bootstrap draws twice has its graphs twice."""
-    several: dict[tuple[str, str], list[Asked]] = {}
+    graphs: dict[tuple[str, str], list[Asked]] = {}
     for question, prediction in zip(questions, predictions, strict=True):
         answer = "" if prediction.error else prediction.answer
-        one = _asked(question.text, question.labels, question.answers[0], answer)
-        several.setdefault((question.group, one.graph), []).append(one)
-    yield from map(tuple, several.values())
+        answered = _asked(question.text, question.labels, question.answers[0], answer)
+        graphs.setdefault((question.group, answered.graph), []).append(answered)
+    yield from map(tuple, graphs.values())
 
 
 def share(rule: Rule) -> Callable[[Sequence[Question], Sequence[Prediction]], float | None]:

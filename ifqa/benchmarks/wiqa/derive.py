@@ -82,21 +82,21 @@ def no_effects(graph: Graph, changes: Sequence[Change], number: int, draw: rando
         draw: the source of chance.
     """
     affected = {target for _, target in graph.chains}
-    own = [text for name in graph.nodes if name in affected for text in graph.nodes[name]]
-    found: list[tuple[str, str]] = []
-    pairs = len(changes) * len(own)
+    affected_texts = [text for name in graph.nodes if name in affected for text in graph.nodes[name]]
+    drawn: list[tuple[str, str]] = []
+    pairs = len(changes) * len(affected_texts)
     for place in draw.sample(range(pairs), min(pairs, _TRIES * number)):
-        (other, change), effect = changes[place // len(own)], own[place % len(own)]
-        if len(found) == number:
+        (other, change), effect = changes[place // len(affected_texts)], affected_texts[place % len(affected_texts)]
+        if len(drawn) == number:
             break
         if other.paragraph_id == graph.paragraph_id or graph.says(change) or other.says(effect):
             continue
-        if (change, effect) not in found:
-            found.append((change, effect))
+        if (change, effect) not in drawn:
+            drawn.append((change, effect))
     name = f"out_of_para:{graph.paragraph_id}:{graph.id}"
     return [
         _item(f"{name}:{place}", graph, change, effect, "no_effect", "OUTOFPARA_DISTRACTOR", 0)
-        for place, (change, effect) in enumerate(found)
+        for place, (change, effect) in enumerate(drawn)
     ]
 
 
@@ -146,7 +146,7 @@ def balanced(items: Sequence[Item], seed: int) -> list[Item]:
     for kind in ("in_para", "out_of_para"):
         both = [places.get((kind, label), []) for label in ("more", "less")]
         least = min(map(len, both))
-        kept += [place for own in both for place in draw.sample(own, least)]
+        kept += [place for those in both for place in draw.sample(those, least)]
     rest = places.get(("no_effect", "no_effect"), [])
     kept += draw.sample(rest, min(len(rest), len(kept) // 2))
     return [items[place] for place in sorted(kept)]
@@ -158,8 +158,10 @@ def questions(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Senten
     changes = changes_of(graphs)
     with bar("questions from graphs", len(graphs)) as advance:
         for graph in graphs:
-            own = [*effects(graph, sentences=(sentences or {}).get(graph.id))]
-            items += own + no_effects(graph, changes, (len(own) + 1) // 2, random.Random(f"{seed}:{graph.id}"))
+            with_effect = [*effects(graph, sentences=(sentences or {}).get(graph.id))]
+            items += with_effect + no_effects(
+                graph, changes, (len(with_effect) + 1) // 2, random.Random(f"{seed}:{graph.id}")
+            )
             advance(1)
     return balanced(items, seed)
 
@@ -172,22 +174,24 @@ def whole(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences]
     chosen = []
     for graph in graphs:
         draw = random.Random(f"{seed}:{graph.id}")
-        chosen.append(replace(graph, nodes={name: (draw.choice(own),) for name, own in graph.nodes.items()}))
+        chosen.append(replace(graph, nodes={name: (draw.choice(texts),) for name, texts in graph.nodes.items()}))
     items: list[Item] = []
     for graph in chosen:
-        own = [*effects(graph, first_hop=True, sentences=(sentences or {}).get(graph.id))]
+        with_effect = [*effects(graph, first_hop=True, sentences=(sentences or {}).get(graph.id))]
         foreign = changes_of(other for other in chosen if other.paragraph_id != graph.paragraph_id)
-        items += own + no_effects(graph, foreign, len(own) // 2, random.Random(f"{seed}:{graph.id}:no effect"))
+        items += with_effect + no_effects(
+            graph, foreign, len(with_effect) // 2, random.Random(f"{seed}:{graph.id}:no effect")
+        )
     return items
 
 
 def split(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dict[str, str]:
     """Paragraph -> split. Those that are not `known` go to train, dev and test by a hash of the seed: 80, 10 and 10 percent."""
     wanted = {*paragraphs}
-    found = {one: known[one] for one in wanted if one in known}
-    free = sorted(wanted - found.keys(), key=lambda one: sha256(f"{seed}:{one}".encode()).digest())
+    settled = {paragraph: known[paragraph] for paragraph in wanted if paragraph in known}
+    free = sorted(wanted - settled.keys(), key=lambda paragraph: sha256(f"{seed}:{paragraph}".encode()).digest())
     ends = [round(0.8 * len(free)), round(0.9 * len(free))]
-    return found | {one: SPLITS[sum(place >= end for end in ends)] for place, one in enumerate(free)}
+    return settled | {paragraph: SPLITS[sum(place >= end for end in ends)] for place, paragraph in enumerate(free)}
 
 
 def read_sentences(path: Path) -> dict[str, Sentences]:
@@ -196,7 +200,7 @@ def read_sentences(path: Path) -> dict[str, Sentences]:
     Raises:
         IfqaError: the file is missing, or a line is not as above; the message begins with file:line.
     """
-    found: dict[str, Sentences] = {}
+    sentences: dict[str, Sentences] = {}
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
         known_keys(record, ("graph_id", *Sentences._fields), where)
@@ -206,8 +210,8 @@ def read_sentences(path: Path) -> dict[str, Sentences]:
             raise IfqaError(
                 f"{where}: found {i} {direction}, {j}; wanted sentences from 0, i before j, and more or less"
             )
-        found[text_field(record, "graph_id", where)] = Sentences(i, direction, j)
-    return found
+        sentences[text_field(record, "graph_id", where)] = Sentences(i, direction, j)
+    return sentences
 
 
 def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
@@ -241,13 +245,13 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     folder = root / "data" / "wiqa"
     parts = split((graph.paragraph_id for graph in usable.values()), seed, known_splits(folder))
     sentences = read_sentences(FOLDER / "sentences.jsonl")
-    by_split = {name: [one for one in usable.values() if parts[one.paragraph_id] == name] for name in SPLITS}
-    derived = {name: questions(own, seed, sentences) for name, own in by_split.items()}
+    by_split = {name: [graph for graph in usable.values() if parts[graph.paragraph_id] == name] for name in SPLITS}
+    derived = {name: questions(those, seed, sentences) for name, those in by_split.items()}
     for name, items in derived.items():
-        path, own = folder / f"made-{name}.jsonl", by_split[name]
+        path, those = folder / f"made-{name}.jsonl", by_split[name]
         write_jsonl(path, (item.record() for item in items))
-        paragraphs = counted(len({graph.paragraph_id for graph in own}), "paragraph")
-        yield f"{path}: {counted(len(items), 'question')} of {counted(len(own), 'graph')}, {paragraphs}"
+        paragraphs = counted(len({graph.paragraph_id for graph in those}), "paragraph")
+        yield f"{path}: {counted(len(items), 'question')} of {counted(len(those), 'graph')}, {paragraphs}"
     write_jsonl(folder / "made-graphs.jsonl", (line for line in lines if line["graph_id"] in usable))
     yield f"{folder / 'made-graphs.jsonl'}: {counted(len(usable), 'graph')}"
 
@@ -260,7 +264,7 @@ def known_splits(folder: Path) -> dict[str, str]:
     """
     known = {record["para_id"]: record["split"] for _, record in read_jsonl(FOLDER / "processes.jsonl")}
     if (topics := folder / "topics.tsv").exists():
-        known |= {name: one.split for name, one in read_topics(topics).items() if one.split in SPLITS}
+        known |= {name: topic.split for name, topic in read_topics(topics).items() if topic.split in SPLITS}
     for name in SPLITS:
         if (path := folder / f"{name}.jsonl").exists():
             known |= dict.fromkeys((item.paragraph for item in read_items(path)), name)

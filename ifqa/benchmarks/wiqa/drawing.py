@@ -174,8 +174,12 @@ def _text(x: float, y: float, text: str, more: str = "") -> str:
 def _edge(edge: Edge, graph: Graph, boxes: Mapping[str, _Box], shown: bool) -> str:
     """A curve from the foot of the source to the head of the target, with an arrow and a sign near the arrow."""
     source, target = boxes[edge.source], boxes[edge.target]
-    leaving = sorted((one for one in graph.edges if one.source == edge.source), key=lambda one: boxes[one.target].x)
-    coming = sorted((one for one in graph.edges if one.target == edge.target), key=lambda one: boxes[one.source].x)
+    leaving = sorted(
+        (other for other in graph.edges if other.source == edge.source), key=lambda other: boxes[other.target].x
+    )
+    coming = sorted(
+        (other for other in graph.edges if other.target == edge.target), key=lambda other: boxes[other.source].x
+    )
     x0, y0 = source.middle + _spread(leaving.index(edge), len(leaving)), source.y + source.height
     x1, y1 = target.middle + _spread(coming.index(edge), len(coming)), target.y
     half = (y0 + y1) // 2

@@ -109,7 +109,7 @@ class Graph:
     @cached_property
     def changes(self) -> list[str]:
         """Every phrasing of every node that is no outcome."""
-        return [text for name, own in self.nodes.items() if name not in self.outcome for text in own]
+        return [text for name, texts in self.nodes.items() if name not in self.outcome for text in texts]
 
     @cached_property
     def chains(self) -> dict[tuple[str, str], Chain]:
@@ -132,7 +132,7 @@ class Graph:
 
     def named(self, text: str) -> list[str]:
         """The nodes with this phrasing, compared by their letters alone, as in AllenAI's `lookup_node_from_grounding`."""
-        return [name for name, own in self._letters.items() if letters(text) in own]
+        return [name for name, known in self._letters.items() if letters(text) in known]
 
     def says(self, text: str) -> bool:
         """Whether a node has this phrasing, compared in the same way."""
@@ -140,7 +140,7 @@ class Graph:
 
     @cached_property
     def _letters(self) -> dict[str, set[str]]:
-        return {name: set(map(letters, own)) for name, own in self.nodes.items()}
+        return {name: set(map(letters, texts)) for name, texts in self.nodes.items()}
 
     @cached_property
     def _all_letters(self) -> set[str]:
@@ -164,7 +164,7 @@ def locate(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, 
     if not path_len:
         targets = graph.named(effect)
         return ("", targets[0]) if len(targets) == 1 else ("", "")
-    pairs = [(one, other) for one in graph.named(change) for other in graph.named(effect)]
+    pairs = [(source, target) for source in graph.named(change) for target in graph.named(effect)]
     fitting = [pair for pair in pairs if pair in graph.chains and len(graph.chains[pair].nodes) == path_len]
     return fitting[0] if len(fitting) == 1 else ("", "")
 
@@ -235,7 +235,7 @@ def _released(record: Mapping[str, Any], where: str) -> Graph:
     edges = [*TEMPLATE]
     if affects:
         edges += [("Y", MORE, affects), ("Y", LESS, -affects), ("W", MORE, -affects), ("W", LESS, affects)]
-    there = {name: own for name, own in nodes.items() if own}
+    there = {name: texts for name, texts in nodes.items() if texts}
     return Graph(
         *_texts(record, where),
         nodes=there,
@@ -273,7 +273,7 @@ def _free(record: Mapping[str, Any], where: str) -> Graph:
     nodes = {name: _phrasings(table, name, f"{where}: 'nodes'") for name in table}
     if len(nodes) > _LARGEST:
         raise IfqaError(f"{where}: 'nodes' has {len(nodes):,} nodes; wanted {_LARGEST} at most")
-    if empty := next((name for name, own in nodes.items() if not own or not name.strip()), None):
+    if empty := next((name for name, texts in nodes.items() if not texts or not name.strip()), None):
         raise IfqaError(f"{where}: node {empty!r} has no text; wanted one phrasing at least, or no such node")
     edges = tuple(_edge(edge, nodes, where) for edge in field(record, "edges", list, where))
     outside, outcome = (texts_field({key: []} | dict(record), key, where) for key in ("outside", "outcome"))
@@ -302,7 +302,7 @@ def _check(graph: Graph, where: str) -> None:
     before: dict[str, list[Edge]] = {name: [] for name in graph.nodes}
     for edge in graph.edges:
         before[edge.target].append(edge)
-    order = TopologicalSorter({name: [edge.source for edge in own] for name, own in before.items()})
+    order = TopologicalSorter({name: [edge.source for edge in edges] for name, edges in before.items()})
     try:
         names: Sequence[str] = [*order.static_order()]
     except CycleError as error:
@@ -316,7 +316,7 @@ def _check(graph: Graph, where: str) -> None:
     for name in names:
         signs[name] = {name: {1}}
         for edge in before[name]:
-            for start, own in signs[edge.source].items():
-                signs[name].setdefault(start, set()).update(edge.sign * sign for sign in own)
-        if torn := next((start for start, own in signs[name].items() if len(own) > 1), None):
+            for start, ways in signs[edge.source].items():
+                signs[name].setdefault(start, set()).update(edge.sign * sign for sign in ways)
+        if torn := next((start for start, ways in signs[name].items() if len(ways) > 1), None):
             raise IfqaError(f"{where}: two paths from {torn} to {name} have opposite signs; wanted one answer")

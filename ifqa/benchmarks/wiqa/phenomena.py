@@ -46,14 +46,14 @@ def phenomena(change: str, steps: Sequence[str], in_paragraph: bool) -> tuple[st
         in_paragraph: whether the change is one of the paragraph's own.
     """
     words, sentences = _words(change), [_stems(_words(step)) for step in steps]
-    own = set().union(*sentences) if sentences else set()
-    said = {word: direction(word) for word in words if word in _AMOUNTS or _stem(word) not in own}
-    wanted = _stems(word for word in words if word not in _FUNCTION and not said.get(word))
+    stems = set().union(*sentences) if sentences else set()
+    directions = {word: direction(word) for word in words if word in _AMOUNTS or _stem(word) not in stems}
+    wanted = _stems(word for word in words if word not in _FUNCTION and not directions.get(word))
     telling = {
-        "qualitative": any(said.values()),
+        "qualitative": any(directions.values()),
         "lexical match": in_paragraph and bool(wanted) and any(wanted <= sentence for sentence in sentences),
         "negation": bool(_NEGATION.search(change)),
-        "juxtaposed": {1, -1} <= {*said.values()},
+        "juxtaposed": {1, -1} <= {*directions.values()},
     }
     return tuple(name for name in PHENOMENA if telling[name])
 

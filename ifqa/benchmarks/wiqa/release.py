@@ -97,7 +97,7 @@ class Item:
 
     def record(self) -> dict[str, object]:
         """The released layout."""
-        found: dict[str, object] = {
+        record: dict[str, object] = {
             "question": {
                 "stem": self.stem,
                 "para_steps": list(self.steps),
@@ -113,7 +113,7 @@ class Item:
                 "path_len": self.path_len,
             },
         }
-        return found | ({"explanation": self.explanation._asdict()} if self.explanation else {})
+        return record | ({"explanation": self.explanation._asdict()} if self.explanation else {})
 
 
 def read_items(path: Path, graphs: Mapping[str, Graph] | None = None) -> list[Item]:

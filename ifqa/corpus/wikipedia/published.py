@@ -118,8 +118,10 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
         dump = _published(wiki, date, url or WIKIMEDIA)
         write_json(draft / RECORD, dump.model_dump())
     base = f"{url or dump.url}/{wiki}/{dump.date}"
-    files = [Remote(f"{base}/{name}", place / name, one.size, "sha1", one.sha1) for name, one in dump.files.items()]
-    total = sum(one.size for one in dump.files.values())
+    files = [
+        Remote(f"{base}/{name}", place / name, facts.size, "sha1", facts.sha1) for name, facts in dump.files.items()
+    ]
+    total = sum(facts.size for facts in dump.files.values())
     say(f"{wiki} of {dump.date}: {counted(len(files), 'file')}, {total:,} bytes, from {base}")
     try:
         download_all(files, root / "data")
@@ -156,8 +158,8 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
     """The dump of a date, or the newest that is finished; as the server lists it."""
     try:
         dates = [date] if date else _dates(f"{url}/{wiki}/")
-        for one in dates:
-            if dump := _listed(wiki, one, url, must=bool(date)):
+        for day in dates:
+            if dump := _listed(wiki, day, url, must=bool(date)):
                 return dump
     except Unreachable as error:
         mend = "try again later, or take a mirror: --url"
@@ -173,10 +175,10 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
 
 def _dates(url: str) -> list[str]:
     """The dates in a wiki's list of dumps, newest first."""
-    found = re.findall(r'href="(?:[^"]*/)?(\d{8})/?"', read(url, _MOST).decode("utf-8", "replace"))
-    if not found:
+    dates = re.findall(r'href="(?:[^"]*/)?(\d{8})/?"', read(url, _MOST).decode("utf-8", "replace"))
+    if not dates:
         raise IfqaError(f"{url} lists no dump; wanted links to folders such as 20260801/; take another --url")
-    return sorted(set(found), reverse=True)
+    return sorted(set(dates), reverse=True)
 
 
 def _listed(wiki: str, date: str, url: str, must: bool) -> _Dump | None:
