@@ -24,7 +24,7 @@ from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison
 from ifqa.report.scores import Scores, scores_of
 from ifqa.scoring import per_question
-from ifqa.scoring.aggregation import summarise
+from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.scheme import declared
 from ifqa.storage.artifacts import lock
 
@@ -164,7 +164,7 @@ def evaluate(
         raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
     predictions = prediction_for_each(asked, found)
     rows = [per_question.row(question, by, prediction=one) for question, one in zip(asked, predictions, strict=True)]
-    scores = summarise(rows, asked, by, None, seed, predictions)
+    scores = aggregate(rows, asked, by, None, predictions).scores(seed)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 
 

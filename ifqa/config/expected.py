@@ -72,7 +72,7 @@ def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, 
 
 
 def measured(scores: Content, measure: str) -> Mean | None:
-    """Value and interval of a measure in an experiment's scores, as `summarise` gives them; None if it is absent."""
+    """Value and interval of a measure in an experiment's scores, as `Aggregator.scores` gives them; None if it is absent."""
     part, _, name = measure.rpartition(".")
     found = part_of(scores, part)
     return found["measures"].get(name) if found else None

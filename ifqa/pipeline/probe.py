@@ -26,12 +26,10 @@ from ifqa.pipeline.run import Run, as_run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
 from ifqa.progress import counted, say
-from ifqa.protocols import Measure
 from ifqa.records import Hit, Prediction, Question
 from ifqa.retrieval.clauses import Clauses, split_question
-from ifqa.scoring.per_question import reading
-from ifqa.scoring.scheme import Declared, strata, units
-from ifqa.scoring.statistics import mean_interval, paired_randomization
+from ifqa.scoring.aggregation import aggregate
+from ifqa.scoring.per_question import row
 from ifqa.settings import Natural, Share, Stored, check_stored
 from ifqa.storage.artifacts import Artifact, identity, lock, make, read_manifest
 from ifqa.storage.files import read_json, write_json
@@ -197,32 +195,15 @@ def _losses(experiment: Experiment, name: str, asked: Pairs) -> Iterator[Loss]:
     probed = read_predictions(folder / PREDICTIONS)
     questions = [one for one in every if one.id in set(changed)]
     shown = by.shown([one.name for one in by.answers]) or [one.name for one in by.answers]
-    rows = [(reading(one, usual[one.id], by), reading(one, _of(one, probed), by)) for one in questions]
-    for key in shown:
-        both = [(before[key], after[key]) for before, after in rows if key in before and key in after]
-        there = [one for one, (before, after) in zip(questions, rows, strict=True) if key in before and key in after]
-        if both:
-            counts = (len(both), len(every) - len(both))
-            yield _loss(name, by.measure(key), counts, both, there, by, experiment.seed)
-
-
-def _of(question: Question, probed: Mapping[str, Prediction]) -> Prediction:
-    return probed.get(question.id) or Prediction(question.id, "", error="no prediction")
-
-
-def _loss(
-    name: str, measure: object, counts: tuple[int, int], both: Sequence[tuple[float | str, float | str]],
-    questions: Sequence[Question], by: Declared, seed: int,
-) -> Loss:  # fmt: skip
-    assert isinstance(measure, Measure)
-    before, after = ([float(one[side]) for one in both] for side in (0, 1))
-    of, within = units(measure, questions), strata(measure, by, questions)
-    lost = [a - b for a, b in zip(before, after, strict=True)]
-    more, low, high = mean_interval(lost, seed, units=of, strata=within)
-    means = (sum(before) / len(both), sum(after) / len(both), more, low, high)
-    p = paired_randomization(before, after, seed, units=of)
-    first, second, more, low, high = (round(100 * one, 2) for one in means)
-    return Loss(name, measure.name, *counts, first, second, more, low, high, p)
+    read_again = [probed.get(one.id) or Prediction(one.id, "", error="no prediction") for one in questions]
+    samples = []
+    for predictions in ([usual[one.id] for one in questions], read_again):
+        rows = [row(question, by, prediction=answer) for question, answer in zip(questions, predictions, strict=True)]
+        samples.append(aggregate(rows, questions, by, None).sample())
+    before, after = samples
+    for key, count, paired in after.differences(before, shown, experiment.seed):
+        second, first, more, low, high = paired.percents()
+        yield Loss(name, key, count, len(every) - count, first, second, more, low, high, paired.p)
 
 
 def _split(asked: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:

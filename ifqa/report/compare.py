@@ -1,6 +1,6 @@
 """Experiments over the same questions: the difference in each measure with its interval and p-value."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from string import ascii_uppercase
@@ -14,7 +14,7 @@ from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.records import Prediction, Question
 from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
-from ifqa.scoring.aggregation import Aggregator, Sample
+from ifqa.scoring.aggregation import Sample, aggregate
 from ifqa.scoring.measures.gold_recall import first_rank
 from ifqa.scoring.per_question import Row, score_in
 from ifqa.scoring.scheme import Declared
@@ -183,7 +183,7 @@ def comparison(
             lacks the measure.
     """
     pair = _Pair(_Scored(first), _Scored(second), common)
-    differences = list(pair.differences())
+    differences = pair.differences()
     # the headline among the measures that score single questions
     chosen = measure or pair.by.headline(
         [difference.measure for difference in differences if difference.won is not None]
@@ -245,13 +245,13 @@ class _Scored:
 
     def sample(self, questions: Sequence[Question], by: Declared, reads: bool) -> Sample:
         """The scores of some of its questions; `reads` says whether measures over sets of answers get them."""
-        aggregator, predictions = Aggregator(by, None), dict[str, Prediction]()
+        predictions: list[Prediction] = []
         if by.sets and reads:
             answers = predictions_of(self.experiment, self.run.questions)
-            predictions = {prediction.question_id: prediction for prediction in answers}
-        for question in questions:
-            aggregator.add(self.rows[question.id], question, predictions.get(question.id))
-        return aggregator.sample()
+            of_question = {prediction.question_id: prediction for prediction in answers}
+            predictions = [of_question[question.id] for question in questions]
+        rows = [self.rows[question.id] for question in questions]
+        return aggregate(rows, questions, by, None, predictions).sample()
 
     def gold_ranks(self, questions: Sequence[Question]) -> list[int | None]:
         """The rank of each question's first gold passage in the experiment's run."""
@@ -281,22 +281,18 @@ class _Pair:
                 f"the same; compare two experiments over the same questions{few}"
             )
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> list[Difference]:
         """The difference in every measure that both have, in the order in which they are shown."""
         here, other = self.first.experiment, self.second.experiment
         reads = bool(here.reader and other.reader)
         first, second = (scored.sample(self.questions, self.by, reads) for scored in (self.first, self.second))
-        undefined = True
-        for key in self.by.keys(other.scheme.keys({*first.keys()} & {*second.keys()})):
-            there = first.scored(key) & second.scored(key)
-            paired = first.statistic(key, there).difference(second.statistic(key, there), here.seed)
-            if paired:
-                undefined = False
-                a, b, delta, low, high = (round(100 * share, 2) for share in paired[:5])
-                won, lost, tied = paired.counts or (None, None, None)
-                yield Difference(key, a, b, delta, low, high, paired.p, won, lost, tied)
-        if undefined:
+        differences = []
+        for key, _, paired in first.differences(second, self.by.keys(other.scheme.keys(first.keys())), here.seed):
+            a, b, more, low, high = paired.percents()
+            differences.append(Difference(key, a, b, more, low, high, paired.p, *(paired.counts or (None,) * 3)))
+        if not differences:
             raise IfqaError(f"{here.name} and {other.name} have no measure in common: one reads, the other retrieves")
+        return differences
 
     def largest(self, measure: str, count: int) -> list[tuple[Question, Row, Row]]:
         """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""

@@ -6,7 +6,7 @@ kept only where such a measure is declared.
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.calibration_curves import calibration_curves
 from ifqa.scoring.measures.confidence import RIGHT
 from ifqa.scoring.per_question import Content, Mean, Means, Part, Row, score_in
-from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, SetStatistic, Statistic
+from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, PairedDifference, SetStatistic, Statistic
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared, keys, unit_of, within_groups, without_unit
 from ifqa.scoring.statistics import Interval, places_of
 
@@ -132,20 +132,19 @@ class Aggregator:
         return scores
 
 
-def summarise(
+def aggregate(
     rows: Sequence[Row],
     questions: Sequence[Question],
     by: Declared,
     k: int | None,
-    seed: int,
     predictions: Sequence[Prediction] = (),
-) -> Content:
-    """The scores of rows that are there at once, as `Aggregator` gives them; `predictions` are for measures over sets."""
-    collected = Aggregator(by, k)
-    each: Iterable[Prediction | None] = predictions or [None] * len(rows)
-    for row, question, prediction in zip(rows, questions, each, strict=True):
-        collected.add(row, question, prediction)
-    return collected.scores(seed)
+) -> Aggregator:
+    """The numbers of rows that are there at once; `predictions` are for measures over sets."""
+    aggregator = Aggregator(by, k)
+    answers: Iterable[Prediction | None] = predictions or [None] * len(rows)
+    for row, question, prediction in zip(rows, questions, answers, strict=True):
+        aggregator.add(row, question, prediction)
+    return aggregator
 
 
 @dataclass
@@ -206,6 +205,20 @@ class Sample:
             return ColumnStatistic(measure, sample.numbers(measure.columns), units)
         strata = sample.names("group") if within_groups(measure, self.all.by) else ()
         return MeanStatistic(measure, self.columns[key][sample.places].tolist(), units, strata)
+
+    def differences(
+        self, other: "Sample", keys: Iterable[str], seed: int
+    ) -> Iterator[tuple[str, int, PairedDifference]]:
+        """A second system, `other`, against this one, in those measures that are defined for both.
+
+        Yields each one's key, the number of questions that it counts in both, and the difference.
+        """
+        both = {*self.keys()} & {*other.keys()}
+        for key in keys:
+            if key in both:
+                there = self.scored(key) & other.scored(key)
+                if paired := self.statistic(key, there).difference(other.statistic(key, there), seed):
+                    yield key, int(there.sum()), paired
 
     def means(self, seed: int) -> Means:
         """Each measure's value and interval in percent; with the number of questions if not all have a score."""

@@ -55,6 +55,10 @@ class PairedDifference(NamedTuple):
     p: float
     counts: tuple[int, int, int] | None = None
 
+    def percents(self) -> list[float]:
+        """Both values, the difference and the ends of its interval in percent."""
+        return [round(100 * share, 2) for share in (self.first, self.second, self.delta, self.low, self.high)]
+
 
 class Statistic(ABC):
     """A measure of a sample of questions; None stands for a value that is not defined."""

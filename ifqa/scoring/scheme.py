@@ -3,8 +3,9 @@
 A *key* is the name of a measure in rows and scores: its name, or `name@depth` for a measure of rankings.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -72,14 +73,13 @@ class Declared:
 
     def keys(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that belong to these measures, in the order in which they are shown."""
-        return [key for key in self._keys() if key in known]
+        return [key for key in self._measures if key in known]
 
-    def _keys(self) -> Iterator[str]:
-        for ranking in self.rankings:
-            yield from keys(ranking)
-        for measure in self.measures:
-            if not isinstance(measure, RankingMeasure):
-                yield measure.name
+    @cached_property
+    def _measures(self) -> dict[str, AnyMeasure]:
+        """The measure of each key, in the order in which they are shown."""
+        shown = sorted(self.measures, key=lambda measure: not isinstance(measure, RankingMeasure))
+        return {key: measure for measure in shown for key in keys(measure)}
 
     def measure(self, key: str) -> AnyMeasure:
         """The measure of a key.
@@ -87,7 +87,7 @@ class Declared:
         Raises:
             KeyError: no measure has this key.
         """
-        return {each: one for one in self.measures for each in keys(one)}[key]
+        return self._measures[key]
 
     def shown(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that tables of results show, without those of rankings; headlines first."""
@@ -101,7 +101,7 @@ class Declared:
         """
         first = [key for one in self.measures if one.headline for key in _telling(one)]
         second = [key for one in self.measures if _in_tables(one) for key in _telling(one)]
-        return next((key for key in (*first, *second, *self._keys()) if key in known), "")
+        return next((key for key in (*first, *second, *self._measures) if key in known), "")
 
     def best(self, key: str) -> float:
         """The best possible value: 1, or 0 if low is best."""
@@ -171,21 +171,6 @@ def joined(several: Iterable[Declared]) -> Declared:
     return replace(first, measures=tuple(measures))
 
 
-def units(measure: AnyMeasure, questions: Sequence[Question]) -> list[str]:
-    """The unit of each question, which the bootstrap of a measure draws as a whole; empty if the unit is the question.
-
-    Raises:
-        IfqaError: a question has no unit.
-    """
-    if measure.unit == "question":
-        return []
-    found = [unit_of(measure.unit, one) for one in questions]
-    for one, unit in zip(questions, found, strict=True):
-        if not unit:
-            raise without_unit(measure, one.id)
-    return found
-
-
 def unit_of(unit: str, question: Question) -> str:
     """The question's group, or its label of the name `unit`; empty if it has none."""
     return question.group if unit == "group" else question.label(unit)
@@ -204,8 +189,3 @@ def within_groups(measure: AnyMeasure, by: Declared) -> bool:
     all questions, because a unit may have questions of several groups.
     """
     return bool(by.groups) and measure.unit == "question"
-
-
-def strata(measure: AnyMeasure, by: Declared, questions: Sequence[Question]) -> list[str]:
-    """The group of each question, within which the bootstrap of a measure draws questions; empty where it draws from all."""
-    return [one.group for one in questions] if within_groups(measure, by) else []

@@ -8,7 +8,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
 from ifqa.scoring import per_question
-from ifqa.scoring.aggregation import Aggregator, summarise
+from ifqa.scoring.aggregation import Aggregator, aggregate
 from ifqa.scoring.scheme import Declared, defaults
 from ifqa.scoring.statistics import mean_interval
 
@@ -20,6 +20,10 @@ QUESTIONS = [
 
 
 BY = defaults()
+
+
+def summarise(rows, questions, by, k, seed, predictions=()):
+    return aggregate(rows, questions, by, k, predictions).scores(seed)
 
 
 def rows(*scores):

@@ -10,7 +10,7 @@ from ifqa.benchmarks.wiqa.benchmark import HOPS, KINDS, SPLITS, SUBSETS, TOPICS
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
-from ifqa.scoring.aggregation import summarise
+from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.per_question import row
 from ifqa.scoring.scheme import declared
 from ifqa.storage.resources import BUNDLED
@@ -148,7 +148,7 @@ def test_an_answer_that_is_not_offered_is_wrong():
     given = ["it grows", "", *(one.answers[0] for one in questions[2:])]
     predictions = [Prediction(one.id, answer) for one, answer in zip(questions, given, strict=True)]
     rows = [row(one, by, prediction=answer) for one, answer in zip(questions, predictions, strict=True)]
-    scores = summarise(rows, questions, by, None, 0, predictions)
+    scores = aggregate(rows, questions, by, None, predictions).scores(0)
     assert by.headline(scores["measures"]) == "accuracy"
     assert scores["measures"]["accuracy"]["value"] == round(100 * 60 / 62, 2)
     assert scores["n_failed"] == 1
