@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 MOST = 64  # tokens of a text that are read; the longest of WIQA's changes has about 40
 
@@ -55,8 +56,7 @@ class DecomposableAttention(nn.Module):
 
 def padded(rows: Sequence[Sequence[int]]) -> Tensor:
     """Token ids of texts as one tensor, [texts, tokens], with -1 at padding."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[-1] * (longest - len(row))] for row in rows])
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=-1)
 
 
 def _layers(inputs: int, outputs: int, dropout: float) -> nn.Sequential:

@@ -3,7 +3,7 @@
 A sequence is `[CLS] paragraph [SEP] question [SEP] option [SEP]`, and has one logit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +84,8 @@ def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
         report = {kind: [key for key in keys if not _is_head(key)] for kind, keys in report.items()}
     refuse_missing(name, report)
     tokenizer = open_tokenizer(Path(folder))
-    require_separators(tokenizer, name)
+    if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
+        raise IfqaError(f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM")
     return Encoder(model.float().eval(), tokenizer)
 
 
@@ -126,25 +127,14 @@ def sequences(
     return pairs
 
 
-def require_separators(tokenizer: Any, model: str) -> None:
-    """Refuse an encoder whose tokenizer has no [CLS] or [SEP].
-
-    Raises:
-        IfqaError: it has none.
-    """
-    if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
-        raise IfqaError(f"{model} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM")
-
-
 def padded(pairs: Sequence[tuple[list[int], list[int]]], pad: int, types: bool) -> dict[str, "Tensor"]:
     """Sequences as an encoder takes them, each tensor [sequences, tokens]; `types`: whether it has types of tokens."""
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
-    longest = max(len(ids) for ids, _ in pairs)
+    def rows(lists: Iterable[list[int]], filler: int) -> "Tensor":
+        return pad_sequence([torch.tensor(row) for row in lists], batch_first=True, padding_value=filler)
 
-    def rows(which: int, filler: int) -> "Tensor":
-        return torch.tensor([[*pair[which], *[filler] * (longest - len(pair[which]))] for pair in pairs])
-
-    mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _ in pairs])
-    features = {"input_ids": rows(0, pad), "attention_mask": mask}
-    return features | ({"token_type_ids": rows(1, 0)} if types else {})
+    ids, kinds = zip(*pairs, strict=True)
+    features = {"input_ids": rows(ids, pad), "attention_mask": rows(([1] * len(row) for row in ids), 0)}
+    return features | ({"token_type_ids": rows(kinds, 0)} if types else {})

@@ -104,20 +104,20 @@ _MAIN = re.compile(
 
 def _is_asked(passage: Number, question_text: str) -> bool:
     """Whether a number is of the kind that the question asks for; true where the question does not tell."""
-    asked = _seen(_MAIN, question_text)
-    if asked is None:
+    question_word = _seen(_MAIN, question_text)
+    if question_word is None:
         return True
     is_time = passage.unit in ("calendar year", "century") or passage.unit.startswith(("date", "month of"))
     is_period = passage.unit in _SECONDS or passage.unit in _MONTHS
-    if asked[1]:
+    if question_word[1]:
         return passage.unit in ("ordinal", "nth")  # "where?": fifth
-    if asked[2]:
+    if question_word[2]:
         return is_time
-    if asked[3]:
+    if question_word[3]:
         return is_period or is_time or passage.counts in ("", "age")
-    if asked[4]:
+    if question_word[4]:
         return not is_time and not is_period and UNITS.get(passage.counts, ("length",))[0] == "length"
-    wanted = counted(question_text, asked.end(), asked.end())
+    wanted = counted(question_text, question_word.end(), question_word.end())
     if is_period or is_time:
         return wanted in ("", "second", "minute", "hour", "day", "week", "month", "year", "decade")
     return ratio(passage.counts, wanted) is not None or passage.unit in ("ordinal", "nth")
@@ -133,7 +133,7 @@ def compute_two(first: Number, second: Number, questions: Sequence[Number], ques
         For the implicit one [sum, difference]; for the others [difference + number, difference - number].
     """
     difference, total = combined(first, second, question_text)
-    steps: list[Results] = [[_written(one, question_text) if one else None for one in (total, difference)]]
+    steps: list[Results] = [[_written(number, question_text) if number else None for number in (total, difference)]]
     for other in questions[1:]:
         fits = difference and difference.unit in _MONTHS and other.unit in _MONTHS
         steps.append(_results(difference, other, question_text) if difference and fits else [None, None])
@@ -334,8 +334,8 @@ def _written(number: Number, question: str, value: float | None = None) -> str |
 
 def _shows_period(question: str) -> bool:
     """Whether an answer names its unit of time: "how long" does not say which."""
-    asked = _seen(_PERIOD, question)
-    return bool(asked and asked[2])
+    period = _seen(_PERIOD, question)
+    return bool(period and period[2])
 
 
 def _asks_for_unit(question: str, unit: str) -> bool:

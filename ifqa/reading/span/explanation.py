@@ -39,10 +39,10 @@ def _calculation(pair: Pair, answer: str, row: int, number: int, step: int) -> C
         number == 0 and len(numbers) == 1 and numbers[0].unit != "list"
     ):  # a step of one that is said after all, "a year"
         number = next((n for n, steps in enumerate(pair.computed[row]) if n and steps[step] == answer), 0)
-    asked = pair.asked[number]
-    rule = "times" if asked.factor else ("plus", "minus")[step]
-    terms = [_in_passage(pair, one) for one in numbers]
-    step_term = _in_question(pair, asked)
+    operand = pair.asked[number]
+    rule = "times" if operand.factor else ("plus", "minus")[step]
+    terms = [_in_passage(pair, passage_number) for passage_number in numbers]
+    step_term = _in_question(pair, operand)
     if len(numbers) == 2:  # the time between them, their difference, or their sum
         larger_first = terms if numbers[0].value >= numbers[1].value else terms[::-1]
         if number == 0:
@@ -50,7 +50,7 @@ def _calculation(pair: Pair, answer: str, row: int, number: int, step: int) -> C
         return Calculation(answer, f"minus, {rule}", (*larger_first, step_term))
     if numbers[0].unit == "list" and number == step == 0:
         return Calculation(answer, "", tuple(terms))
-    if rule == "minus" and _is_less(numbers[0], asked):
+    if rule == "minus" and _is_less(numbers[0], operand):
         return Calculation(answer, rule, (step_term, *terms))
     return Calculation(answer, rule, (*terms, step_term))
 

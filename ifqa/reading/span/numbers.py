@@ -271,26 +271,26 @@ def find_numbers(text: str, asked: bool = False, question: str = "", as_written:
         as_written: dates are moved in the order of day and month that the text has.
     """
     dates = list(_dates(text, question, as_written))
-    found = [*dates, *_months(text, question)]
+    numbers = [*dates, *_months(text, question)]
     if asked:
-        found += [
+        numbers += [
             _with_unit(text, match.start(), match.end(), 0.5 if match.group().lower().startswith("half") else 1.0)
             for match in _ARTICLE.finditer(text)
         ]
-    return found + [
-        one
-        for one in _whole_times(text, list(_plain(text, asked)))
-        if one.unit == "calendar year" or not any(day.start <= one.start < day.end for day in dates)
+    return numbers + [
+        number
+        for number in _whole_times(text, list(_plain(text, asked)))
+        if number.unit == "calendar year" or not any(day.start <= number.start < day.end for day in dates)
     ]
 
 
 def find_lists(text: str) -> list[Number]:
     """Lists of names, as "Denmark, Norway and Sweden": their value is the number of items."""
-    found = []
+    lists = []
     for match in _LIST.finditer(text):
-        items = [one for one in re.split(r",? and |, ", match.group()) if one]
-        found.append(Number(match.start(), match.end(), float(len(items)), unit="list"))
-    return found
+        items = [name for name in re.split(r",? and |, ", match.group()) if name]
+        lists.append(Number(match.start(), match.end(), float(len(items)), unit="list"))
+    return lists
 
 
 def as_answer(text: str, start: int, end: int, question: str = "") -> str:
@@ -306,12 +306,12 @@ def as_answer(text: str, start: int, end: int, question: str = "") -> str:
 
 
 def _year_near(text: str, start: int, end: int, question: str) -> str:
-    asked: set[str] = set(_YEAR.findall(question))
-    if len(asked) == 1:
-        return asked.pop()
+    named: set[str] = set(_YEAR.findall(question))
+    if len(named) == 1:
+        return named.pop()
     years = _YEAR.finditer(text)
     distances = [(start - year.end() if year.end() <= start else year.start() - end, year.group()) for year in years]
-    return min((one for one in distances if one[0] >= 0), key=lambda one: one[0], default=(0, ""))[1]
+    return min((near for near in distances if near[0] >= 0), key=lambda near: near[0], default=(0, ""))[1]
 
 
 def _plain(text: str, asked: bool) -> Iterator[Number]:
@@ -348,16 +348,16 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
 def _whole_times(text: str, numbers: list[Number]) -> Iterator[Number]:
     """The numbers, with "2 hours 40 minutes" as one of 160 minutes."""
     last: Number | None = None
-    for one in numbers:
-        size = _SECONDS.get(one.unit, 0)
+    for number in numbers:
+        size = _SECONDS.get(number.unit, 0)
         more = _SECONDS.get(last.unit, 0) if last else 0
         gap = _UNIT.match(text, last.end) if last and size and more > size else None
-        if last and gap and _JOINED.fullmatch(text, gap.end(), one.start):
-            last = replace(one, start=last.start, value=last.value * more / size + one.value)
+        if last and gap and _JOINED.fullmatch(text, gap.end(), number.start):
+            last = replace(number, start=last.start, value=last.value * more / size + number.value)
             continue
         if last:
             yield last
-        last = one
+        last = number
     if last:
         yield last
 

@@ -114,13 +114,13 @@ def in_groups(
         chosen = {key: value[rows] for key, value in features.items()}
         try:
             with torch.inference_mode():
-                made = make(chosen, [counts[n] for n in group])
+                batch = make(chosen, [counts[n] for n in group])
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
             full = len(group) == 1 and room.encoded < max(lengths[row] for row in rows)
         else:
-            readings |= dict(zip(group, made, strict=True))
+            readings |= dict(zip(group, batch, strict=True))
             todo = todo[len(group) :]
             continue
         if full:  # raised outside the handler, whose traceback would keep the memory in use
@@ -151,7 +151,7 @@ def _read(
     )  # fmt: skip
     with _first_position(model) as first:
         outputs: Any = BaseModelOutput(last_hidden_state=states)
-        made: Any = model.generate(
+        generated: Any = model.generate(
             encoder_outputs=outputs,
             attention_mask=mask,
             generation_config=greedy,
@@ -160,9 +160,9 @@ def _read(
         )
     # [questions, tokens]: greedy scores are logits and need normalising; those of beams are log-probabilities
     steps = model.compute_transition_scores(
-        made.sequences, made.scores, getattr(made, "beam_indices", None), normalize_logits=beams == 1
+        generated.sequences, generated.scores, getattr(generated, "beam_indices", None), normalize_logits=beams == 1
     ).float()
-    tokens = made.sequences[:, 1:]
+    tokens = generated.sequences[:, 1:]
     ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
     lengths = (ended == 0).sum(1) + 1  # the padding after the end depends on the other questions of the batch
     steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
@@ -170,8 +170,8 @@ def _read(
     if steps.isnan().any() or scores.isnan().any():
         raise IfqaError("the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged")
     return [
-        Reading(ids[:length], score, several[:count])
-        for ids, length, score, several, count in zip(
+        Reading(ids[:length], score, shares[:count])
+        for ids, length, score, shares, count in zip(
             tokens.tolist(), lengths.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True
         )
     ]

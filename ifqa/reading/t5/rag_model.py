@@ -30,7 +30,9 @@ _TOGETHER = 1024  # most positions whose probabilities of the whole vocabulary a
 
 def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | float = 1.0) -> Tensor:
     """The log-probabilities log p(z|x) of all passages of all questions, in order, from their scores; both are [passages]."""
-    return torch.cat([several.log_softmax(0) for several in torch.split(scores.float() / temperature, list(counts))])
+    return torch.cat(
+        [of_question.log_softmax(0) for of_question in torch.split(scores.float() / temperature, list(counts))]
+    )
 
 
 def mixed(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
@@ -47,7 +49,7 @@ def mixed(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> T
     weighted = log_probabilities + priors.view(-1, *[1] * (log_probabilities.dim() - 1))
     if len(set(counts)) == 1:  # a single operation; a beam search has a group for each passage
         return weighted.view(-1, counts[0], *weighted.shape[1:]).logsumexp(1)
-    return torch.stack([several.logsumexp(0) for several in torch.split(weighted, list(counts))])
+    return torch.stack([of_question.logsumexp(0) for of_question in torch.split(weighted, list(counts))])
 
 
 def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode: Mode) -> Tensor:
@@ -135,25 +137,25 @@ class Marginal(FusionInDecoder):
         hidden = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         encoded: Any = BaseModelOutput(last_hidden_state=hidden)
         inputs = self._shift_right(labels)
-        made = super().forward(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=inputs)
-        return -F.cross_entropy(made.logits.float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+        outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=inputs)
+        return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
 
 
 def as_marginal(model: FusionInDecoder, mode: Mode, temperature: float) -> Marginal:
     """The same network, to be trained for RAG from this temperature."""
-    made: Any = model
-    made.__class__ = Marginal
-    made.mode = mode
-    made.log_temperature = torch.nn.Parameter(torch.tensor(float(temperature)).log())
-    return made  # type: ignore[no-any-return]
+    network: Any = model
+    network.__class__ = Marginal
+    network.mode = mode
+    network.log_temperature = torch.nn.Parameter(torch.tensor(float(temperature)).log())
+    return network  # type: ignore[no-any-return]
 
 
 def as_t5(model: Marginal) -> float:
     """Make the network a plain T5 again, whose files any reader of T5 takes; returns the temperature that it learnt."""
     temperature = float(model.log_temperature.detach().exp())
-    made: Any = model
-    del made.log_temperature
-    made.__class__ = FusionInDecoder
+    network: Any = model
+    del network.log_temperature
+    network.__class__ = FusionInDecoder
     return temperature
 
 
@@ -214,37 +216,37 @@ def _read(
     alone = [1] * len(priors)
     states, mask, _ = encode(model, passages, alone, room.encoded)
     if mixture.mode == "token":
-        found = beam_search(model, states, mask, counts, priors, beams, most)
+        hypotheses = beam_search(model, states, mask, counts, priors, beams, most)
     else:
-        found = beam_search(model, states, mask, alone, torch.zeros_like(priors), beams, most)
+        hypotheses = beam_search(model, states, mask, alone, torch.zeros_like(priors), beams, most)
     readings, start = [], 0
     for number, count in enumerate(counts):
-        own = slice(start, start + count)
-        scored = partial(token_scores, model, states[own], mask[own], room=room)
+        rows = slice(start, start + count)
+        scored = partial(token_scores, model, states[rows], mask[rows], room=room)
         if mixture.mode == "token":
-            best = found[number][0].tokens
-            shares = posteriors(scored([best])[:, 0], priors[own], "token")
-            readings.append(Reading(list(best), found[number][0].score, shares.tolist()))
+            best = hypotheses[number][0].tokens
+            shares = posteriors(scored([best])[:, 0], priors[rows], "token")
+            readings.append(Reading(list(best), hypotheses[number][0].score, shares.tolist()))
         else:
-            readings.append(_of_sequence(found[own], priors[own], mixture, scored))
+            readings.append(_of_sequence(hypotheses[rows], priors[rows], mixture, scored))
         start += count
     return readings
 
 
 def _of_sequence(beams: Sequence[Sequence[Hypothesis]], priors: Tensor, mixture: Mixture, scored: Any) -> Reading:
     """The best of the hypotheses in all beams of a question's passages, by its likelihood over the passages."""
-    answers = list(dict.fromkeys(one.tokens for beam in beams for one in beam))
+    answers = list(dict.fromkeys(hypothesis.tokens for beam in beams for hypothesis in beam))
     if mixture.decoding == "thorough":
-        found = scored(answers)
+        scores = scored(answers)
     else:  # [passages, answers, 1]
         places = {tokens: place for place, tokens in enumerate(answers)}
-        found = priors.new_full((len(beams), len(answers), 1), -torch.inf)
+        scores = priors.new_full((len(beams), len(answers), 1), -torch.inf)
         for passage, beam in enumerate(beams):
-            for one in beam:
-                found[passage, places[one.tokens]] = one.score
-    totals = log_likelihoods(found, priors, [len(beams)], "sequence")[0]
+            for hypothesis in beam:
+                scores[passage, places[hypothesis.tokens]] = hypothesis.score
+    totals = log_likelihoods(scores, priors, [len(beams)], "sequence")[0]
     best = int(totals.argmax())
-    return Reading(list(answers[best]), float(totals[best]), posteriors(found[:, best], priors, "sequence").tolist())
+    return Reading(list(answers[best]), float(totals[best]), posteriors(scores[:, best], priors, "sequence").tolist())
 
 
 def token_scores(
@@ -262,20 +264,20 @@ def token_scores(
         room: decides how many answers are scored at a time.
     """
     longest = max(map(len, answers))
-    ids = torch.tensor([[*one, *[0] * (longest - len(one))] for one in answers], device=states.device)
-    there = torch.tensor([[n < len(one) for n in range(longest)] for one in answers], device=states.device)
+    ids = torch.tensor([[*answer, *[0] * (longest - len(answer))] for answer in answers], device=states.device)
+    there = torch.tensor([[n < len(answer) for n in range(longest)] for answer in answers], device=states.device)
     first, cache = _first_step(model, states, mask)
-    made = []
-    several = min(room.decoded // mask.numel(), _TOGETHER // (len(states) * longest))
-    for some in torch.split(ids, max(1, several)):
+    scores = []
+    at_once = min(room.decoded // mask.numel(), _TOGETHER // (len(states) * longest))
+    for batch in torch.split(ids, max(1, at_once)):
         known = copy.deepcopy(cache)  # the passages' keys and values are computed once
-        known.batch_repeat_interleave(len(some))
-        rows = some.repeat(len(states), 1)  # [passages x answers, tokens]
-        logs = first.repeat_interleave(len(some), 0)[:, None]
+        known.batch_repeat_interleave(len(batch))
+        rows = batch.repeat(len(states), 1)  # [passages x answers, tokens]
+        logs = first.repeat_interleave(len(batch), 0)[:, None]
         if longest > 1:
-            logs = torch.cat([logs, _step(model, rows[:, :-1], mask.repeat_interleave(len(some), 0), known)], 1)
-        made.append(logs.gather(2, rows[..., None])[..., 0].view(len(states), len(some), longest))
-    return torch.cat(made, 1).masked_fill(~there, 0.0)
+            logs = torch.cat([logs, _step(model, rows[:, :-1], mask.repeat_interleave(len(batch), 0), known)], 1)
+        scores.append(logs.gather(2, rows[..., None])[..., 0].view(len(states), len(batch), longest))
+    return torch.cat(scores, 1).masked_fill(~there, 0.0)
 
 
 def beam_search(
@@ -328,7 +330,7 @@ def beam_search(
             sources.gather(1, places),
             tokens.gather(1, places[..., None].expand(-1, -1, length)),
         )
-        least = [own[beams - 1].score if len(own) >= beams else -torch.inf for own in ended]
+        least = [best_ended[beams - 1].score if len(best_ended) >= beams else -torch.inf for best_ended in ended]
         if length == most - 1 or all(top <= low for top, low in zip(live[:, 0].tolist(), least, strict=True)):
             break
         rows = sources[owners] + beams * torch.arange(len(owners), device=device)[:, None]
@@ -343,11 +345,13 @@ def beam_search(
 def _keep(ended: list[list[Hypothesis]], tokens: Tensor, scores: Tensor, chosen: Tensor, beams: int) -> None:
     """Add the chosen hypotheses, [groups, some], to the best `beams` of each group; equal ones stay in the order they came."""
     rows = zip(ended, tokens.tolist(), scores.tolist(), (chosen & (scores > -torch.inf)).tolist(), strict=True)
-    for own, several, logs, those in rows:
+    for best, answers, logs, those in rows:
         if any(those):
-            own += [Hypothesis(tuple(ids), log) for ids, log, one in zip(several, logs, those, strict=True) if one]
-            own.sort(key=lambda one: -one.score)
-            del own[beams:]
+            best += [
+                Hypothesis(tuple(ids), log) for ids, log, is_kept in zip(answers, logs, those, strict=True) if is_kept
+            ]
+            best.sort(key=lambda hypothesis: -hypothesis.score)
+            del best[beams:]
 
 
 def _first_step(model: FusionInDecoder, states: Tensor, mask: Tensor) -> tuple[Tensor, EncoderDecoderCache]:
@@ -368,8 +372,8 @@ def _step(
     if states is None:
         states = torch.empty(1, 1, 1, dtype=model.dtype, device=ids.device).expand(*mask.shape, model.config.d_model)
     encoded: Any = BaseModelOutput(last_hidden_state=states)
-    made = model(
+    outputs = model(
         encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=ids, past_key_values=cache, use_cache=True
     )
-    logs: Tensor = made.logits.float().log_softmax(-1)
+    logs: Tensor = outputs.logits.float().log_softmax(-1)
     return logs
