@@ -28,10 +28,10 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    from ifqa.models.devices import half_precision, resolve_device
+    from ifqa.models.devices import resolve_device, resolve_precision
 
     device = resolve_device(device)
-    dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
+    dtype = resolve_precision(precision, device)
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with loading(str(folder), folder, "a causal language model", MEND):
         config = AutoConfig.from_pretrained(str(folder), **here)

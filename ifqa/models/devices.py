@@ -36,3 +36,11 @@ def half_precision(device: str) -> "torch.dtype":
         return torch.float32
     cpu: Any = torch.cpu
     return torch.bfloat16 if cpu._is_avx512_bf16_supported() or cpu._is_amx_tile_supported() else torch.float32
+
+
+def resolve_precision(precision: str, device: str) -> "torch.dtype":
+    """The type that a setting "precision" names; on "auto" `half_precision` of the device."""
+    import torch
+
+    dtype: torch.dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
+    return dtype

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from ifqa.models.batches import BUDGET, batches, to_device
-from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import model_folder, weights_identity
 from ifqa.protocols import Place
 from ifqa.reading.multiple_choice.encoder import MEND, Scheme, open_encoder, padded, scheme_of, sequences
@@ -53,7 +53,6 @@ class Choice(OptionReader):
         precision: Precision = "float32",
         batch_tokens: Natural = 0,
     ) -> None:
-        import torch
 
         manifest = _manifest(checkpoint)
         self._device = resolve_device(device)
@@ -69,8 +68,7 @@ class Choice(OptionReader):
         self.trained_on = frozenset(manifest.sources.values() if manifest else ())
         self.label = "" if manifest else f"{checkpoint} was not trained by ifqa and may have seen these questions"
         self._budget = batch_tokens or BUDGET[self._device]
-        dtype = half_precision(self._device) if precision == "auto" else getattr(torch, precision)
-        self._encoder.model.to(self._device, dtype)
+        self._encoder.model.to(self._device, resolve_precision(precision, self._device))
 
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
         pairs = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.chunking import place_of
 from ifqa.errors import IfqaError
-from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.encoders import SHORT, is_found, is_mpnet
 from ifqa.models.hub import FETCHED, is_packaged, model_requirement
 from ifqa.protocols import Advance, Place, Reader, Requirement, silent
@@ -99,7 +99,7 @@ class Extractive(Reader):
         place = resolve_device(device)
         self._encoder = encoder_of(self.folder, encoder, root).folder
         self._model = _open(self.folder, self._encoder, place)
-        self._first = half_precision(place) if precision == "auto" else getattr(torch, precision)
+        self._first = resolve_precision(precision, place)
         self._second = torch.float32 if precision == "auto" else self._first
         self.calibration = load_calibration(self.folder, identity_of(self.folder))
         self.threshold = threshold

@@ -80,9 +80,7 @@ def open_t5(
     Raises:
         IfqaError: the checkpoint is missing or not a T5, there is no such device, or `max_tokens` is too small.
     """
-    import torch
-
-    from ifqa.models.devices import half_precision, resolve_device
+    from ifqa.models.devices import resolve_device, resolve_precision
 
     device = resolve_device(device)
     stored = open_checkpoint(checkpoint, tokenizer, reader)
@@ -94,8 +92,7 @@ def open_t5(
     changes = {name: setting for name, setting in settings.items() if setting is not None}
     conventions = replace(stored.conventions, **changes)
     check(conventions)
-    dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
-    model = stored.model.to(device=device, dtype=dtype)
+    model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
     room = budget(model, beams, batch_tokens)
     return OpenedT5(model, stored.tokenizer, conventions, stored.family, stored.sources, max_answer_tokens, beams, room)
 
