@@ -151,6 +151,10 @@ class Documents(Source):
         """How its documents become passages."""
         return Cutting(self.words, self.overlap, tuple(self.columns))
 
+    def settings(self) -> dict[str, object]:
+        """As `Source`, with the version of the readers: passages of an earlier one are made anew."""
+        return super().settings() | {"reader": VERSION}
+
     def documents(self, known: Known) -> Iterator[Document]:
         """The files to read, with their hashes; those of a known size and time of change are not hashed again.
 

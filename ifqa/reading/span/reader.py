@@ -72,7 +72,7 @@ class Extractive(Reader):
             there is a threshold and no calibration.
     """
 
-    version = 3
+    version = 4
     not_identity = ("device", "batch_tokens", "encoder")
     passages_are = "needed"
 

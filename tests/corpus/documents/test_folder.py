@@ -162,6 +162,14 @@ def test_other_settings_read_everything_again(docs, monkeypatch):
     assert len(names) > 20
 
 
+def test_readers_of_a_later_version_read_everything_again(docs, monkeypatch):
+    build(docs)
+    monkeypatch.setattr(source, "VERSION", source.VERSION + 1)
+    names = read(monkeypatch)
+    build(docs)
+    assert len(names) > 20
+
+
 def test_damaged_passages_are_not_used_again(docs, monkeypatch):
     first = build(docs)
     shard = Path("indexes/mine/passages/passages-00000.jsonl")
