@@ -39,14 +39,12 @@ class Aggregator:
         self.by = by
         self.count = 0
         self.pairs: list[tuple[Question, Prediction]] = []  # for measures over sets
-        units = {one.unit for one in by.measures} | ({"group"} if by.groups else set())
+        units = {measure.unit for measure in by.measures} | ({"group"} if by.groups else set())
         self.units = {unit: _Names() for unit in units - {"question"}}
         self._columns: dict[str, array[float]] = {}  # NaN where a question has no score
-        self._keys = {key for one in by.measures for key in keys(one)} | {"failed", "abstained"}
-        self._keys |= {column for one in by.columns for column in one.columns}
-        self._subsets: dict[str, array[int]] = {
-            one.name: array("Q") for one in by.subsets
-        }  # the places of the questions
+        self._keys = {key for measure in by.measures for key in keys(measure)} | {"failed", "abstained"}
+        self._keys |= {column for measure in by.columns for column in measure.columns}
+        self._subsets: dict[str, array[int]] = {subset.name: array("Q") for subset in by.subsets}  # places of questions
         self._known: set[str] = set()  # the subsets that can be told
         self._depths = [depth for depth in ANSWER.depths if depth <= k] if k and _recalls_answers(by) else []
         self._annotated: list[Question] = []
@@ -105,7 +103,7 @@ class Aggregator:
         import numpy as np
 
         every = self.sample()
-        told = [*(one.name for one in self.by.subsets), GOLD_READ]
+        told = [*(subset.name for subset in self.by.subsets), GOLD_READ]
         subsets = {name: self._subsets[name] for name in told if name in self._known}
         scores: Content = {
             "questions": self.count,
@@ -115,7 +113,7 @@ class Aggregator:
         }
         if abstained := int(np.nansum(every.columns.get("abstained", 0.0))):
             scores["n_abstained"] = abstained
-        if any(set(RIGHT) <= set(one.columns) for one in self.by.columns) and "confidence" in every.columns:
+        if any(set(RIGHT) <= set(measure.columns) for measure in self.by.columns) and "confidence" in every.columns:
             scores["sureness"] = calibration_curves(every.numbers(RIGHT), seed)
         if self.by.groups:
             if alone := next(iter(self.units["group"].lacking.values()), ""):

@@ -124,11 +124,11 @@ def row(
 
     `texts` are the texts of the retrieved passages, None without a run; `prediction` is None without a reader.
     """
-    found: Row = {"id": question.id, "subsets": [one.name for one in by.subsets if one.holds(question)]}
+    row: Row = {"id": question.id, "subsets": [subset.name for subset in by.subsets if subset.holds(question)]}
     if texts is not None:
-        found = cast(Row, {**found, **retrieval(question, texts, by, k, given)})
-        found["subsets"] += [GOLD_READ] if found.get(GOLD_READ) else []
-    return cast(Row, {**found, **reading(question, prediction, by)}) if prediction else found
+        row = cast(Row, {**row, **retrieval(question, texts, by, k, given)})
+        row["subsets"] += [GOLD_READ] if row.get(GOLD_READ) else []
+    return cast(Row, {**row, **reading(question, prediction, by)}) if prediction else row
 
 
 def retrieval(question: Question, texts: Sequence[str], by: Declared, k: int, given: int = 0) -> dict[str, float]:
@@ -161,8 +161,8 @@ def score_ranking(
     """
     scores: dict[str, float] = {}
     for measure in measures:
-        found = measure.score(question, texts, depths) if depths else {}
-        scores |= {f"{measure.name}@{k}": _checked(measure, found[k], question) for k in depths if k in found}
+        values = measure.score(question, texts, depths) if depths else {}
+        scores |= {f"{measure.name}@{k}": _checked(measure, values[k], question) for k in depths if k in values}
     return scores
 
 

@@ -54,22 +54,22 @@ class Declared:
     @property
     def rankings(self) -> list[RankingMeasure]:
         """Measures of rankings."""
-        return [one for one in self.measures if isinstance(one, RankingMeasure)]
+        return [measure for measure in self.measures if isinstance(measure, RankingMeasure)]
 
     @property
     def answers(self) -> list[Measure]:
         """Measures of single answers."""
-        return [one for one in self.measures if isinstance(one, Measure)]
+        return [measure for measure in self.measures if isinstance(measure, Measure)]
 
     @property
     def sets(self) -> list[SetMeasure]:
         """Measures over sets of answers."""
-        return [one for one in self.measures if isinstance(one, SetMeasure)]
+        return [measure for measure in self.measures if isinstance(measure, SetMeasure)]
 
     @property
     def columns(self) -> list[ColumnMeasure]:
         """Measures of numbers in the questions' rows."""
-        return [one for one in self.measures if isinstance(one, ColumnMeasure)]
+        return [measure for measure in self.measures if isinstance(measure, ColumnMeasure)]
 
     def keys(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that belong to these measures, in the order in which they are shown."""
@@ -91,16 +91,17 @@ class Declared:
 
     def shown(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that tables of results show, without those of rankings; headlines first."""
-        found = [one.name for one in self.measures if not isinstance(one, RankingMeasure) and _in_tables(one)]
-        return sorted((one for one in found if one in known), key=lambda one: not self.measure(one).headline)
+        in_tables = [measure for measure in self.measures if _in_tables(measure) and measure.name in known]
+        shown = [measure for measure in in_tables if not isinstance(measure, RankingMeasure)]
+        return [measure.name for measure in sorted(shown, key=lambda measure: not measure.headline)]
 
     def headline(self, known: Collection[str]) -> str:
         """The most important key in `known`; empty if no key is known.
 
         It is of the first measure declared a headline; else of the first measure in tables; else of the first measure.
         """
-        first = [key for one in self.measures if one.headline for key in _telling(one)]
-        second = [key for one in self.measures if _in_tables(one) for key in _telling(one)]
+        first = [key for measure in self.measures if measure.headline for key in _telling(measure)]
+        second = [key for measure in self.measures if _in_tables(measure) for key in _telling(measure)]
         return next((key for key in (*first, *second, *self._measures) if key in known), "")
 
     def best(self, key: str) -> float:
@@ -144,14 +145,14 @@ def declared(
         IfqaError: there is no such benchmark or measure, or two would have the same name.
     """
     benchmark = (plugins or Plugins(root)).benchmark(name)
-    own, usual = benchmark.measures, defaults()
-    measures = (*(own or usual.measures), *(load_measure(measure, root) for measure in more))
-    own_subsets, groups = benchmark.parts(split)
-    subsets = tuple(own_subsets if own or own_subsets else usual.subsets)
-    _check(name, "measure", [one.name for one in measures])
-    _check(name, "measure", [one.name for one in measures if not isinstance(one, RankingMeasure)], _TAKEN)
-    _check(name, "subset", [one.name for one in subsets], {GOLD_READ, MACRO})
-    return Declared(measures, subsets, groups)
+    usual = defaults()
+    measures = (*(benchmark.measures or usual.measures), *(load_measure(measure, root) for measure in more))
+    subsets, groups = benchmark.parts(split)
+    subsets = subsets if benchmark.measures or subsets else usual.subsets
+    _check(name, "measure", [measure.name for measure in measures])
+    _check(name, "measure", [measure.name for measure in measures if not isinstance(measure, RankingMeasure)], _TAKEN)
+    _check(name, "subset", [subset.name for subset in subsets], {GOLD_READ, MACRO})
+    return Declared(measures, tuple(subsets), groups)
 
 
 def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
@@ -162,12 +163,12 @@ def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[st
             raise IfqaError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; wanted one of its own")
 
 
-def joined(several: Iterable[Declared]) -> Declared:
+def joined(schemes: Iterable[Declared]) -> Declared:
     """For several experiments of a benchmark: the subsets and groups of the first, and the measures of all."""
-    first, *others = several
+    first, *others = schemes
     measures = list(first.measures)
     for by in others:
-        measures += [one for one in by.measures if one not in measures]
+        measures += [measure for measure in by.measures if measure not in measures]
     return replace(first, measures=tuple(measures))
 
 

@@ -222,17 +222,17 @@ def _resampled_means(
     else:
         pairs, counts = np.unique(np.stack(_by_unit(sums, units), axis=1), axis=0, return_counts=True)
         distinct, sizes = pairs[:, 0], pairs[:, 1]
-    several, shares = int(counts.sum()), counts / counts.sum()
+    size, shares = int(counts.sum()), counts / counts.sum()
     if len(distinct) > _MANY:
         each = np.repeat(np.stack([distinct, sizes]), counts, axis=1)  # (2, units)
         rows = [
-            np.take(each, rng.integers(several, size=(rounds, several)), axis=1).sum(axis=2)  # (2, rounds)
-            for rounds in batches(resamples, several, _DRAWS_AT_ONCE)
+            np.take(each, rng.integers(size, size=(rounds, size)), axis=1).sum(axis=2)  # (2, rounds)
+            for rounds in batches(resamples, size, _DRAWS_AT_ONCE)
         ]
         return np.concatenate([total / count for total, count in rows])
     means = []
     for rounds in batches(resamples, len(distinct), _DRAWS_AT_ONCE):
-        drawn = rng.multinomial(several, shares, size=rounds)  # (rounds, distinct)
+        drawn = rng.multinomial(size, shares, size=rounds)  # (rounds, distinct)
         means.append(drawn @ distinct / (drawn @ sizes))  # (rounds,)
     return np.concatenate(means)
 

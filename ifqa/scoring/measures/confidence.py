@@ -90,7 +90,7 @@ def ordered(numbers: "Numbers", times: "Numbers") -> Ordered | None:
     starts = np.searchsorted(group[order], np.arange(len(surest)))
     weights = times[:, there][:, order]  # (resamples, questions)
     hits = weights * positive[there][order]
-    return Ordered(-surest, *(np.add.reduceat(one, starts, axis=1) for one in (weights, hits)))
+    return Ordered(-surest, *(np.add.reduceat(column, starts, axis=1) for column in (weights, hits)))
 
 
 def _undefined(times: "Numbers") -> "Numbers":
@@ -102,8 +102,8 @@ def _undefined(times: "Numbers") -> "Numbers":
 def _divided(values: "Numbers", by: "Numbers") -> "Numbers":
     import numpy as np
 
-    found: Numbers = np.divide(values, by, out=np.full(len(values), np.nan), where=by > 0)
-    return found
+    ratios: Numbers = np.divide(values, by, out=np.full(len(values), np.nan), where=by > 0)
+    return ratios
 
 
 def aurc(numbers: "Numbers", times: "Numbers") -> "Numbers":
@@ -113,15 +113,15 @@ def aurc(numbers: "Numbers", times: "Numbers") -> "Numbers":
     """
     import numpy as np
 
-    if (found := ordered(numbers, times)) is None:
+    if (groups := ordered(numbers, times)) is None:
         return _undefined(times)
-    wrong = found.sizes - found.hits
-    before, count = found.before, found.count
+    wrong = groups.sizes - groups.hits
+    before, count = groups.before, groups.count
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(count.max(initial=0)) + 1))])
     # Of a group after s questions with w wrong answers, the j-th adds (w + j * share) / (s + j) in the mean over orders.
-    inverse = harmonic[(before + found.sizes).astype(int)] - harmonic[before.astype(int)]
-    share = np.where(found.sizes > 0, 1 - found.share, 0.0)
-    areas = (wrong.cumsum(axis=1) - wrong) * inverse + share * (found.sizes - before * inverse)
+    inverse = harmonic[(before + groups.sizes).astype(int)] - harmonic[before.astype(int)]
+    share = np.where(groups.sizes > 0, 1 - groups.share, 0.0)
+    areas = (wrong.cumsum(axis=1) - wrong) * inverse + share * (groups.sizes - before * inverse)
     return np.minimum(_divided(areas.sum(axis=1), count), 1.0)
 
 
@@ -129,18 +129,18 @@ def at_coverage(numbers: "Numbers", times: "Numbers", percent: int) -> "Numbers"
     """The share of right answers among the surest `percent` of the questions, rounded up to a whole question."""
     import numpy as np
 
-    if (found := ordered(numbers, times)) is None:
+    if (groups := ordered(numbers, times)) is None:
         return _undefined(times)
-    k = -(-found.count * percent // 100)
-    return np.minimum(_divided(found.first(k)[0], k), 1.0)
+    k = -(-groups.count * percent // 100)
+    return np.minimum(_divided(groups.first(k)[0], k), 1.0)
 
 
-def bins(found: Ordered) -> tuple["Numbers", "Numbers", "Numbers"]:
+def bins(groups: Ordered) -> tuple["Numbers", "Numbers", "Numbers"]:
     """Fifteen bins of equally many questions, surest first: sizes, right answers, summed confidences; (resamples, 15) all."""
     import numpy as np
 
-    ends = [found.count * number // BINS for number in range(BINS + 1)]
-    hits, sure = (np.stack(one, axis=1) for one in zip(*map(found.first, ends), strict=True))
+    ends = [groups.count * number // BINS for number in range(BINS + 1)]
+    hits, sure = (np.stack(sums, axis=1) for sums in zip(*map(groups.first, ends), strict=True))
     return np.diff(np.stack(ends, axis=1)), np.diff(hits), np.diff(sure)
 
 
@@ -152,10 +152,10 @@ def calibration_error(numbers: "Numbers", times: "Numbers") -> "Numbers":
     """
     import numpy as np
 
-    if (found := ordered(numbers, times)) is None:
+    if (groups := ordered(numbers, times)) is None:
         return _undefined(times)
-    _, hits, sure = bins(found)
-    return np.minimum(_divided(np.abs(sure - hits).sum(axis=1), found.count), 1.0)
+    _, hits, sure = bins(groups)
+    return np.minimum(_divided(np.abs(sure - hits).sum(axis=1), groups.count), 1.0)
 
 
 def brier(numbers: "Numbers", times: "Numbers") -> "Numbers":
@@ -173,11 +173,11 @@ def auroc(numbers: "Numbers", times: "Numbers") -> "Numbers":
 
     Not defined without a positive or without a negative question.
     """
-    if (found := ordered(numbers, times)) is None:
+    if (groups := ordered(numbers, times)) is None:
         return _undefined(times)
-    others = found.sizes - found.hits
+    others = groups.sizes - groups.hits
     total, below = others.sum(axis=1), others[:, ::-1].cumsum(axis=1)[:, ::-1] - others
-    return _divided((found.hits * (below + others / 2)).sum(axis=1), found.hits.sum(axis=1) * total)
+    return _divided((groups.hits * (below + others / 2)).sum(axis=1), groups.hits.sum(axis=1) * total)
 
 
 AURC = ColumnMeasure(

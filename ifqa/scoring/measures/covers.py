@@ -80,8 +80,8 @@ class GoldGrams:
 
         `covers(passage, golds[place])` is whether that share is at least `COVERED_SHARE`.
         """
-        found = self._known & word_grams(passage)
+        shared = self._known & word_grams(passage)
         for size in self._short:
-            found |= self._known & word_grams(passage, size)
-        shared = Counter(number for gram in found for number in self._golds[gram])
-        return {number: count / self._sizes[number] for number, count in shared.items()}
+            shared |= self._known & word_grams(passage, size)
+        counts = Counter(number for gram in shared for number in self._golds[gram])
+        return {number: count / self._sizes[number] for number, count in counts.items()}

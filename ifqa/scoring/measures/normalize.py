@@ -31,11 +31,19 @@ def best(score: Callable[[str, str], float], answer: str, golds: Sequence[str]) 
     Raises:
         IfqaError: there is no gold answer.
     """
-    if isinstance(
-        golds, str
-    ):  # for the type checker a string is a sequence of strings; each letter would be a gold answer
+    require_golds(golds)
+    normal = normalize(answer)
+    return max(score(normal, normalize(gold)) for gold in golds)
+
+
+def require_golds(golds: Sequence[str]) -> None:
+    """Refuse a question without gold answers, and a string, each letter of which would be one.
+
+    Raises:
+        IfqaError: there is no gold answer.
+        TypeError: `golds` is a string, which for the type checker is a sequence of strings.
+    """
+    if isinstance(golds, str):
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
         raise IfqaError("found a question without gold answers, wanted at least one to score against; add its answers")
-    normal = normalize(answer)
-    return max(score(normal, normalize(gold)) for gold in golds)

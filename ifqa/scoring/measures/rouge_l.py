@@ -15,9 +15,8 @@ from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from ifqa.errors import IfqaError
 from ifqa.protocols import Measure
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.normalize import normalize, require_golds
 
 
 class RougeL(NamedTuple):
@@ -34,7 +33,8 @@ def rouge_l(answer: str, golds: Sequence[str]) -> RougeL:
     Raises:
         IfqaError: there is no gold answer.
     """
-    return _best(answer, _several(golds), "ascii")
+    require_golds(golds)
+    return _best(answer, tuple(golds), "ascii")
 
 
 def rouge_l_words(answer: str, golds: Sequence[str]) -> RougeL:
@@ -43,24 +43,16 @@ def rouge_l_words(answer: str, golds: Sequence[str]) -> RougeL:
     Raises:
         IfqaError: there is no gold answer.
     """
-    several = _several(golds)
-    if not normalize(answer) and not all(map(normalize, several)):
+    require_golds(golds)
+    if not normalize(answer) and not all(map(normalize, golds)):
         return RougeL(1.0, 1.0, 1.0)
-    return _best(answer, several, "blanks")
-
-
-def _several(golds: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(golds, str):  # as in `normalize.best`
-        raise TypeError("golds must be a sequence of answers, not one string")
-    if not golds:
-        raise IfqaError("found a question without gold answers, wanted at least one to score against; add its answers")
-    return tuple(golds)
+    return _best(answer, tuple(golds), "blanks")
 
 
 @lru_cache(maxsize=64)  # precision, recall and F1 of a question are asked for one after another
 def _best(answer: str, golds: tuple[str, ...], words: str) -> RougeL:
-    found = _scorer(words).score_multi([normalize(gold) for gold in golds], normalize(answer))["rougeL"]
-    return RougeL(float(found.precision), float(found.recall), float(found.fmeasure))
+    score = _scorer(words).score_multi([normalize(gold) for gold in golds], normalize(answer))["rougeL"]
+    return RougeL(float(score.precision), float(score.recall), float(score.fmeasure))
 
 
 @cache
