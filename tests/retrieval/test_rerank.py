@@ -177,7 +177,7 @@ def test_a_pair_scores_the_same_alone_and_in_a_batch():
     pairs = [(question.text, text) for question in QUESTIONS for text in PASSAGES.values()]
     alone = np.concatenate([model.relevance([pair]) for pair in pairs])
     np.testing.assert_allclose(model.relevance(pairs), alone, atol=1e-4)
-    assert model.score([]).shape == (0,)
+    assert model.relevance([]).shape == (0,)
 
 
 def test_models_of_several_labels_and_damaged_adapters_are_refused(tmp_path, monkeypatch):
