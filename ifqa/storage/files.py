@@ -327,6 +327,7 @@ def cached_by_file(most: int | None = None) -> Callable[[_Read], _Read]:
             stat = path.stat()
             return kept((path.resolve(), stat.st_size, stat.st_mtime_ns), path, *more)
 
+        cached.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
         return cast(_Read, cached)
 
     return decorate

@@ -230,7 +230,7 @@ def test_a_bad_line_of_articles_is_named(work):
         ({"question": " "}, ["question 0", "'question' is empty"]),
         ({"answers": "5"}, ["'answers' must be list"]),
         ({"context": [5]}, ["'context' must be a list of strings"]),
-        ({"idx": 3}, ["appears twice"]),
+        ({"idx": 3}, ["two questions have the id"]),
     ],
 )
 def test_bad_questions_are_refused(work, changes, words):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import TrainingData
 from ifqa.records import Hit, Question
 from ifqa.retrieval.linear_ranker import FEATURES
 
@@ -26,8 +27,14 @@ def made(training, number, gold=True):
     rows, place = rng.normal(size=(12, len(FEATURES))), number % 12
     rows[place, 1] = rows[:, 1].max() + 1
     right = np.arange(12) == place
+    return training.Listed(rows, right, np.full(12, gold))
+
+
+def ranked(training, number):
+    """So many lists, each with the ranking of its passages."""
     hits = [Hit(f"p{n}", 1.0) for n in range(12)]
-    return training.Listed(hits, rows, right, np.full(12, gold))
+    features = [made(training, n) for n in range(number)]
+    return training.Lists(TrainingData((), (), "", {}), [hits] * number, features)
 
 
 def test_questions_that_share_a_gold_passage_are_in_one_fold(training):
@@ -40,18 +47,18 @@ def test_questions_that_share_a_gold_passage_are_in_one_fold(training):
 
 
 def test_the_feature_that_tells_right_from_wrong_gets_the_weight(training):
-    lists = [made(training, number) for number in range(60)]
-    weights = training.fitted(lists, range(len(FEATURES)), "all", 0.1)
+    lists = ranked(training, 60)
+    weights = training.fitted(lists.features, range(len(FEATURES)), "all", 0.1)
     assert np.argmax(weights) == 1
     folds = [number % 5 for number in range(60)]
     first = [hits[0].passage_id for hits in training.crossed(lists, folds, range(len(FEATURES)), "gold", 0.1)]
     assert np.mean([one == f"p{number % 12}" for number, one in enumerate(first)]) > 0.9
-    without = training.fitted(lists, [0, 2, 3], "all", 0.1)
+    without = training.fitted(lists.features, [0, 2, 3], "all", 0.1)
     assert np.flatnonzero(without).tolist() == [0, 2, 3]
 
 
 def test_boosted_trees_find_it_too(training):
-    lists = [made(training, number) for number in range(60)]
+    lists = ranked(training, 60)
     folds, every = [number % 5 for number in range(60)], range(len(FEATURES))
     first = [hits[0].passage_id for hits in training.crossed(lists, folds, every, "gold", 0.1, training.boosted)]
     assert np.mean([one == f"p{number % 12}" for number, one in enumerate(first)]) > 0.6
