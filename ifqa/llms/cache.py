@@ -195,7 +195,7 @@ class CompletionCache:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         name = f"{self.path.absolute().as_uri()}?mode={mode}"
-        return sqlite3.connect(name, BUSY, isolation_level=None, check_same_thread=False, uri=True)
+        return sqlite3.connect(name, timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True)
 
     def _version(self, connection: sqlite3.Connection) -> int:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
