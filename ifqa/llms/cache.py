@@ -424,7 +424,8 @@ def is_remote(folder: Path) -> bool:
     with suppress(OSError):
         mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         points = [(Path(left.split()[4].replace("\\040", " ")), right.split()[0]) for left, right in mounts]
-        kind = max((len(str(at)), n, kind) for n, (at, kind) in enumerate(points) if place.is_relative_to(at))[2]
+        of_place = ((len(str(at)), n, kind) for n, (at, kind) in enumerate(points) if place.is_relative_to(at))
+        kind = max(of_place, default=(0, 0, ""))[2]  # the table of a changed root (chroot) may name none of its mounts
     return kind.startswith(_ON_OTHER_MACHINES)
 
 

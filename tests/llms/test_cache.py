@@ -238,6 +238,11 @@ def test_what_linux_mounts_from_other_machines_is_remote(monkeypatch, folder, re
     assert module.is_remote(module.Path(folder)) is remote
 
 
+def test_a_table_that_does_not_name_the_folders_mount_tells_nothing(monkeypatch):
+    monkeypatch.setattr(module.Path, "read_text", lambda path: "23 22 0:5 / /proc rw - proc proc rw\n")
+    assert not module.is_remote(module.Path("/srv/work"))
+
+
 def test_a_request_is_messages_or_text():
     with pytest.raises(ValueError, match="either messages or a text"):
         Request()
