@@ -179,7 +179,7 @@ def test_the_log_grows_by_less_than_was_reserved(tmp_path):
 
 def test_claims_of_a_dead_process_lapse_at_once_and_those_of_another_machine_in_time(tmp_path, monkeypatch):
     requests, store = ask("a", "b", "c"), CompletionCache(tmp_path)
-    gone = subprocess.Popen(["true"])
+    gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     machine = cache.process_of(os.getpid()).rpartition(" ")[0].rpartition(" ")[0]
     with CacheWriter(store, "m", requests, 1) as first, CacheWriter(store, "m", requests, 1) as second:
