@@ -326,7 +326,8 @@ def test_a_file_over_which_its_reader_ends_is_left_out_with_the_reason(docs):
     assert len(files) == 27
     assert "OverflowError" in listed["far.docx"]
     assert "ValueError" in listed["levels.docx"]
-    assert "RecursionError" in listed["deep.jsonl"]
+    deep = ("RecursionError", "no text in it")  # Python 3.11 gives up, later ones read the lists to their end
+    assert any(reason in listed["deep.jsonl"] for reason in deep)
 
 
 def test_the_home_of_nobody_is_refused():
