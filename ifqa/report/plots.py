@@ -1,23 +1,18 @@
 """Figures for papers, drawn by the notebooks: one or two columns wide, with 95% intervals, readable without colour."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from ifqa.scoring.statistics import mean_interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
+from ifqa.scoring.statistics import Interval, mean_interval
 from ifqa.storage.files import create, write
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.3, 6.9  # inches: the width of one column, and of both, of a two-column paper
@@ -25,8 +20,6 @@ COLUMN, PAGE = 3.3, 6.9  # inches: the width of one column, and of both, of a tw
 #: Okabe and Ito's colours (2008), distinct in every kind of colour blindness; without the yellow, too light for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-Interval = tuple[float, float, float]  # a mean and the ends of its 95% interval, in percent
 
 
 def use_paper_style() -> None:

@@ -157,15 +157,6 @@ def made(run: Run) -> RunFacts:
     return facts
 
 
-def stage_record(folder: Path) -> StageRecord:
-    """The half `record` of the manifest of a finished artifact.
-
-    Raises:
-        IfqaError: there is no manifest, or it is malformed.
-    """
-    return _record(Artifact(folder))
-
-
 def _record(artifact: Artifact) -> StageRecord:
     if artifact.manifest is None:
         raise IfqaError(f"{artifact.folder} is not there")
