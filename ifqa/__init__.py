@@ -16,9 +16,8 @@ from ifqa.version import __version__
 if TYPE_CHECKING:
     from ifqa.api import Corpus, answers, ask, compare, evaluate, open, questions, run
     from ifqa.errors import IfqaError
-    from ifqa.how import Calculation, How, Term
     from ifqa.pipeline.system import System
-    from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
+    from ifqa.records import Answer, Calculation, Hit, How, Passage, Prediction, Question, Ranking, Term
     from ifqa.report.compare import Comparison
     from ifqa.report.scores import Scores
     from ifqa.serve.client import Client
@@ -52,9 +51,8 @@ __all__ = [
 _HOMES = {
     "ifqa.api": ("Corpus", "answers", "ask", "compare", "evaluate", "open", "questions", "run"),
     "ifqa.errors": ("IfqaError",),
-    "ifqa.how": ("Calculation", "How", "Term"),
     "ifqa.pipeline.system": ("System",),
-    "ifqa.records": ("Answer", "Hit", "Passage", "Prediction", "Question", "Ranking"),
+    "ifqa.records": ("Answer", "Calculation", "Hit", "How", "Passage", "Prediction", "Question", "Ranking", "Term"),
     "ifqa.report.compare": ("Comparison",),
     "ifqa.report.scores": ("Scores",),
     "ifqa.serve.client": ("Client",),

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from ifqa.records import Completion, Cost, Passage, Prediction, Question, Request, SearchResult
-from ifqa.spending import Estimate, Spent, Usage
+from ifqa.records import Completion, Cost, Estimate, Passage, Prediction, Question, Request, SearchResult, Spent, Usage
 
 if TYPE_CHECKING:
     from numpy import float64

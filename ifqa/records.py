@@ -1,13 +1,18 @@
-"""The records that stages and plugins exchange: questions, passages, hits, predictions, requests, completions."""
+"""The records that stages and plugins exchange: questions, passages, hits, predictions, requests, completions, and their use."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from html import escape
-from typing import overload
+from itertools import pairwise
+from operator import attrgetter
+from typing import Literal, NamedTuple, TypedDict, overload
 
-from ifqa.how import How
-from ifqa.how import parted as parted
 from ifqa.progress import printable, printable_line
+
+GOLD = "gold/"  # ids of gold passages begin with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,28 @@ class Question:
     def label(self, name: str) -> str:
         """The value of a label; empty if the question has no label of that name."""
         return dict(self.labels).get(name, "")
+
+
+_FIELDS = tuple(field.name for field in fields(Question))
+_VALUES = attrgetter(*_FIELDS)
+_LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
+_identities: dict[int, str] = {}  # by Python's hash of the questions: a command asks several times for a split's
+
+
+def questions_identity(questions: Iterable[Question]) -> str:
+    """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
+    several = tuple(questions)
+    key = hash(several)
+    if key not in _identities:
+        digest = hashlib.sha256(b'{"questions": [')
+        for number, question in enumerate(several):  # so that a large split is never one string
+            both = zip(_FIELDS, _VALUES(question), strict=True)
+            record = {name: value for name, value in both if value or name not in _LATER}
+            comma = ", " if number else ""
+            digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
+        digest.update(b"]}")
+        _identities[key] = digest.hexdigest()
+    return _identities[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +114,99 @@ class SearchResult(Sequence[Hit]):
     def __getitem__(self, place: slice) -> "SearchResult": ...
     def __getitem__(self, place: int | slice) -> "Hit | SearchResult":
         return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
+
+
+def gold_id(text: str) -> str:
+    """The id of a gold passage: `gold/` and 12 hex digits of the SHA-1 of its text. Benchmarks give gold passages no ids."""
+    return GOLD + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
+
+
+_SIGNS = {"plus": "+", "minus": "-", "times": "x"}
+_LONGEST = 500  # characters of an answer that is marked in a passage
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A number, date or list that an answer was computed from.
+
+    Attributes:
+        text: as it stands there; empty for the step of one that a question leaves unsaid.
+        value: in digits or as a date.
+        source: whether it stands in the passage or in the question.
+        start, end: where, in characters, `end` exclusive.
+    """
+
+    text: str
+    value: str
+    source: Literal["passage", "question"]
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        words = ", not said" if not self.text else "" if self.text == self.value else f': "{self.text}"'
+        return f"{self.value} ({self.source}{words})"
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """How an answer, the `result`, was computed.
+
+    `rule` has the words between the `terms`, in their order: "plus", "minus, plus"; it is empty if the items of a list were
+    counted, which are then the only term.
+    """
+
+    result: str
+    rule: str
+    terms: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        if not self.terms or len(self._signs) != len(self.terms) - 1:
+            raise ValueError(
+                f"rule {self.rule!r} does not fit {len(self.terms)} terms; wanted {', '.join(_SIGNS)} between them"
+            )
+
+    @property
+    def _signs(self) -> list[str]:
+        return [_SIGNS[word] for word in self.rule.split(", ") if word in _SIGNS]
+
+    def __str__(self) -> str:
+        more = (f" {sign} {term}" for sign, term in zip(self._signs, self.terms[1:], strict=True))
+        return f"{self.result} = {self.terms[0]}{''.join(more)}"
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a reader got to an answer.
+
+    Attributes:
+        passage_id: the passage that it comes from.
+        sentence: start and end, in characters, of the sentence in the passage's text.
+        span: start and end of the answer, or of the first number that it was computed from.
+        calculation: how it was computed; None if it stands in the passage.
+    """
+
+    passage_id: str
+    sentence: tuple[int, int]
+    span: tuple[int, int]
+    calculation: Calculation | None = None
+
+    def pieces(self, text: str, sentence: bool = False) -> list[str]:
+        """The passage's text, or the sentence alone, in pieces; every second piece is the answer, or a term of it."""
+        terms = self.calculation.terms if self.calculation else ()
+        spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {self.span}
+        left, right = self.sentence if sentence else (0, len(text))
+        edges = [edge for span in sorted(spans) if left <= span[0] and span[1] <= right for edge in span]
+        return [text[start:end] for start, end in pairwise([left, *edges, right])]
+
+
+def parted(text: str, answer: str) -> list[str]:
+    """The text split at the answer where it stands as whole words, in any case; every second piece is the answer.
+
+    An answer of more than 500 characters is not searched for: the time grows with both lengths.
+    """
+    if not answer.strip() or len(answer) > _LONGEST:
+        return [text]
+    return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,3 +403,58 @@ class Completion:
     finish: str = ""
     error: str = ""
     cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A model's use: requests sent (with retries), completions from the store, tokens, and US dollars.
+
+    If the server does not report a request's tokens, their upper bound is counted. `cost` is None if the price is unknown.
+    """
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+    def since(self, before: "Spent") -> "Spent":
+        """The use since an earlier state."""
+        cost = None if self.cost is None else self.cost - (before.cost or 0.0)
+        return Spent(
+            self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
+            self.completion_tokens - before.completion_tokens, cost,
+        )  # fmt: skip
+
+
+class SpentTable(TypedDict):
+    """A `Spent` in JSON."""
+
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+class Usage(TypedDict, total=False):
+    """What a plugin has asked a language model, for a stage's manifest."""
+
+    spent: SpentTable
+    took: Sequence[int]  # tokens of the prompts and of the completions behind all answers, those from the store too
+    server: str  # scheme, host and port of the server that was asked
+    retry: int  # questions to ask again: a request failed
+    not_asked: int  # questions not asked, because a cap was reached
+    too_long: int  # questions not asked, because the prompt does not fit the model's window
+    unparsed: int  # questions in whose completion no answer was found
+    left_out: int  # passages left out, because the model's window was full
+    cut: int  # questions whose completion was cut at its longest
+
+
+class Estimate(NamedTuple):
+    """What requests would take: calls for those not in the store, their tokens, US dollars (None: unknown)."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None

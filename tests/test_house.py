@@ -28,7 +28,7 @@ LAYERS = [
     ["corpus", "scoring", "prompting", "models", "formats"],
     ["plugins", "storage", "workers"],
     ["protocols", "settings"],
-    ["records", "how", "spending", "identities", "errors", "progress", "version"],
+    ["records", "errors", "progress", "version"],
 ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ifqa.how import Calculation, How, Term
+from ifqa.records import Calculation, How, Term
 
 TEXT = "It was built in 1951. It closed in 1990."
 BUILT = Term("1951", "1951", "passage", 16, 20)

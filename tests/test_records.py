@@ -6,9 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.how import Calculation, How, Term
-from ifqa.identities import questions_identity
-from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking, parted
+from ifqa.records import (
+    Answer,
+    Calculation,
+    Hit,
+    How,
+    Passage,
+    Prediction,
+    Question,
+    Ranking,
+    Term,
+    parted,
+    questions_identity,
+)
 from ifqa.storage.artifacts import identity
 
 

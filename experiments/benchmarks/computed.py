@@ -28,7 +28,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.reading.span.network import Pair, make_pair
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.training.span.examples import find_targets
 

@@ -29,16 +29,15 @@ from typing import Any
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
-from ifqa.identities import GOLD
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import bar
 from ifqa.reading.span.reader import Extractive
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import GOLD, Hit, Passage, Question
 from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.parts import Part, best, by_rank, by_score
 from ifqa.retrieval.rerank import WEIGHT, reordered
-from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 
 CUTOFFS = (1, 5, 20, 100)

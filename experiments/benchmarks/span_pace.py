@@ -15,7 +15,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.reading.span.reader import Extractive
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 
 PRECISIONS = ("float32", "auto")
 

@@ -13,8 +13,7 @@ from typing import Any
 from ifqa.corpus.source_files import FileSource
 from ifqa.corpus.work_units import NO_FILES, FileRecords, Known, QuestionsOf, Source, WorkUnit, passage_units
 from ifqa.errors import IfqaError
-from ifqa.identities import gold_id, questions_identity
-from ifqa.records import Passage, Question
+from ifqa.records import Passage, Question, gold_id, questions_identity
 from ifqa.storage.files import field as field_of
 from ifqa.storage.files import read_jsonl, read_lines, require, text_field, unicode_text
 

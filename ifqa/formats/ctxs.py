@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question
-from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.storage.files import LONGEST_LINE, create, field, open_unpacked, text_field, unicode_text, write
 from ifqa.storage.json_stream import JsonStream
 

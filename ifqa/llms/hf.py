@@ -16,9 +16,8 @@ from ifqa.models.causal import find, is_adapter, lacks
 from ifqa.models.hub import quiet
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
-from ifqa.records import Completion, Request
+from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import Natural, Precision, checked
-from ifqa.spending import Estimate, Spent
 
 if TYPE_CHECKING:
     from ifqa.llms.generation import Caches

@@ -17,9 +17,8 @@ from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.llms.token_counts import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Requirement, silent
-from ifqa.records import Completion, Request
+from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import Natural, NotNegative, Positive, checked
-from ifqa.spending import Estimate, Spent
 
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 

@@ -8,9 +8,8 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.llms.cache import ANSWER, VERSION, CompletionCache, bounded, record_of
 from ifqa.llms.token_counts import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
-from ifqa.records import Completion, Request
+from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import Natural, checked
-from ifqa.spending import Estimate, Spent
 from ifqa.storage.files import create, field, read_jsonl, sha256, write
 from ifqa.storage.resources import list_resources
 

@@ -7,8 +7,7 @@ from typing import cast
 
 from ifqa.llms.cache import tokens_of
 from ifqa.protocols import Advance, LanguageModel, silent
-from ifqa.records import Completion, Request
-from ifqa.spending import Usage
+from ifqa.records import Completion, Request, Usage
 
 KEYS = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut", "server", "spent", "took")
 

@@ -23,14 +23,13 @@ from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.formats.questions import WRITERS as OF_TOOLS
 from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_qrels, read_run, write_qrels, write_run
-from ifqa.identities import gold_id
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import bar, say
-from ifqa.records import Hit, Question
+from ifqa.records import Hit, Question, gold_id
 from ifqa.retrieval.run_file import RunFile
-from ifqa.scoring.measures.covers import COVERED_SHARE, GoldGrams, covers
+from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams, covers
 from ifqa.storage.files import require
 
 WRITERS = {**OF_TOOLS, "file": write_file}

@@ -19,10 +19,9 @@ from ifqa.corpus.sources import open_sources
 from ifqa.corpus.store import PassageStore
 from ifqa.corpus.work_units import FileRecord, Known, Source
 from ifqa.errors import IfqaError
-from ifqa.identities import questions_identity
 from ifqa.plugins import Plugins, accepted_arguments, code_of, file_of, settings_at
 from ifqa.protocols import Benchmark, Plugin
-from ifqa.records import Question
+from ifqa.records import Question, questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring import per_question
 from ifqa.settings import settings_of

@@ -9,8 +9,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ifqa.errors import IfqaError
-from ifqa.how import How
-from ifqa.records import Hit, Passage, Prediction, Question, SearchResult, Step
+from ifqa.records import Hit, How, Passage, Prediction, Question, SearchResult, Step
 from ifqa.settings import is_share
 from ifqa.storage.files import unicode_text
 

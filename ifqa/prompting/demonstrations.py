@@ -21,9 +21,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.identities import gold_id
 from ifqa.prompting.calculator import CalculatorError, compute_in
-from ifqa.records import Passage, Question
+from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import Table, Text, check_table
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import named_resource

@@ -11,9 +11,8 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.plugins import code_of, load
 from ifqa.protocols import Advance, LanguageModel, Place, Reader, silent
-from ifqa.records import Passage, Prediction, Question, Request
+from ifqa.records import Passage, Prediction, Question, Request, Usage
 from ifqa.settings import Natural, checked
-from ifqa.spending import Usage
 
 
 class Cascade(Reader):

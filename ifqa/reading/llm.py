@@ -14,10 +14,9 @@ from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Advance, LanguageModel, Reader, silent
-from ifqa.records import Completion, Passage, Prediction, Question, Request
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.records import Completion, Passage, Prediction, Question, Request, Usage
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Natural, Positive, Temperature, checked
-from ifqa.spending import Usage
 from ifqa.storage.files import sha256
 
 

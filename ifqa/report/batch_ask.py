@@ -10,11 +10,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.identities import questions_identity
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.progress import bar, counted, say
-from ifqa.records import Answer, Question
+from ifqa.records import Answer, Question, questions_identity
 from ifqa.report.answers import answer_json, support_of
 from ifqa.storage.artifacts import identity, read_manifest
 from ifqa.storage.chunks import Chunks

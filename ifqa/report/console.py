@@ -18,6 +18,7 @@ from ifqa.pipeline.screen import GoldScreened
 from ifqa.pipeline.stage_inputs import answers_of, predictions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import complain, printable
+from ifqa.records import Usage
 from ifqa.report.answers import print_answer
 from ifqa.report.sanitize import plain
 from ifqa.report.scores import Scores, value_of
@@ -25,7 +26,6 @@ from ifqa.report.table import Table
 from ifqa.scoring.per_question import Content, Row, partial, score_in
 from ifqa.scoring.scheme import GOLD_READ, Declared
 from ifqa.scoring.score_files import read_rows, read_scores
-from ifqa.spending import Usage
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 

@@ -32,15 +32,13 @@ from itertools import accumulate, pairwise
 from typing import TypedDict, cast
 
 from ifqa.config.experiment import Experiment
-from ifqa.how import How, parted
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, steps_of
 from ifqa.plugins import open_benchmark
-from ifqa.records import Passage, Prediction, Question, Step
+from ifqa.records import How, Passage, Prediction, Question, Step, parted
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.measures.covers import covers
-from ifqa.scoring.measures.gold_recall import GOLD_ANY
-from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.measures.answer_recall import has_answer
+from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers
 from ifqa.scoring.per_question import Row, score_in
 from ifqa.scoring.scheme import Declared, joined
 from ifqa.scoring.score_files import read_rows
@@ -289,7 +287,7 @@ def cut(text: str, spans: Sequence[tuple[int, int]]) -> Pieces:
 def answer_spans(text: str, answers: Collection[str]) -> list[tuple[int, int]]:
     """The places of answers in a text, token by token: (start, end) in characters, rising; touching spans are joined.
 
-    There is a span exactly if `scoring.measures.has_answer` is true. A span never separates a letter from its accents.
+    There is a span exactly if `has_answer` is true. A span never separates a letter from its accents.
     """
     if not has_answer(text, answers):
         return []

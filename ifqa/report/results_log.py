@@ -15,9 +15,9 @@ from ifqa.corpus import work_units
 from ifqa.corpus.sources import kind_of, splits_of
 from ifqa.corpus.work_units import Known
 from ifqa.errors import IfqaError
-from ifqa.identities import questions_identity
 from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import code_of, file_of
+from ifqa.records import questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION, Content
 from ifqa.scoring.score_files import scores_in

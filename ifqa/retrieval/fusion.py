@@ -5,10 +5,9 @@ from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Question, SearchResult
+from ifqa.records import Question, SearchResult, Usage
 from ifqa.retrieval.parts import Part, best, by_rank, by_score, join_generated, merge_usage
 from ifqa.settings import Natural, checked
-from ifqa.spending import Usage
 
 _CONFLICT = "two parts of fusion made different passages with the id {}; leave out one part"
 

@@ -9,10 +9,9 @@ from ifqa.llms.usage import UsageMeter
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Completion, Passage, Question, Request, SearchResult
+from ifqa.records import Completion, Passage, Question, Request, SearchResult, Usage
 from ifqa.retrieval.parts import in_order
 from ifqa.settings import Temperature, checked
-from ifqa.spending import Usage
 from ifqa.storage.files import sha256
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from ifqa.identities import gold_id
 from ifqa.protocols import Retriever
-from ifqa.records import Passage, Question, SearchResult
+from ifqa.records import Passage, Question, SearchResult, gold_id
 from ifqa.retrieval.parts import in_order
 
 

@@ -6,9 +6,8 @@ from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.records import Hit, Passage, Question, SearchResult, Usage
 from ifqa.retrieval.queries import rewrite
-from ifqa.spending import Usage
 
 Fetch = Callable[[Sequence[str]], list[Passage]]  # ids -> the corpus's passages, in their order
 

@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.spending import SpentTable, Usage
+from ifqa.records import SpentTable, Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
 from ifqa.storage.replacing import (

@@ -16,7 +16,7 @@ from ifqa.models.hub import NAME, loading, model_folder, weights_identity
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.records import Passage, Question
-from ifqa.scoring.measures.covers import covers, word_grams
+from ifqa.scoring.measures.gold_recall import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ifqa.records import Question
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,4}(?![\d.,]*\d)")
 _NAME = re.compile(r"[A-Z][\w.'’-]*(?: (?:of|the|de|von|van|and)? ?[A-Z][\w.'’-]*){0,4}")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ifqa.errors import IfqaError
-from ifqa.identities import GOLD
 from ifqa.models.hub import encoder_folder
 from ifqa.progress import bar, say
 from ifqa.protocols import NO_DATA, TrainingData
+from ifqa.records import GOLD
 from ifqa.retrieval.linear_ranker import FEATURES, asked, features, weigher
-from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.gold_recall import covers
 from ifqa.settings import NotNegative
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints

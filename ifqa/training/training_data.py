@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeVar
 
 from ifqa.errors import IfqaError
-from ifqa.identities import gold_id
 from ifqa.protocols import TrainingData
-from ifqa.records import Passage, Question
-from ifqa.scoring.measures.covers import covers
-from ifqa.scoring.measures.has_answer import has_answer
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.records import Passage, Question, gold_id
+from ifqa.scoring.measures.answer_recall import has_answer
+from ifqa.scoring.measures.exact_match import normalize
+from ifqa.scoring.measures.gold_recall import covers
 
 Gold = Literal["retrieved", "included"]
 _LIKE = 16  # batches whose rows are sorted by length together

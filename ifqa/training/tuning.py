@@ -4,13 +4,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ifqa.identities import gold_id
 from ifqa.llms.hf import HF
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Prompt
 from ifqa.protocols import TrainingData
-from ifqa.records import Passage, Question
+from ifqa.records import Passage, Question, gold_id
 from ifqa.training.preference_pairs import pairs
 from ifqa.training.training_data import batches, training_passages
 

@@ -11,8 +11,8 @@ from ifqa.benchmarks.ifqa import Sample
 from ifqa.corpus.sources import open_source
 from ifqa.records import Passage
 from ifqa.report.stats.questions import measure
-from ifqa.scoring.measures.covers import covers
-from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.measures.answer_recall import has_answer
+from ifqa.scoring.measures.gold_recall import covers
 from ifqa.storage.resources import BUNDLED
 
 DUMP = BUNDLED / "sample" / "encyclopedia.xml"

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ifqa.protocols import Benchmark, Measure, SetMeasure, Subset
 from ifqa.records import Question
-from ifqa.scoring.measures.accuracy import ACCURACY
+from ifqa.scoring.measures.exact_match import ACCURACY
 
 SCALE = {"less": 0.0, "no effect": 0.5, "more": 1.0}
 ROWS = [  # topic, paragraph, hops, label

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.identities import GOLD
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import GOLD, Hit, Passage, Question
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "benchmarks"
 OWN = "the mill at Brae was built by Ann Lee in the year of the great storm"

@@ -21,7 +21,7 @@ from ifqa.formats.questions import (
 )
 from ifqa.formats.runs import read_qrels, write_qrels
 from ifqa.records import Question
-from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.measures.answer_recall import has_answer
 
 ODD = "\t\n\r\x0b\x0c\x1c\x1d\x85\u2028\u2029\xa0\ufeff\"'\\,{}[]<>&é漢😀\x00ab1 /"
 texts = (st.text(ODD, min_size=1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)).filter(str.strip)

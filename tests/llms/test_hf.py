@@ -28,9 +28,8 @@ from ifqa.llms.cache import CompletionCache
 from ifqa.llms.generation import Draws, seed
 from ifqa.llms.hf import HF
 from ifqa.plugins import load
-from ifqa.records import Request
+from ifqa.records import Estimate, Request, Spent
 from ifqa.settings import check_settings
-from ifqa.spending import Estimate, Spent
 
 QUESTIONS = [f"{n}: {'If Wick had no harbour, ' * n}where would the boats land?" for n in (0, 7, 1, 3, 12, 2, 5)]
 

@@ -12,9 +12,8 @@ from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache
 from ifqa.llms.replay import Replay, record
 from ifqa.plugins import load
-from ifqa.records import Completion, Request
+from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import check_settings
-from ifqa.spending import Estimate, Spent
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)
 TEXT = Request(text="If Wick had no harbour,", temperature=0.7, sample=2)

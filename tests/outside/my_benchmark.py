@@ -2,7 +2,7 @@
 
 from ifqa import Question
 from ifqa.protocols import Subset
-from ifqa.scoring.measures.accuracy import ACCURACY
+from ifqa.scoring.measures.exact_match import ACCURACY
 
 
 class Teams:

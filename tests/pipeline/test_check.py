@@ -26,7 +26,7 @@ ASKS = '[reader]\nname = "outside_of_check:Asks"\n'
 PLUGINS = '''
 from ifqa.errors import IfqaError
 from ifqa.records import Request
-from ifqa.spending import Estimate, Spent
+from ifqa.records import Estimate, Spent
 from ifqa.records import Cost, Hit, Prediction
 
 

@@ -15,12 +15,12 @@ from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import read_ctxs
 from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_qrels, read_run
-from ifqa.identities import gold_id
 from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of
-from ifqa.scoring.measures.covers import covers
+from ifqa.records import gold_id
+from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.per_question import score_ranking
 from ifqa.storage.resources import BUNDLED
 

@@ -3,9 +3,8 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.how import Calculation, How, Term
 from ifqa.pipeline.validation import check_predictions, check_rankings
-from ifqa.records import Hit, Passage, Prediction, Question
+from ifqa.records import Calculation, Hit, How, Passage, Prediction, Question, Term
 
 QUESTIONS = [Question("q/1", "If so?"), Question("q/2", "If not?")]
 BUILT = Term("text", "0", "passage", 0, 4)

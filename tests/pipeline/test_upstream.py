@@ -7,13 +7,12 @@ from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
-from ifqa.how import Calculation, How, Term
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import line_of, predictions_of, rankings_of
 from ifqa.pipeline.stages import build_passages
 from ifqa.pipeline.system import System, refuse_other_families, was_trained_on
 from ifqa.pipeline.validation import check_predictions
-from ifqa.records import Hit, Prediction, Question
+from ifqa.records import Calculation, Hit, How, Prediction, Question, Term
 from ifqa.storage.files import sha256, write_jsonl
 from ifqa.storage.resources import list_resources
 

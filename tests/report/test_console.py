@@ -8,10 +8,9 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
-from ifqa.how import Calculation, How, Term, parted
 from ifqa.pipeline.clean import Variant
 from ifqa.protocols import Measure, Subset
-from ifqa.records import Answer, Passage, Question
+from ifqa.records import Answer, Calculation, How, Passage, Question, Term, parted
 from ifqa.report.answers import answer_json, show_answer
 from ifqa.report.console import list_json, show_list, show_scores, show_variants
 from ifqa.report.sanitize import mark_parts

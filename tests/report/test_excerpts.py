@@ -2,7 +2,7 @@
 
 import pytest
 
-from ifqa.how import parted
+from ifqa.records import parted
 from ifqa.report.answers import excerpt
 
 PASSAGE = (

@@ -12,12 +12,12 @@ from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
-from ifqa.how import Calculation, How, Term
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import steps_of
+from ifqa.records import Calculation, How, Term
 from ifqa.report.question_browser import answer_spans, browse, cut
-from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 # Letters that fold, accents composed and combining, in both orders; characters that join or separate tokens.

@@ -13,10 +13,9 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
-from ifqa.identities import gold_id
 from ifqa.pipeline import stages
 from ifqa.pipeline.system import System
-from ifqa.records import Passage, Question
+from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import sharded_build
 from ifqa.retrieval.vectors.encoders import open_encoder

@@ -6,10 +6,9 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Completion, Hit, Passage, Question, SearchResult
+from ifqa.records import Completion, Hit, Passage, Question, SearchResult, Spent
 from ifqa.retrieval.iterative import LlmSteps
 from ifqa.retrieval.parts import Part
-from ifqa.spending import Spent
 
 QUESTION = Question("q", "If the mill had burned, who would have wept?")
 OTHER = Question("r", "If the harbour had closed, who would have left?")

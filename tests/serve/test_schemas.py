@@ -1,7 +1,6 @@
 """Answers as JSON objects, and back: what a record has comes back, and a text that UTF-8 cannot hold keeps its places."""
 
-from ifqa.how import Calculation, How, Term
-from ifqa.records import Answer, Hit, Passage, Question, Ranking, Step
+from ifqa.records import Answer, Calculation, Hit, How, Passage, Question, Ranking, Step, Term
 from ifqa.serve.schemas import AnswerForm, RankingForm
 
 QUESTION = Question("mine/1", "If it had been ten years later, in what year?")

@@ -13,13 +13,12 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
-from ifqa.identities import gold_id
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.fid import Fid
 from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
-from ifqa.records import Passage, Question
+from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import checkpoints
 from ifqa.training.fid import Fid as Trainer

@@ -9,9 +9,8 @@ import pytest
 from scipy.optimize import minimize
 
 from ifqa.errors import IfqaError
-from ifqa.identities import gold_id
 from ifqa.protocols import TrainingData
-from ifqa.records import Passage, Question
+from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.linear_ranker import FEATURES, read_model
 from ifqa.training.ranker import Ranker, fitted, lists_of, usable
 from ifqa.training.trainer import configured

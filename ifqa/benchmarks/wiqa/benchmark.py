@@ -18,7 +18,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark, Subset
 from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.records import Question
-from ifqa.scoring.measures.accuracy import ACCURACY
+from ifqa.scoring.measures.exact_match import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.storage.files import cached_by_file, read_jsonl
 from ifqa.storage.resources import BUNDLED

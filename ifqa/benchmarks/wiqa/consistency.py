@@ -24,7 +24,7 @@ from ifqa.benchmarks.wiqa.graphs import letters
 from ifqa.protocols import SetMeasure
 from ifqa.reading.multiple_choice.wiqa_question import opposite, parts
 from ifqa.records import Prediction, Question
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 
 SIGNS = {"more": 1, "less": -1, "no effect": 0}
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Share, Stored, check_stored
 from ifqa.storage.files import read_json
 

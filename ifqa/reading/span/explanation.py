@@ -3,9 +3,9 @@
 import re
 
 from ifqa.corpus.sentences import sentence_at
-from ifqa.how import Calculation, How, Term
 from ifqa.reading.span.network import Pair
 from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, as_answer
+from ifqa.records import Calculation, How, Term
 
 _PERIODS = ("day", "week", "fortnight", "month", "decade")  # beside years, which are shown bare
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)

@@ -18,7 +18,7 @@ from ifqa.reading.span.confidence import FILE as CALIBRATION
 from ifqa.reading.span.confidence import features, load_calibration
 from ifqa.reading.span.weights import encoder_of, identity_of, load_weights, manifest_of
 from ifqa.records import Passage, Prediction, Question
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Positive, Precision, Share, checked
 from ifqa.storage.files import sha256
 from ifqa.storage.resources import BUNDLED

@@ -14,13 +14,12 @@ from pathlib import Path
 from ifqa.config.corpus import Corpus
 from ifqa.corpus.store import shards_of
 from ifqa.errors import IfqaError
-from ifqa.identities import GOLD
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
-from ifqa.records import Question
+from ifqa.records import GOLD, Question
 from ifqa.report.stats import summary
 from ifqa.report.table import Table
-from ifqa.scoring.measures.covers import COVERED_SHARE, GoldGrams
+from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams
 from ifqa.storage.files import field, read_jsonl
 from ifqa.workers.tasks import run
 

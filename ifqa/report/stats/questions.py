@@ -17,7 +17,7 @@ from ifqa.report.stats import summary
 from ifqa.report.table import Table
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 
 TYPES = ("entity", "number", "date", "other")

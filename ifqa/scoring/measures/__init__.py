@@ -1,7 +1,7 @@
 """Measures by name: objects of the types `Measure`, `RankingMeasure`, `SetMeasure` and `ColumnMeasure`."""
 
 PLUGINS = {
-    "accuracy": "ifqa.scoring.measures.accuracy:ACCURACY",
+    "accuracy": "ifqa.scoring.measures.exact_match:ACCURACY",
     "AURC": "ifqa.scoring.measures.confidence:AURC",
     "AUROC": "ifqa.scoring.measures.confidence:AUROC",
     "answer": "ifqa.scoring.measures.answer_recall:ANSWER",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ifqa.protocols import Measure
-from ifqa.scoring.measures.normalize import best
+from ifqa.scoring.measures.exact_match import best
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ifqa.protocols import Measure
-from ifqa.scoring.measures.normalize import best, normalize
+from ifqa.scoring.measures.exact_match import best, normalize
 
 
 def f1(answer: str, golds: Sequence[str]) -> float:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ifqa.protocols import Measure
-from ifqa.scoring.measures.normalize import normalize, require_golds
+from ifqa.scoring.measures.exact_match import normalize, require_golds
 
 
 class RougeL(NamedTuple):

@@ -21,9 +21,8 @@ from ifqa.protocols import NO_DATA, Place, TrainingData
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
-from ifqa.scoring.measures.covers import covers, overlaps
-from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import exact_match, normalize
+from ifqa.scoring.measures.gold_recall import covers, overlaps
 from ifqa.scoring.resampling import ColumnStatistic
 from ifqa.settings import Natural, Positive, Share
 from ifqa.storage.files import read_json, write_json

@@ -18,7 +18,7 @@ from torch import Tensor
 from ifqa.reading.span.network import MAX_SPAN, Pair, make_pair, token_span
 from ifqa.reading.span.numbers import DIGITS, as_answer, find_numbers
 from ifqa.records import Passage, Question
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 
 _KEPT_NEGATIVES = 4  # the best of a question's ranking; each epoch draws from these
 _PIECE = re.compile(r"[^\s\-–—/]+")

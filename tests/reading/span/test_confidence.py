@@ -14,7 +14,7 @@ from ifqa.reading.span.confidence import FILE, Calibration, Feature, features, l
 from ifqa.reading.span.reader import SHIPPED, Extractive
 from ifqa.reading.span.weights import identity_of
 from ifqa.records import Passage, Question
-from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.exact_match import normalize
 
 QUESTION = "If Ada had won the cup in 1911, who would have kept the Old Mill?"
 TEXTS = ["The Old Mill was kept by Bo.", "Ada won a cup.", "Nothing of the kind."]

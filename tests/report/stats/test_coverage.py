@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.identities import gold_id
-from ifqa.records import Question
+from ifqa.records import Question, gold_id
 from ifqa.report.stats.passages import Coverage, ShardTask, coverage, measure_shard, merge
-from ifqa.scoring.measures.covers import COVERED_SHARE, GoldGrams, covers, word_grams
+from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams, covers, word_grams
 from ifqa.storage.files import write_jsonl
 
 # Few words, so that texts share runs of them; marks, entities and blanks that are no words.

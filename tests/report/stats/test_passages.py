@@ -14,7 +14,7 @@ from ifqa.records import Question
 from ifqa.report.stats import passages as report
 from ifqa.report.stats import show
 from ifqa.report.stats.passages import bars, measure, stats_json, tables
-from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.gold_recall import covers
 from ifqa.storage import artifacts
 from ifqa.storage.files import write_jsonl
 

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.measures.accuracy import accuracy
 from ifqa.scoring.measures.contains import contains
-from ifqa.scoring.measures.exact_match import exact_match
+from ifqa.scoring.measures.exact_match import exact_match, normalize
 from ifqa.scoring.measures.f1 import f1
-from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 
 untimed = settings(deadline=None)
@@ -208,22 +206,3 @@ def test_numeric_when_half_the_forms_are() -> None:
     assert is_numeric(["fourty", "40"])
     assert not is_numeric(["Intersex people", "second-type female", "second kind of woman"])
     assert not is_numeric([])
-
-
-@pytest.mark.parametrize(
-    ("answer", "golds", "wanted"),
-    [
-        ("More.", ("more",), 1.0),
-        ("no  effect", ("No effect",), 1.0),
-        ("more or less", ("more",), 0.0),
-        ("less", ("more",), 0.0),
-        ("less", ("more", "less"), 1.0),
-    ],
-)
-def test_accuracy_is_of_the_whole_label(answer: str, golds: tuple[str, ...], wanted: float) -> None:
-    assert accuracy(answer, golds) == wanted
-
-
-@given(st.text(max_size=9), st.lists(st.text(max_size=9), min_size=1, max_size=3))
-def test_accuracy_is_exact_match_by_another_name(answer: str, golds: list[str]) -> None:
-    assert accuracy(answer, golds) == exact_match(answer, golds)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.records import Question
-from ifqa.scoring.measures.answer_recall import ceiling, chance_floor
-from ifqa.scoring.measures.covers import covers, word_grams
-from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.measures.answer_recall import ceiling, chance_floor, has_answer
+from ifqa.scoring.measures.gold_recall import covers, word_grams
 from ifqa.scoring.per_question import score_ranking
 
 untimed = settings(deadline=None)

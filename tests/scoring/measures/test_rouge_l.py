@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.records import Prediction, Question
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
-from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.measures.rouge_l import rouge_l, rouge_l_words
 
 WORDS = "the sea otter otters was hunting hunted almost to extinction in 1850 U.S. Shōkaku naïve a cold-blooded it's кот".split()

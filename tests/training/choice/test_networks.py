@@ -308,7 +308,7 @@ BENCHMARK = """
 from pathlib import Path
 import tiny_choice
 from ifqa.protocols import Benchmark
-from ifqa.scoring.measures.accuracy import ACCURACY
+from ifqa.scoring.measures.exact_match import ACCURACY
 
 class Weather(Benchmark):
     name = "weather"
