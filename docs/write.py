@@ -3,7 +3,7 @@
     python docs/write.py            write them
     python docs/write.py --check    write nothing; name what is stale, and exit with 1
 
-The tables of results are written by `ifqa report --into README.md --pages docs/results`. The grid of readers is copied from the
+The tables of results are written by `ifqa report --into README.md`. The grid of readers is copied from the
 RESULTS.md that it writes.
 """
 
@@ -111,7 +111,7 @@ def marked(page: Path, mark: str, block: str) -> str:
 
 def written() -> dict[Path, str]:
     """Path -> the text it should have."""
-    from ifqa.report.leaderboard import READERS
+    from ifqa.report.result_tables import READERS
 
     inside, readers = ROOT / "docs/inside.md", ROOT / "docs/readers.md"
     return {

@@ -167,10 +167,6 @@ def report(
         Path | None, typer.Option("--into", help="Also put the table of results into this file, a README.md.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
-    pages: Annotated[
-        Path | None,
-        typer.Option("--pages", help="Also write a page for each experiment, its run and judgements, here."),
-    ] = None,
     limited: Annotated[
         bool, typer.Option("--limited", help="Also report variants that --limit made; else only those named.")
     ] = False,
@@ -178,7 +174,7 @@ def report(
     """Report all results beside published ones: experiments/RESULTS.md, and a page with curves and every question."""
     from ifqa.report.publish import publish
 
-    for path in publish(into, experiments or [], check, pages, limited):
+    for path in publish(into, experiments or [], check, limited):
         print_line(path)
 
 

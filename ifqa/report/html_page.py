@@ -8,39 +8,24 @@ figures as images: an SVG in an image runs no script and fetches nothing.
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from string import Template
 
+from ifqa.pipeline.probe import losses_of
+from ifqa.report.question_browser import browse
+from ifqa.report.result_tables import by_title, how_made, legend, losses_table, readers, summary, tables_of
+from ifqa.report.results import Result, gather, read_records
 from ifqa.report.sanitize import json_text
-from ifqa.report.table import Table
+from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg, intervals_svg
+from ifqa.report.table import NOT_RUN, Table, with_rows
+from ifqa.scoring.per_question import partial
+from ifqa.scoring.scheme import joined
 
+_MEASURES = 3  # in one figure of scores
 COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>ifqa results</title>
-<style>{style}</style>
-</head>
-<body>
-<header class="bar">
-<p class="brand">ifqa</p>
-{ask}
-</header>
-<main class="page">
-<h1>Results</h1>
-{about}
-{sections}
-</main>
-{scripts}
-</body>
-</html>
-"""
 
 _ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-current="page">Results</a></nav>"""
 
@@ -58,57 +43,63 @@ _PERCENT = (
     "bootstrap intervals."
 )
 
-_BROWSER = """<section id="questions">
-<h2>Questions</h2>
-<p class="note">What each experiment answered, and the passages it read.</p>
-<noscript><p class="note">The questions, their answers and passages are shown by a script, and JavaScript is off.
-The tables and figures above do not need it.</p></noscript>
-<div id="browser" hidden>
-<ul class="legend">
-<li><mark class="supposed">the counterfactual supposition</mark></li>
-<li><mark class="answer">a gold answer</mark> found in a passage</li>
-<li><mark class="wrong">an answer that is not right</mark>, where its reader found it</li>
-<li><span class="gold">gold</span> a passage that covers an annotated one</li>
-<li><b>A</b> 1: experiment A retrieved this passage at rank 1</li>
-</ul>
-<div class="tools" role="search">
-<label>Search <kbd>/</kbd><input id="search" type="search" autocomplete="off" spellcheck="false"
-placeholder="words of question, answer or id"></label>
-<label>Benchmark and split<select id="split"></select></label>
-<label>Show<select id="show">
-<option value="all">all questions</option>
-<option value="right">all right</option>
-<option value="wrong">all wrong</option>
-<option value="differ">differ: right in some experiments alone</option>
-</select></label>
-<label>Order<select id="sort">
-<option value="file">as in the file</option>
-<option value="apart">disagreement</option>
-</select></label>
-</div>
-<p class="status" id="status" role="status"></p>
-<button class="more" id="all" type="button" hidden>Show all questions</button>
-<div id="list"></div>
-<button class="more" id="more" type="button" hidden>Show more</button>
-</div>
-</section>"""
-
 
 @dataclass(frozen=True)
 class Section:
-    """A table of the page, and its figures.
+    """A table of the page, and its figures: SVG that this program made, inserted unescaped.
 
-    Attributes:
-        table: the table; its texts are plain text.
-        figures: SVG that this program made (`ifqa.report.svg`); inserted unescaped.
-        done: whether anything of it was run; what was not stands folded at the end.
-        compact: whether it is folded although it was run.
+    `done`: whether anything of it was run; what was not stands folded at the end. `compact`: folded although it was run.
     """
 
     table: Table
     figures: tuple[str, ...] = ()
     done: bool = True
     compact: bool = False
+
+
+def results_page(root: Path = Path(), served: bool = False) -> str:
+    """The HTML text of the results of all experiments below `root`; `served`: with a link to `/`, to ask a question.
+
+    Raises:
+        IfqaError: a record, or a file of a finished experiment, is damaged.
+    """
+    return page_of(gather(read_records(root), root), served=served)
+
+
+def page_of(results: Sequence[Result], chosen: Sequence[str] = (), served: bool = False) -> str:
+    """The HTML text of results.
+
+    Args:
+        results: as `gather` gives them.
+        chosen: names of experiments: figures and questions are of these alone; empty for all.
+        served: whether the page is at `/results` of a server, whose `/` asks a question.
+
+    Raises:
+        IfqaError: a file of a finished experiment is damaged.
+    """
+    wanted = [result for result in results if not chosen or result.experiment.name in chosen]
+    here = [result.experiment for result in wanted if result.here]
+    sections = []
+    for title, some in by_title(results):
+        first, *more = tables_of(title, some)
+        done = any(result.scores or result.stale for result in some)
+        sections.append(Section(first, tuple(figures([result for result in some if result in wanted])), done))
+        sections += [Section(table, done=done, compact=True) for table in more]
+    if losses := {experiment.name: every for experiment in here if (every := losses_of(experiment))}:
+        sections.append(Section(losses_table(losses)))
+    sections += [Section(table, compact=True) for table in (*readers(results), how_made(results))]
+    return page_text(sections, browse(here), _about(results), summary(results), legend(results), served)
+
+
+def _about(results: Sequence[Result]) -> str:
+    """How many experiments were measured, when, and on what hardware."""
+    there = [result for result in results if result.scores]
+    if not there:
+        return "No experiment has been completed in this folder."
+    days, machines = ({result.made[key] for result in there} for key in ("at", "hardware"))
+    count = f"{len(there)} experiment{'s' * (len(there) > 1)} measured, between {min(days)[:10]} and {max(days)[:10]}"
+    missing = len(results) - len(there)
+    return f"{count}{f'; {missing} not run' if missing else ''}. Hardware: {'; '.join(sorted(machines))}."
 
 
 def page_text(
@@ -123,24 +114,25 @@ def page_text(
 
     Args:
         sections: the tables, in order.
-        browsed: what `browse.browse` returned; if it has no split, the page has no questions and no script.
-        about: when and on what hardware the results were made; each line becomes a paragraph.
+        browsed: what `browse` returned; if it has no split, the page has no questions and no script.
+        about: when and on what hardware the results were made.
         summary: the table on top.
         legend: measure or subset -> its explanation.
         served: whether the page has a link to `/`, to ask a question.
     """
-    files = (COLOURS, *map(COLOURS.with_name, ("page.css", "page.js")))
-    colours, own, script = (path.read_text(encoding="utf-8") for path in files)
-    style = f"{colours}\n{own}"
-    names = _anchors([one.table.title for one in sections])
-    named = list(zip(names, sections, strict=True))
-    contents = [(name, one.table.title) for name, one in named if one.done and not one.compact]
-    parts = [_section(name, one) for name, one in named if one.done and not one.compact]
+    page, questions, colours, own, script = (
+        COLOURS.with_name(name).read_text(encoding="utf-8")
+        for name in ("page.html", "questions.html", COLOURS.name, "page.css", "page.js")
+    )
+    style, scripts = f"{colours}\n{own}", ""
+    named = list(zip(_anchors([section.table.title for section in sections]), sections, strict=True))
+    shown = [(name, section) for name, section in named if section.done and not section.compact]
+    contents = [(name, section.table.title) for name, section in shown]
+    parts = [_section(name, section) for name, section in shown]
     folded = [_folded(name, one.table) for name, one in named if one.done and one.compact and one.table.rows]
-    missing = [_folded(name, _missing(one.table)) for name, one in named if not one.done]
-    scripts = ""
+    missing = [_folded(name, section.table) for name, section in named if not section.done]
     if browsed.get("splits"):
-        parts.append(_BROWSER)
+        parts.append(questions)
         contents.append(("questions", "Questions"))
         scripts = f'<script type="application/json" id="data">{json_text(browsed)}</script>\n<script>{script}</script>'
     if missing:
@@ -151,13 +143,17 @@ def page_text(
         contents.append(("not-run", "Not run"))
     if folded:
         parts.append(f'<section class="more-tables">\n{"".join(folded)}</section>')
-    top = [_summary(summary)] if summary and summary.rows else []
-    top += [_legend(legend or {}), _contents(contents)]
-    text = _PAGE.format(
+    top = []
+    if summary and summary.rows:
+        inner = f"<h2>{escape(summary.title)}</h2>\n{summary.html()}{_note(summary)}"
+        top.append(f'<section id="summary" class="summary">\n{inner}</section>')
+    links = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents)
+    top += [_legend(legend or {}), f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>']
+    text = Template(page).substitute(
         policy=policy(style, script),
         style=style,
         ask=_ASK if served else "",
-        about="\n".join(f'<p class="about">{escape(line)}</p>' for line in about.splitlines() if line.strip()),
+        about=f'<p class="about">{escape(about)}</p>' if about else "",
         sections="\n".join([*top, *parts]),
         scripts=scripts,
     )
@@ -166,14 +162,11 @@ def page_text(
 
 def policy(style: str, script: str) -> str:
     """The content security policy that allows one style sheet, one script and images in the page; nothing is fetched."""
+    hashes = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     return (
-        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; "
+        "default-src 'none'; img-src data:; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
         "form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    ).format(*hashes)
 
 
 def _anchors(titles: Sequence[str]) -> list[str]:
@@ -185,20 +178,6 @@ def _anchors(titles: Sequence[str]) -> list[str]:
             name += "-2"
         names.append(name)
     return names
-
-
-def _missing(table: Table) -> Table:
-    """The rows not run of a table with verdicts; a table without is whole."""
-    return table.parted()[2] if "verdict" in table.columns else table
-
-
-def _summary(table: Table) -> str:
-    return f'<section id="summary" class="summary">\n<h2>{escape(table.title)}</h2>\n{table.html()}{_note(table)}</section>'
-
-
-def _contents(contents: Sequence[tuple[str, str]]) -> str:
-    items = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents)
-    return f'<nav class="contents" aria-label="Contents">\n<ul>\n{items}\n</ul>\n</nav>'
 
 
 def _legend(legend: Mapping[str, str]) -> str:
@@ -216,18 +195,18 @@ def _note(table: Table) -> str:
 
 
 def _section(name: str, section: Section) -> str:
-    whole, part, missing = section.table.parted()
-    title = escape(whole.title)
-    inner = [f'<section id="{name}">\n<h2>{title}</h2>\n{whole.html()}{_note(whole)}']
-    if len(part.columns) > 1 and part.rows:
-        inner.append(_details("Over parts of the questions", part.html(f"{part.title}, over parts of the questions")))
-    if missing.rows:
-        told = f"{len(missing.rows)} not run: what they need"
-        inner.append(_details(told, missing.html(f"{missing.title}, not run")))
+    """A section with the rows that were run, the others folded, and the figures."""
+    table = section.table
+    at = table.columns.index("verdict") if "verdict" in table.columns else None
+    missing = [row for row in table.rows if at is not None and row[at].startswith(NOT_RUN)]
+    whole = with_rows(table, [row for row in table.rows if row not in missing]) if missing else table
+    inner = f'<section id="{name}">\n<h2>{escape(table.title)}</h2>\n{whole.html()}{_note(table)}'
+    if missing:
+        inner += _details(f"{len(missing)} not run", with_rows(table, missing).html(f"{table.title}, not run"))
     if section.figures:
         shown = "".join(f'<figure tabindex="0">{svg}</figure>\n' for svg in section.figures)
-        inner.append(f'<div class="figures">\n{shown}</div>\n')
-    return f"{''.join(inner)}</section>"
+        inner += f'<div class="figures">\n{shown}</div>\n'
+    return f"{inner}</section>"
 
 
 def _folded(name: str, table: Table) -> str:
@@ -236,3 +215,75 @@ def _folded(name: str, table: Table) -> str:
 
 def _details(title: str, inner: str, attributes: str = "") -> str:
     return f"<details{attributes}>\n<summary>{escape(title)}</summary>\n{inner}</details>\n"
+
+
+def figures(results: Sequence[Result]) -> Iterator[str]:
+    """Of each split the scores; of runs over the same split and passages the recall; of each split the confidence.
+
+    Only results over a whole split are in figures.
+    """
+    splits: dict[str, list[Result]] = {}
+    for result in results:
+        if result.scores and not partial(result.scores):
+            splits.setdefault(f"{result.experiment.benchmark} {result.experiment.split}", []).append(result)
+    for over, some in splits.items():
+        yield from _of_scores(over, some)
+        yield from _of_recall(over, some)
+        yield from _of_confidence(over, some)
+
+
+def _of_scores(over: str, results: Sequence[Result]) -> Iterator[str]:
+    by = joined(result.experiment.scheme for result in results)
+    measures = [key for key in by.shown([measure.name for measure in by.answers]) if by.best(key)][:_MEASURES]
+    rows = {}
+    for result in results:
+        means = result.scores["measures"] if result.scores else {}
+        if scores := {
+            key: (means[key]["value"], means[key]["low"], means[key]["high"]) for key in measures if key in means
+        }:
+            rows[result.experiment.name] = scores
+    if rows:
+        names = " and ".join([", ".join(measures[:-1]), measures[-1]] if len(measures) > 1 else measures)
+        yield intervals_svg(f"{names}, {over}", rows, measures)
+
+
+def _of_recall(over: str, results: Sequence[Result]) -> Iterator[str]:
+    together: dict[str, list[Result]] = {}
+    for result in results:
+        if result.experiment.corpus:
+            passages = f"{result.made['passages']:,} passages of {result.experiment.corpus}"
+            together.setdefault(passages, []).append(result)
+    for passages, some in together.items():
+        for measure in joined(result.experiment.scheme for result in some).rankings:
+            curves = (
+                [curve for result in some for curve in _recall_curve(result, measure.name)] if measure.tables else []
+            )
+            if curves:
+                title = measure.title or measure.name
+                yield curves_svg(f"{title[:1].upper()}{title[1:]} at K, {over}, {passages}", curves, RECALL)
+
+
+def _recall_curve(result: Result, name: str) -> Iterator[Curve]:
+    """The curve of the measures NAME@K; none if there are none."""
+    means = result.scores["measures"] if result.scores else {}
+    depths = {int(key.partition("@")[2]): mean for key, mean in means.items() if key.startswith(f"{name}@")}
+    if depths:
+        points = ((k, mean["value"], mean["low"], mean["high"]) for k, mean in sorted(depths.items()))
+        yield Curve(result.experiment.name, tuple(points))
+
+
+def _of_confidence(over: str, results: Sequence[Result]) -> Iterator[str]:
+    """The risk-coverage curves of readers that give confidences, and the reliability diagram."""
+    risks, bins = [], []
+    for result in results:
+        if result.scores and "sureness" in result.scores:
+            name, sure = result.experiment.name, result.scores["sureness"]
+            risks.append(
+                Curve(name, tuple((at["coverage"], at["value"], at["low"], at["high"]) for at in sure["risks"]))
+            )
+            bins.append(
+                Curve(name, tuple((at["confidence"], at["value"], at["low"], at["high"]) for at in sure["bins"]))
+            )
+    if risks:
+        yield curves_svg(f"Risk at coverage, {over}", risks, RISK)
+        yield curves_svg(f"EM at confidence, {over}", bins, RELIABILITY)

@@ -12,6 +12,7 @@ from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.report.table import NOT_RUN, STALE, Table
 from ifqa.scoring import per_question
+from ifqa.scoring.per_question import Mean
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 
 Cell = Callable[[Result], str]
@@ -23,6 +24,15 @@ _LOSSES_NOTE = (
     "Loss: how much the measure falls over the questions that the probe can change, with its 95% bootstrap interval and p of a "
     "paired randomisation test. Questions that do not split into two clauses, and in the last probe those without passages, are "
     "left out before and after alike."
+)
+_SUMMARY_NOTE = (
+    "The best row has the highest headline score of a split, among experiments over the whole split that search a corpus; if "
+    "none searches, among all. Experiments that are given the annotated passages are left out."
+)
+READERS = "Every reader on every benchmark"
+_READERS_NOTE = (
+    "Closed book: the question alone. Given: the passages that come with the question. Retrieved: those found in the corpus. Of "
+    "several experiments the first by name is shown."
 )
 _HEAD = """# Results
 
@@ -68,11 +78,7 @@ def results_markdown(tables: Iterable[Table], results: Sequence[Result]) -> str:
 
 def in_readme(results: Iterable[Result]) -> list[Result]:
     """What was measured on whole splits; without variants, whose files are not kept."""
-    return [
-        result
-        for result in results
-        if result.scores and not per_question.partial(result.scores) and not result.experiment.variant
-    ]
+    return [result for result in results if result.scores and not _part(result) and not result.experiment.variant]
 
 
 def readme_table(results: Iterable[Result]) -> str:
@@ -96,7 +102,7 @@ def _scores(title: str, results: Sequence[Result]) -> Table:
     columns |= parts | {"passages": _passages}
     cells = {column: [cell(result) for result in results] for column, cell in columns.items()}
     kept = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no blank columns
-    return Table(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)), tuple(parts))
+    return Table(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)))
 
 
 def _by_group(title: str, results: Sequence[Result]) -> Iterator[Table]:
@@ -254,7 +260,7 @@ def _mean(result: Result, measure: str) -> str:
     part = measure.rpartition(".")[0]
     over = part_of(result.scores, part) if part else None
     of = f" of {over['questions']:,}" if over and "questions" in over else ""
-    return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{of}"
+    return f"{_score(mean)}{of}"
 
 
 def how_made(results: Sequence[Result]) -> Table:
@@ -279,6 +285,62 @@ def _how(result: Result) -> tuple[str, ...]:
     hardware = f"{made['hardware']}, Python {made['python']}"
     about = experiment.about + changed
     return (experiment.name, about, made["at"][:10], hardware, made["commit"], time, cost, "; ".join(notes))
+
+
+def _headline(result: Result) -> tuple[str, Mean] | None:
+    """The headline measure of answers and its score; None without a reader, or for one trained on the questions."""
+    if not result.scores or not result.experiment.reader or "trained_on_them" in result.made:
+        return None
+    by = result.experiment.scheme
+    key = by.headline(by.shown(result.scores["measures"]))
+    mean = measured(result.scores, key)
+    return (key, mean) if mean else None
+
+
+def summary(results: Sequence[Result]) -> Table:
+    """The best row of each split of a benchmark, by the headline measure, with its verdict."""
+    best: dict[str, tuple[tuple[bool, bool, float], tuple[str, ...]]] = {}
+    for result in results:
+        experiment, scored = result.experiment, _headline(result)
+        if scored and not _part(result):
+            key, mean = scored
+            gold = experiment.retriever is not None and experiment.retriever["name"] == "gold"
+            worth = mean["value"] if experiment.scheme.best(key) else -mean["value"]
+            order = (not gold, bool(experiment.corpus), worth)
+            over = f"{experiment.benchmark} {experiment.split}"
+            row = (over, experiment.name, f"{experiment.scheme.marked(key)} {_score(mean)}", verdict_of(result))
+            best[over] = max(best.get(over, (order, row)), (order, row), key=lambda pair: pair[0])
+    rows = tuple(row for _, row in sorted(best.values(), key=lambda pair: pair[1]))
+    return Table("Summary", _SUMMARY_NOTE, ("questions", "best row", "score", "verdict"), rows)
+
+
+def readers(results: Sequence[Result]) -> list[Table]:
+    """A row for each reader on each split and kind of passages where it was measured; no table if nothing was.
+
+    Variants, experiments on single questions, and those on questions they were trained on are left out. Whole splits come first,
+    then the name: no score decides which experiment is shown.
+    """
+    cells: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for result in sorted(results, key=lambda result: (_part(result), result.experiment.name)):
+        experiment, scored = result.experiment, _headline(result)
+        if scored and experiment.reader and not experiment.variant and not experiment.questions:
+            retriever = experiment.retriever["name"] if experiment.retriever else ""
+            given = "given" if retriever in ("gold", "context") else f"retrieved from {experiment.corpus}"
+            kind = given if retriever else "closed book"
+            key = (f"{experiment.benchmark} {experiment.split}", kind, experiment.reader["name"])
+            score = f"{_score(scored[1])} {_part(result)}".rstrip()
+            cells.setdefault(key, (*key, scored[0], score, experiment.name))
+    columns = ("questions", "passages", "reader", "measure", "score", "experiment")
+    return [Table(READERS, _READERS_NOTE, columns, tuple(cells[key] for key in sorted(cells)))] if cells else []
+
+
+def _part(result: Result) -> str:
+    """What part of the split the scores cover; empty for all of it."""
+    return per_question.partial(result.scores) if result.scores else ""
+
+
+def _score(mean: Mean) -> str:
+    return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]"
 
 
 def losses_table(losses: Mapping[str, Sequence[Loss]]) -> Table:

@@ -1,32 +1,50 @@
 """The results of all experiments: scores from runs below the working directory, or from records.
 
-`experiments/RESULTS.jsonl` keeps the scores of finished experiments, so that a report needs no new run. A record is used if the
-experiment was not run here, and its file, corpus, questions and plugins are unchanged. A record that is not used stays in the
-file.
+`experiments/RESULTS.jsonl` keeps the scores of finished experiments, how they were made and from what, one record a line, so that
+a report needs no new run. A record is used if the experiment was not run here, and its file, corpus, questions and plugins are
+unchanged. A record that is not used stays in the file.
 """
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Literal, NotRequired, Required
 
-from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, RetrieverSettings, bases, load_experiment, parse_experiment
+from typing_extensions import TypedDict
+
+from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.experiment import (
+    Experiment,
+    RetrieverSettings,
+    bases,
+    load_experiment,
+    parse_experiment,
+    retriever_tables,
+)
 from ifqa.config.overrides import as_tables
-from ifqa.corpus.sources import FORMATS, kind_of
+from ifqa.corpus import work_units
+from ifqa.corpus.sources import FORMATS, kind_of, splits_of
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
 from ifqa.models.pypi_weights import SMOLLM2
 from ifqa.pipeline.run import Run, identifying
-from ifqa.plugins import load
+from ifqa.plugins import code_of, file_of, load
 from ifqa.progress import say
-from ifqa.report.results_log import RECORDS, Record, RunFacts, identities, made, outside_plugins, sealed
+from ifqa.records import questions_identity
+from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION, Content
-from ifqa.scoring.score_files import read_scores
-from ifqa.storage.artifacts import identity
-from ifqa.storage.files import read_toml
-from ifqa.storage.resources import list_resources, plain_name
+from ifqa.scoring.score_files import read_scores, scores_in
+from ifqa.settings import Natural, NotNegative, check_shape, settings_of, with_fractions
+from ifqa.storage.artifacts import StageRecord, identity
+from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text
+from ifqa.storage.resources import PACKAGE, list_resources, plain_name
 
+RECORDS = Path("experiments/RESULTS.jsonl")
+_KEYS = {"experiment", "version", "tables", "inputs", "scores", "made", "sha256"}
+_LATER = {"identities"}  # keys that older records lack
 #: Reader -> the file or weights that it needs.
 _WEIGHTS = {
     "adaboost": "trained trees",
@@ -38,6 +56,40 @@ _WEIGHTS = {
     "unifiedqa": "UnifiedQA's weights",
 }
 _ON_GPU = ("choice", "fid", "rag", "unifiedqa")
+
+
+class RunFacts(TypedDict, total=False):
+    """How scores were made; `run` and the keys after it are there only where they apply."""
+
+    at: Required[str]  # ISO time
+    hardware: Required[str]
+    python: Required[str]
+    commit: Required[str]
+    seconds: Required[dict[str, NotNegative]]  # by stage
+    libraries: dict[str, str]  # versions
+    inputs: dict[str, str]  # file -> SHA-256: the benchmark's, the corpus's, the reader's weights
+    run: str  # SHA-256 of run.trec
+    own_passages: bool  # whether the run names passages that the retriever made
+    passages: Natural  # of the corpus
+    model: str
+    server: str  # scheme, host and port of who was asked
+    cost: NotNegative | None  # of the last attempt in US dollars; None where the price is unknown
+    tokens: Natural  # of all answers
+    label: str
+    trained_on_them: bool
+
+
+class Record(TypedDict):
+    """A line of RESULTS.jsonl; `scores` is a `Content` of this version or an older one."""
+
+    experiment: str
+    version: int
+    tables: dict[str, object]
+    inputs: str
+    scores: dict[str, object]
+    made: RunFacts
+    sha256: str
+    identities: NotRequired[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +109,7 @@ class Result:
 
     experiment: Experiment
     scores: Content | None = None
-    made: RunFacts = field(default_factory=lambda: cast(RunFacts, {}))
+    made: RunFacts = field(default_factory=lambda: RunFacts(at="", hardware="", python="", commit="", seconds={}))
     inputs: str = ""
     here: bool = False
     stale: str = ""
@@ -107,24 +159,25 @@ def _result(experiment: Experiment, record: Record | None) -> Result:
     result = _measured_here(run)
     if result is None:
         if record and _is_of(record, run):
-            return Result(experiment, record["scores"], record["made"], record["inputs"])
+            scores = scores_in(record["scores"], f"{RECORDS}: {experiment.name}")
+            return Result(experiment, scores, record["made"], record["inputs"])
         return Result(experiment, needs=needs(experiment))
     if record and (result.inputs, result.scores) == (record["inputs"], record["scores"]):
         return replace(result, made=record["made"])  # the same run made again
     return result
 
 
-def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Record]:
+def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Mapping[str, object]]:
     """The records by name, with those replaced that differ from a run below the working directory; none is dropped."""
-    kept = dict(records)
+    kept: dict[str, Mapping[str, object]] = dict(records)
     for result in results:
         if not result.run or not result.here:
             continue
-        name, current = result.experiment.name, identities(result.run)
-        known, new = records.get(name), (result.inputs, result.scores, current)
-        if not known or (known["inputs"], known["scores"], known.get("identities")) != new:
+        name = result.experiment.name
+        measured = {"inputs": result.inputs, "identities": identities(result.run), "scores": result.scores}
+        known: Mapping[str, object] = records.get(name, {})
+        if any(known.get(key) != value for key, value in measured.items()):
             head = {"experiment": name, "version": VERSION, "tables": as_tables(result.experiment)}
-            measured = {"inputs": result.inputs, "identities": current, "scores": result.scores}
             kept[name] = sealed(head | measured | {"made": dict(result.made)})
     return [kept[name] for name in sorted(kept)]
 
@@ -202,3 +255,180 @@ def _measured_here(run: Run) -> Result | None:
         return Result(experiment, stale=f"its settings, or a stage before, are others now: ifqa run {experiment.name}")
     scores = read_scores(artifact.folder)
     return Result(experiment, scores, made(run), identity(inputs), here=True, run=run)
+
+
+def read_records(root: Path = Path()) -> dict[str, Record]:
+    """The results by experiment that are recorded below `root`.
+
+    Raises:
+        IfqaError: a line is no record, was changed by hand, or another line records the same experiment.
+    """
+    records: dict[str, Record] = {}
+    for number, line in read_jsonl(root / RECORDS) if (root / RECORDS).exists() else ():
+        where = f"{RECORDS}:{number}"
+        name = text_field(line, "experiment", where)
+        unicode_text(json.dumps(line, ensure_ascii=False), "experiment", where)
+        if line != sealed(line) or line.keys() - _LATER != _KEYS:
+            raise IfqaError(f"{where}: the record of {name} was changed by hand; take the line out, and report again")
+        record = check_shape(Record, line, where)
+        if record["version"] == VERSION:  # the scores of an older scorer may have another shape
+            scores_in(record["scores"], f"{where}: scores")
+        if records.setdefault(name, record) != record:
+            raise IfqaError(f"{where}: there is another record of {name}; keep one of them, and report again")
+    return records
+
+
+def sealed(record: Mapping[str, object]) -> dict[str, object]:
+    """A record with the hash that shows a change by hand."""
+    content = {key: value for key, value in record.items() if key != "sha256"}
+    return content | {"sha256": hashlib.sha256(json_line(content)).hexdigest()}
+
+
+def outside_plugins(tables: object) -> set[str]:
+    """The plugins "my_module:Class" that an experiment's tables name; loading such a plugin runs the module's code."""
+    if isinstance(tables, list):
+        return set[str]().union(*map(outside_plugins, tables))
+    if not isinstance(tables, Mapping):
+        return set()
+    measures = tables.get("measures")
+    names = [tables.get("name"), tables.get("benchmark"), *(measures if isinstance(measures, list) else [])]
+    outside = {name for name in names if isinstance(name, str) and ":" in name}
+    return outside.union(*map(outside_plugins, tables.values()))
+
+
+def made(run: Run) -> RunFacts:
+    """How the scores of a finished experiment were made, from the manifests of its corpus and its stages.
+
+    Raises:
+        IfqaError: a manifest is missing or lacks something; or a file that was read is missing.
+    """
+    experiment, llm = run.experiment, run.experiment.llm
+    artifacts = [run.artifact(stage) for stage in experiment.stages]
+    artifacts += [run.corpus.artifact("passages")] if run.corpus else []
+    records: list[StageRecord] = []
+    for artifact in artifacts:
+        if artifact.manifest is None:
+            raise IfqaError(f"{artifact.folder} is not there")
+        records.append(artifact.manifest["record"])
+    corpus = records.pop() if run.corpus else None
+    stages = dict(zip(experiment.stages, records, strict=True))
+    last = records[-1]
+    facts: RunFacts = {
+        "at": last["at"],
+        "hardware": last["hardware"],
+        "python": last["python"],
+        "commit": last["commit"],
+        "seconds": {stage: record["seconds"] for stage, record in stages.items()},
+        "libraries": last["libraries"],
+        "inputs": _inputs(run, corpus.get("sources", {}) if corpus else {}),
+    }
+    files = stages["retrieve"]["files"] if "retrieve" in stages else {}
+    if "run.trec" in files:
+        facts["run"] = files["run.trec"]["sha256"]
+        if "passages.jsonl" in files:
+            facts["own_passages"] = True
+    if corpus:
+        facts["passages"] = corpus["passages"]
+    if spent := [record["spent"] for record in stages.values() if "spent" in record]:
+        costs = [usage["cost"] for usage in spent if usage["cost"] is not None]
+        facts["cost"] = sum(costs) if len(costs) == len(spent) else None
+        facts["tokens"] = sum(sum(record["took"]) for record in stages.values() if "took" in record)
+    if llm and (model := llm.get("model")):
+        facts["model"] = model
+    if servers := [record["server"] for record in stages.values() if "server" in record]:
+        facts["server"] = " and ".join(dict.fromkeys(servers))
+    if "read" in stages and (label := stages["read"].get("label")):
+        facts["label"] = label
+    if any(record.get("trained_on_them") for record in stages.values()):
+        facts["trained_on_them"] = True
+    return facts
+
+
+def _inputs(run: Run, sources: work_units.Known) -> dict[str, str]:
+    """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
+    splits = [(run.experiment.benchmark, run.experiment.split)]
+    for source in run.corpus.corpus.sources if run.corpus else ():
+        splits += splits_of(source)
+    files = [path for name, split in splits for path in run.plugins.benchmark(name).files(split)]
+    hashes = {_within(path): sha256(path) for path in files}
+    hashes |= {_within(Path(path)): str(facts[2]) for path, facts in sources.items()}
+    weights = run.fingerprint("reader").get("files") if run.experiment.reader else None
+    return dict(sorted(hashes.items())) | ({"the reader's weights": str(weights)} if weights else {})
+
+
+def _within(path: Path) -> str:
+    """A path relative to the working directory or the repository; else its name, so that no record holds a local path."""
+    path = path.absolute()
+    places = (place for place in (Path.cwd(), PACKAGE.parent) if path.is_relative_to(place))
+    return next((path.relative_to(place).as_posix() for place in places), path.name)
+
+
+def identities(run: Run) -> dict[str, str]:
+    """Identities of what an experiment's scores are made from, beside its own tables; a record with others is out of date.
+
+    Returns:
+        "code": of the plugins, by version or by the SHA-256 of their files; "corpus": of the settings of its sources and
+        of the searched indexes, without paths; "questions": of the questions; "training": of the training questions, if
+        the benchmark has some; "files": of the files that retriever and reader read. Missing files leave a key out.
+    """
+    experiment = run.experiment
+    known = {"code": identity(_code(run))}
+    with suppress(IfqaError):
+        known["questions"] = questions_identity(run.questions)
+    with suppress(IfqaError):
+        if split := run.benchmark.training(experiment.split):
+            known["training"] = questions_identity(run.questions_of(experiment.benchmark, split))
+    with suppress(IfqaError):
+        prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
+        prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
+        known["files"] = identity({kind: _files(fingerprint) for kind, fingerprint in prints.items()})
+    if run.corpus:
+        known["corpus"] = identity(_corpus(run.corpus.corpus, experiment.indexes))
+    return known
+
+
+def _code(run: Run) -> dict[str, object]:
+    """The version or hash of each plugin by its kind and name."""
+    experiment = run.experiment
+    retrievers = list(retriever_tables(experiment.retriever)) if experiment.retriever else []
+    named: list[tuple[Literal["retriever", "reader", "llm"], str]] = [("retriever", t["name"]) for t in retrievers]
+    named += [("reader", experiment.reader["name"])] if experiment.reader else []
+    named += [("llm", experiment.llm["name"])] if experiment.llm else []
+    code: dict[str, object] = {f"benchmark {experiment.benchmark}": code_of(type(run.benchmark))}
+    code |= {f"{kind} {name}": code_of(run.plugins.load(kind, name)) for kind, name in named}
+    modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
+    code |= {f"measures of {name}": sha256(file_of(name)) for name in modules}
+    rewritten = any("query" in table or table.get("reads", "question") != "question" for table in retrievers)
+    return code | ({"queries": queries.VERSION} if rewritten else {})
+
+
+def _files(fingerprint: Mapping[str, object]) -> dict[str, object]:
+    """The hashes of files in a fingerprint, and in those of its parts and its language model."""
+    llm, parts = fingerprint.get("llm"), fingerprint.get("parts")
+    hashes: dict[str, object] = {"files": fingerprint.get("files", "")}
+    hashes["parts"] = [_files(part) for part in parts] if isinstance(parts, list) else []
+    return hashes | ({"llm": _files(llm)} if isinstance(llm, Mapping) else {})
+
+
+def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
+    """The settings of a corpus's sources, and of those of its indexes that the experiment searches; without paths.
+
+    Settings at their defaults are left out, so that a setting that is new in a later version changes nothing.
+    """
+    sources = []
+    for source in corpus.sources:
+        kind = kind_of(source)
+        settings = {key: value for key, value in source.items() if key != "path"}
+        sources.append(_changed(kind, with_fractions(kind, settings)) if kind else settings)
+    searched = {}
+    for name in indexes:
+        if name in corpus.indexes:
+            table = corpus.indexes[name]
+            plugin = corpus.plugins.indexed(table["retriever"])
+            searched[name] = [_changed(plugin.build, identifying(plugin, table)), code_of(plugin)]
+    return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
+
+
+def _changed(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
+    defaults = settings_of(function)
+    return {key: value for key, value in settings.items() if key not in defaults or value != defaults[key]}

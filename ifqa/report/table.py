@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 from rich.console import Console
@@ -30,7 +30,6 @@ class Table:
         title: its heading.
         note: what goes below it; each line is a paragraph.
         columns, rows: the texts; a table without columns is its note alone.
-        parts: those of the columns that hold scores over parts of the questions.
         left: on the terminal, the columns whose texts begin at the left; the others end at the right.
         published: the beginning of the first cell of rows with published values, which the terminal shows dimmed.
     """
@@ -39,29 +38,25 @@ class Table:
     note: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    parts: tuple[str, ...] = ()
     left: tuple[int, ...] = (0,)
     published: str = ""
 
     def show(self, console: Console, gap: int = 1) -> None:
         """Print the title, the table with `gap` blanks between its columns, and the note."""
-        if self.title:
-            console.print(
-                "\n".join(f"[italic]{plain(line)}[/italic]" for line in self.title.splitlines()), soft_wrap=True
-            )
+        for line in self.title.splitlines():
+            console.print(f"[italic]{plain(line)}[/italic]", soft_wrap=True)
         if self.columns:
-            console.print(self._drawing(gap))
+            drawing = Drawing(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+            for number, column in enumerate(self.columns):
+                drawing.add_column(
+                    plain(column), justify="left" if number in self.left else "right", no_wrap=not number
+                )
+            for row in self.rows:
+                dim = bool(self.published) and row[0].strip().startswith(self.published)
+                drawing.add_row(*map(plain, row), style="dim" if dim else None)
+            console.print(drawing)
         if self.note:
             console.print(plain(self.note), soft_wrap=True)
-
-    def _drawing(self, gap: int) -> Drawing:
-        drawing = Drawing(box=None, padding=(0, gap, 0, 0), pad_edge=False)
-        for number, column in enumerate(self.columns):
-            drawing.add_column(plain(column), justify="left" if number in self.left else "right", no_wrap=not number)
-        for row in self.rows:
-            dim = bool(self.published) and row[0].strip().startswith(self.published)
-            drawing.add_row(*map(plain, row), style="dim" if dim else None)
-        return drawing
 
     def markdown(self) -> str:
         """The table in Markdown, without its title and its note."""
@@ -71,9 +66,8 @@ class Table:
 
     def section(self) -> str:
         """The table in Markdown below its heading, with its note."""
-        return f"## {plain_cell(self.title)}\n\n{self.markdown()}" + (
-            f"\n{plain_cell(self.note)}\n" if self.note else ""
-        )
+        note = f"\n{plain_cell(self.note)}\n" if self.note else ""
+        return f"## {plain_cell(self.title)}\n\n{self.markdown()}{note}"
 
     def html(self, label: str = "") -> str:
         """The table as HTML. `label` tells screen readers what it is; empty for its title.
@@ -99,36 +93,12 @@ class Table:
         rows = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for tag, row in lines)
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
-    def parted(self) -> "tuple[Table, Table, Table]":
-        """A table in three: the scores over all questions, those over parts of them, and the rows not run, with what they need.
 
-        Each is without its blank columns, and may have no row or only its first column.
-        """
-        if "verdict" not in self.columns:
-            return self, replace(self, columns=self.columns[:1], rows=()), replace(self, rows=())
-        at = self.columns.index("verdict")
-        run = [row for row in self.rows if not row[at].startswith(NOT_RUN)]
-        absent = [row for row in self.rows if row[at].startswith(NOT_RUN)]
-        whole = [name for name in self.columns if name not in self.parts]
-        return (
-            self._cut(run, whole),
-            replace(self._cut(run, [self.columns[0], *self.parts]), note=""),
-            self._cut(absent, whole)._needs(),
-        )
-
-    def _cut(self, rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> "Table":
-        """Some rows and columns of a table, without columns that are blank in all of these rows."""
-        places = [n for n, name in enumerate(self.columns) if name in names]
-        kept = [n for n in places if self.columns[n] == "verdict" or any(row[n] for row in rows)]
-        cells = tuple(tuple(row[n] for n in kept) for row in rows)
-        return replace(self, columns=tuple(self.columns[n] for n in kept), rows=cells)
-
-    def _needs(self) -> "Table":
-        """The rows that were not run, with a column of what they need in place of the verdict."""
-        at = self.columns.index("verdict")
-        needs = [row[at].removeprefix(NOT_RUN).removeprefix(": needs ") or "nothing more" for row in self.rows]
-        rows = tuple((*row[:at], need, *row[at + 1 :]) for row, need in zip(self.rows, needs, strict=True))
-        return replace(self, columns=(*self.columns[:at], "needs", *self.columns[at + 1 :]), rows=rows)
+def with_rows(table: Table, rows: Sequence[tuple[str, ...]]) -> Table:
+    """The table with these of its rows, without the columns that are blank in all of them."""
+    kept = [n for n in range(len(table.columns)) if any(row[n] for row in rows)]
+    cells = tuple(tuple(row[n] for n in kept) for row in rows)
+    return Table(table.title, table.note, tuple(table.columns[n] for n in kept), cells)
 
 
 def _kind(cells: Sequence[str]) -> str:
@@ -142,20 +112,10 @@ def _kind(cells: Sequence[str]) -> str:
 def _row(columns: Sequence[str], kinds: Sequence[str], row: Sequence[str]) -> str:
     cells = [f'<th scope="row" role="rowheader">{escape(row[0])}</th>']
     for column, kind, text in list(zip(columns, kinds, row, strict=True))[1:]:
-        inner = _verdict(text) if column == "verdict" else _text(text)
+        inner = escape(text)
+        if column == "verdict" and (match := _VERDICT.match(text)):
+            inner = f'<span class="verdict {VERDICTS[match[1]]}">{match[1]}</span>{escape(text[match.end() :])}'
+        elif score := _SCORE.fullmatch(text):  # the interval stands apart
+            inner = f"<b>{escape(score[1])}</b> <small>{escape(score[2])}</small>"
         cells.append(f'<td role="cell" data-label="{escape(column)}"{kind}>{inner}</td>')
     return "".join(cells)
-
-
-def _verdict(text: str) -> str:
-    match = _VERDICT.match(text)
-    if not match:
-        return escape(text)
-    return f'<span class="verdict {VERDICTS[match[1]]}">{match[1]}</span>{escape(text[match.end() :])}'
-
-
-def _text(text: str) -> str:
-    """A cell; of a score the interval stands apart."""
-    if score := _SCORE.fullmatch(text):
-        return f"<b>{escape(score[1])}</b> <small>{escape(score[2])}</small>"
-    return escape(text)

@@ -186,7 +186,7 @@ def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     shown = ifqa_here("run", "own", "--quiet", folder=tmp_path)
     assert (shown.returncode, "macro.EM 50.0, expected 50: OK" in shown.stdout) == (0, True)
     assert ["people", "1", "100.0"] in [line.split()[:3] for line in shown.stdout.splitlines()]
-    assert ifqa_here("report", "own", "--pages", "pages", folder=tmp_path).returncode == 0
+    assert ifqa_here("report", "own", folder=tmp_path).returncode == 0
     results = Path("experiments/RESULTS.md").read_text()
     assert "## file mine.csv" in results
     assert "| EM, hard | EM, macro |" in results

@@ -15,10 +15,9 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.report import results
 from ifqa.report.compare import comparison
-from ifqa.report.overview import figures
+from ifqa.report.html_page import figures
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
-from ifqa.report.results import Result
-from ifqa.report.results_log import RECORDS
+from ifqa.report.results import RECORDS, Result
 from ifqa.scoring.score_files import read_scores
 from ifqa.storage.resources import list_resources
 
@@ -166,7 +165,7 @@ def test_this_repositorys_results_follow_from_its_records(monkeypatch):
     Path("experiments").mkdir()
     for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):
         Path(name).write_bytes((root / name).read_bytes())
-    assert list(publish(Path("README.md"), (), True, root / "docs/results")) == []
+    assert list(publish(Path("README.md"), (), True)) == []
 
 
 def marked(*names):

@@ -14,8 +14,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import load
 from ifqa.report import results
-from ifqa.report.results import needs, updated
-from ifqa.report.results_log import RECORDS, identities, read_records, sealed
+from ifqa.report.results import RECORDS, identities, needs, read_records, sealed, updated
 from ifqa.storage.files import json_line
 from ifqa.storage.resources import BUNDLED
 

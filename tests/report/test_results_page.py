@@ -3,7 +3,7 @@
 import pytest
 from answered import run_answers
 
-from ifqa.report.overview import results_page
+from ifqa.report.html_page import results_page
 from ifqa.report.publish import PAGE, publish
 
 

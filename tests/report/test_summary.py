@@ -1,9 +1,9 @@
-"""The summary of all results: the best row of each split, beside the best published score; and every measured reader."""
+"""The summary of all results: the best row of each split, and every measured reader."""
 
 import pytest
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.report.leaderboard import readers, summary
+from ifqa.report.result_tables import readers, summary
 from ifqa.report.results import Result
 
 MADE = {"at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "passages": 1234}
@@ -21,10 +21,6 @@ def result(name, em=None, made=MADE, of=83, **tables):
     return Result(experiment) if em is None else Result(experiment, scores(em, of), made)
 
 
-def published(value, split="full-test", source="A paper, Table 3", **more):
-    return result("theirs", split=split, expected={"EM": {"value": value, "source": source}}, **more)
-
-
 def rows(*results):
     grid = summary(results)
     return [dict(zip(grid.columns, row, strict=True)) for row in grid.rows]
@@ -38,36 +34,6 @@ def test_the_best_row_searches_a_corpus_and_covers_its_split():
     assert (row["best row"], row["score"], row["verdict"]) == ("high", "EM 45.0 [41.0, 49.0]", "")
     assert rows(gold)[0]["best row"] == "gold"
     assert rows(partly, result("undone")) == []
-
-
-@pytest.mark.parametrize(
-    ("value", "split", "verdict"),
-    [
-        (36.2, "full-test", "not comparable: published on full-test"),
-        (36.2, "full-dev", "above the published score"),
-        (44.0, "full-dev", "as published: within the interval"),
-        (60.0, "full-dev", "below the published score"),
-    ],
-)
-def test_a_published_score_judges_a_row_of_the_same_split_alone(value, split, verdict):
-    [row] = rows(result("mine", 45.0), published(value, split))
-    assert row["verdict"] == verdict
-    assert row["published"] == f"{value:g} theirs ({split})"
-
-
-def test_a_retired_model_is_named_beside_one_that_can_be_asked():
-    retired = {"EM": {"value": 46.8, "source": "A paper", "retired": "davinci"}}
-    [row] = rows(result("mine", 45.0), published(36.2), result("old", split="full-test", expected=retired))
-    assert row["published"] == "36.2 theirs (full-test); 46.8 old (full-test, davinci, retired)"
-
-
-def test_own_measurements_and_single_questions_are_no_published_scores():
-    [row] = rows(
-        result("mine", 45.0),
-        published(99.0, source="this project, 2026-11-22"),
-        published(100.0, questions=["ifqa/full-test/1"]),
-    )
-    assert row["published"] == ""
 
 
 def test_a_row_with_expected_values_has_their_verdict():
