@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from itertools import cycle, islice
 
 import httpx2
+import psutil
 
 import ifqa
 from ifqa.pipeline.system import System
@@ -47,10 +48,10 @@ def server(experiment: str, *flags: str) -> Iterator[tuple[str, float]]:
 
 
 def memory(url: str) -> int:
-    """The server's resident memory in MB."""
-    text = httpx2.get(f"{url}/metrics", trust_env=False).text
-    line = next(one for one in text.splitlines() if one.startswith("process_resident_memory_bytes "))
-    return round(float(line.split()[1]) / 1e6)
+    """The resident memory in MB of the process that listens at the address."""
+    port = int(url.rpartition(":")[2])
+    [pid] = {one.pid for one in psutil.net_connections("tcp") if one.status == "LISTEN" and one.laddr.port == port}
+    return round(psutil.Process(pid).memory_info().rss / 1e6)
 
 
 def load(url: str, questions: Sequence[str], clients: int) -> tuple[list[ifqa.Answer], list[float], float]:

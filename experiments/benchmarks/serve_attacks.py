@@ -114,8 +114,11 @@ def beside_connections(count: int, begin: bytes) -> dict[str, object]:
         for _ in range(count):
             stack.enter_context(socket.create_connection(place, timeout=60)).sendall(begin)
         began = time.monotonic()
-        status = httpx2.post(f"{url}/v1/retrieve", json={"question": "Who?"}, timeout=60).status_code
-        return {"connections": count, "status": status, "seconds": round(time.monotonic() - began, 3)}
+        refused = 0
+        while httpx2.post(f"{url}/v1/retrieve", json={"question": "Who?"}, timeout=60).status_code == 503:
+            refused += 1
+            time.sleep(0.1)
+        return {"connections": count, "refused": refused, "seconds": round(time.monotonic() - began, 3)}
 
 
 def hung() -> dict[str, object]:

@@ -41,9 +41,6 @@ def serve(
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")
     ] = 60.0,
-    per_address: Annotated[
-        int, typer.Option("--per-address", min=0, help="Connections of one address at a time; 0: any number.")
-    ] = 0,
 ) -> None:
     """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
     from ifqa.serve.limits import Limits
@@ -54,7 +51,7 @@ def serve(
     searched = experiment_over(experiment, changes, docs, include, exclude)
     chosen = cap_cost(searched, [*changes])
     guard = make_guard(host, token_file, allow_host or (), allow_origin or ())
-    run(chosen, host, port, guard, Limits(queue, timeout, per_address), is_quiet())
+    run(chosen, host, port, guard, Limits(queue, timeout), is_quiet())
 
 
 @changing("ask")

@@ -2,26 +2,24 @@
 
 import asyncio
 import json
-import mimetypes
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from hashlib import sha256
 from os.path import commonprefix
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
 from ifqa.serve.batch_queue import Pending
-from ifqa.serve.errors import EXPECTED, MEDIA, NotFound, refusal, refusal_of
+from ifqa.serve.errors import EXPECTED, refusal, refusal_of
 from ifqa.serve.limits import BODY
 from ifqa.serve.mcp import make_tools
 from ifqa.serve.middleware import Middleware
@@ -36,20 +34,9 @@ _PAGE = Path(__file__).parent / "page"  # served as it is, with the colours of i
 _PING = 10.0  # seconds between signs of life of a stream, so that nothing between closes the connection
 
 
-def _problem(description: str) -> dict[str, Any]:
-    return {"description": description, "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-
-
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: _problem("the body is no JSON in UTF-8"),
-    401: _problem("no token, or a wrong one"),
-    413: _problem("the body is too large"),
-    415: _problem("the body is not JSON"),
-    422: _problem("the request is not as wanted"),
-    503: _problem("too many questions wait; Retry-After says when to come back"),
-    504: _problem("no answer within the time limit"),
-}
-_STREAMED = {
+_PROBLEM = {"model": Problem, "description": "A problem (RFC 9457): its status and one line in `detail`."}
+_RESPONSES: dict[int | str, dict[str, object]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
+_STREAMED: dict[str, object] = {
     "description": "The answers; with Accept: text/event-stream the events waiting, reading, text, and answer or problem.",
     "content": {"text/event-stream": {"schema": {"type": "string"}}},
 }
@@ -83,12 +70,17 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
     [route] = [route for route in mcp.routes if isinstance(route, Route)]
     # Without sessions there is nothing to listen to: GET would hold a stream open that says nothing
     app.router.routes.append(Route(route.path, route.endpoint, methods=["POST"]))
-    _add_problems(app)
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        return refusal_of(error)
+
+    for kind in (*EXPECTED, Exception):
+        app.add_exception_handler(kind, refuse)
     return Middleware(app, guard, service.limits, service.metrics)
 
 
 def _add_api(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/ask", response_model=Answers, responses={**_PROBLEMS, 200: _STREAMED})
+    @app.post("/v1/ask", response_model=Answers, responses={**_RESPONSES, 200: _STREAMED})
     async def ask(form: AskForm, request: Request) -> Response:
         """Answer one question or several."""
         if "text/event-stream" not in request.headers.get("accept", ""):
@@ -98,12 +90,12 @@ def _add_api(app: FastAPI, service: Service) -> None:
         stream = _events(service, service.ask(form.records, form.threshold, watched=True))
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    @app.post("/v1/retrieve", response_model=Rankings, responses=_PROBLEMS)
+    @app.post("/v1/retrieve", response_model=Rankings, responses=_RESPONSES)
     async def retrieve(form: RetrieveForm) -> Response:
         """Rank the passages for one question or several."""
         return _json(Rankings(rankings=await service.rankings(service.retrieve(form.records, form.k))))
 
-    @app.get("/v1/passages/{passage_id:path}", response_model=PassageForm, responses={404: _problem("no such passage")})
+    @app.get("/v1/passages/{passage_id:path}", response_model=PassageForm, responses=_RESPONSES)
     async def passage(passage_id: str) -> Response:
         """One passage by its id."""
         return _json(await service.passage(passage_id))
@@ -165,7 +157,7 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
         """Whether the process answers."""
         return Response("ok\n", media_type="text/plain")
 
-    @app.get("/readyz", response_class=Response, responses={503: _problem("no questions are taken")})
+    @app.get("/readyz", response_class=Response)
     async def readyz() -> Response:
         """Whether questions are taken."""
         return Response("ok\n", media_type="text/plain") if service.alive else refusal(503, "no questions are taken")
@@ -173,9 +165,9 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Counts in Prometheus's text format."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(service.metrics.text(service.gauges), media_type="text/plain; version=0.0.4")
 
-    @app.post("/v1/session", status_code=204, responses={code: _PROBLEMS[code] for code in (400, 401, 413, 415, 422)})
+    @app.post("/v1/session", status_code=204)
     async def sign_in(form: TokenForm, request: Request) -> Response:
         """Show the token once; the browser then has a cookie."""
         if not guard.is_token(form.token):
@@ -185,35 +177,23 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
         response.set_cookie(COOKIE, guard.session, httponly=True, samesite="strict", secure=secure)
         return response
 
-    @app.delete("/v1/session", status_code=204)
-    async def sign_out() -> Response:
-        """Drop the cookie."""
-        response = Response(None, 204)
-        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
-        return response
-
 
 def _add_page(app: FastAPI, root: Path) -> None:
-    files = {path.name: path.read_bytes() for path in (*filter(Path.is_file, _PAGE.iterdir()), COLOURS)}
     results = _ResultsCache(root)
 
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str, request: Request) -> Response:
-        if name not in files:
-            raise NotFound("no such file of the page")
-        tag = f'"{sha256(files[name]).hexdigest()[:16]}"'
-        headers = {"Cache-Control": "no-cache", "ETag": tag}
-        if request.headers.get("if-none-match") == tag:
-            return Response(None, 304, headers)
-        return Response(files[name], headers=headers, media_type=mimetypes.guess_type(name)[0])
-
     @app.get("/", include_in_schema=False)
-    async def index(request: Request) -> Response:
-        return await static("index.html", request)
+    async def index() -> Response:
+        return FileResponse(_PAGE / "index.html")
 
     @app.get("/favicon.ico", include_in_schema=False)  # browsers ask for it on /results, whose page names no icon
-    async def icon(request: Request) -> Response:
-        return await static("icon.svg", request)
+    async def icon() -> Response:
+        return FileResponse(_PAGE / "icon.svg")
+
+    @app.get(f"/static/{COLOURS.name}", include_in_schema=False)
+    async def colours() -> Response:
+        return FileResponse(COLOURS)
+
+    app.mount("/static", StaticFiles(directory=_PAGE))
 
     @app.get("/results", include_in_schema=False)
     async def show_results() -> Response:
@@ -226,39 +206,19 @@ class _ResultsCache:
 
     def __init__(self, root: Path) -> None:
         self._root, self._lock, self._text = root, asyncio.Lock(), ""
-        self._state: object = None
+        self._state: list[tuple[str, int]] | None = None
 
     async def page(self) -> str:
         """The page's HTML; one call at a time writes it, in a thread."""
-        from ifqa.report.overview import results_page
-
         async with self._lock:
-            state = await asyncio.to_thread(self._scores)
-            if state != self._state:
-                self._text = await asyncio.to_thread(results_page, self._root, served=True)
-                self._state = state
-        return self._text
+            return await asyncio.to_thread(self._page)
 
-    def _scores(self) -> object:
-        """What the page depends on: each finished experiment and the records of others, and when they changed."""
+    def _page(self) -> str:
+        from ifqa.report.html_page import results_page
+
         folder = self._root / "experiments"
         paths = sorted([*folder.glob("*/score/manifest.json"), *folder.glob("RESULTS.jsonl")])
-        return [(str(path), path.stat().st_mtime_ns) for path in paths]
-
-
-def _add_problems(app: FastAPI) -> None:
-    async def refuse(request: Request, error: Exception) -> Response:
-        return refusal_of(error)
-
-    for kind in (*EXPECTED, Exception):
-        app.add_exception_handler(kind, refuse)
-
-    plain = app.openapi
-
-    def with_problem() -> dict[str, Any]:
-        schema = plain()
-        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-        schema["components"]["schemas"] |= {"Problem": problem, **problem.pop("$defs", {})}
-        return schema
-
-    app.openapi = with_problem  # type: ignore[method-assign]
+        state = [(str(path), path.stat().st_mtime_ns) for path in paths]
+        if state != self._state:
+            self._text, self._state = results_page(self._root, served=True), state
+        return self._text

@@ -37,15 +37,13 @@ class Pending(Generic[_Result]):
     """A question in the queue, and how far it is.
 
     Attributes:
-        question: the question.
-        key: what the questions of a batch share.
+        question, key: the question, and what the questions of a batch share.
         watched: whether its sender watches, so that a language model gives its text while it writes.
         result: its answer; whoever withdraws the question cancels it.
         changed: set at every step.
         ahead: how many wait before it; None once it was taken.
         text: what a language model has written so far.
-        arrival: when it came.
-        seconds: from its arrival to its result.
+        arrival, seconds: when it came, and the seconds from then to its result.
     """
 
     question: Question
@@ -141,22 +139,15 @@ class BatchQueue(Generic[_Result]):
 
     def _take(self) -> list[Pending[_Result]]:
         """The next batch: the oldest question, and others with its key whose ids differ."""
+        waiting = [pending for pending in self._waiting if not pending.result.done()]
         batch: dict[str, Pending[_Result]] = {}
-        left: deque[Pending[_Result]] = deque()
-        key: _Key = None
-        for pending in self._waiting:
-            if pending.result.done():
-                continue
-            if not batch:
-                key = pending.key
-            if len(batch) < self._batch and pending.key == key and pending.question.id not in batch:
-                batch[pending.question.id] = pending
-            else:
-                left.append(pending)
-        self._waiting = left
+        for pending in waiting:
+            if len(batch) < self._batch and pending.key == waiting[0].key:
+                batch.setdefault(pending.question.id, pending)
+        self._waiting = deque(pending for pending in waiting if batch.get(pending.question.id) is not pending)
         for pending in batch.values():
             pending.move(None)
-        for place, pending in enumerate(left):
+        for place, pending in enumerate(self._waiting):
             pending.move(place)
         return [*batch.values()]
 
@@ -174,16 +165,12 @@ class BatchQueue(Generic[_Result]):
                 self.busy -= len(batch)
             seconds = time.monotonic() - began
             self._pace = 0.8 * self._pace + 0.2 * seconds / len(batch)
-            if len(batch) > 1:
-                await self._gather(len(batch), _LULL * seconds)
-
-    async def _gather(self, count: int, seconds: float) -> None:
-        """Wait briefly for the next batch: answered clients often ask again, and the first would be a batch alone."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while len(self._waiting) < count:
-                    self._arrived.clear()
-                    await self._arrived.wait()
+            # Answered clients often ask again, and the first of them would be a batch alone
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LULL * seconds):
+                    while 1 < len(batch) > len(self._waiting):
+                        self._arrived.clear()
+                        await self._arrived.wait()
 
     async def _answer(self, batch: list[Pending[_Result]]) -> None:
         batch.sort(key=lambda pending: not pending.watched)
@@ -207,18 +194,15 @@ class BatchQueue(Generic[_Result]):
             await asyncio.wait([work])
         finally:  # the queue may close
             cancelled.cancel()
+        left = [pending for pending in batch if not pending.result.done()]
         if error := work.exception():  # it goes to who waits for the question
-            for pending in batch:
-                if pending.result.done():
-                    continue
+            for pending in left:
                 if len(batch) > 1:  # one question may be at fault
                     await self._answer([pending])
                 else:
                     pending.result.set_exception(error)
             return
-        if (results := work.result()) is None:  # nobody waits
-            return
-        for pending, result in zip(batch, results, strict=True):
-            if not pending.result.done():
-                pending.seconds = time.monotonic() - pending.arrival
-                pending.result.set_result(result)
+        results = dict(zip(map(id, batch), work.result() or (), strict=False))
+        for pending in left:
+            pending.seconds = time.monotonic() - pending.arrival
+            pending.result.set_result(results[id(pending)])

@@ -6,7 +6,8 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
@@ -95,7 +96,7 @@ class Client:
         """What the server searches, who reads, and what it takes at most; asked for once."""
         with self._lock:
             if self._about is None:
-                self._about = self._parse(self._send("GET", "/v1/about"), About)
+                self._about = self._reply("GET", "/v1/about", None, About)
             return self._about
 
     def ask(
@@ -118,20 +119,16 @@ class Client:
         check_threshold(threshold)
         answers: list[Answer] = []
         for records, bodies in self._parts(questions):
-            response = self._send("POST", "/v1/ask", {"questions": bodies, "threshold": threshold})
-            answers += self._records(self._parse(response, Answers).answers, records)
+            reply = self._reply("POST", "/v1/ask", {"questions": bodies, "threshold": threshold}, Answers)
+            answers += self._records(reply.answers, records)
         return answers
 
     def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
-        """The best `k` passages of each question, as `System.retrieve` gives them.
-
-        Raises:
-            IfqaError: as `answer`.
-        """
+        """The best `k` passages of each question, as `System.retrieve` gives them; raises as `answer`."""
         rankings: list[Ranking] = []
         for records, bodies in self._parts(questions):
-            response = self._send("POST", "/v1/retrieve", {"questions": bodies, "k": k})
-            rankings += self._records(self._parse(response, Rankings).rankings, records)
+            reply = self._reply("POST", "/v1/retrieve", {"questions": bodies, "k": k}, Rankings)
+            rankings += self._records(reply.rankings, records)
         return rankings
 
     def passage(self, passage_id: str) -> Passage | None:
@@ -140,27 +137,38 @@ class Client:
             quoted = quote(passage_id, safe="")
         except UnicodeEncodeError:  # half a surrogate pair: no passage's id
             return None
-        response = self._send("GET", f"/v1/passages/{quoted}")
-        return None if response.status_code == 404 else self._parse(response, Passage)
+        response = self._send("GET", f"/v1/passages/{quoted}", None)
+        return None if response.status_code == 404 else self._parsed(response, Passage)
 
-    def _parts(self, questions: Sequence[str | Question]) -> Iterator[tuple[list[Question], list[dict[str, Any]]]]:
-        """The questions, as many at a time as the server takes, and what is sent of them."""
+    def _parts(self, questions: Sequence[str | Question]) -> Iterator[tuple[list[Question], list[dict[str, object]]]]:
+        """The questions, as many at a time as the server takes, and what is sent of them.
+
+        The server numbers those that were given as texts.
+        """
         records, most = as_questions(questions), self.about.limits.questions
-        bodies = [_body(record, isinstance(question, str)) for question, record in zip(questions, records, strict=True)]
+        bodies: list[dict[str, object]] = []
+        for question, record in zip(questions, records, strict=True):
+            named = {} if isinstance(question, str) else {"id": record.id}
+            bodies.append({"text": record.text, "choices": list(record.choices), "context": record.context, **named})
         for start in range(0, len(records), most):
             yield records[start : start + most], bodies[start : start + most]
 
-    def _send(self, method: str, path: str, body: Mapping[str, object] | None = None) -> "httpx2.Response":
+    @property
+    def _timeout(self) -> float:
+        return _SLACK + (self._about.limits.seconds if self._about else 0)
+
+    def _reply(self, method: str, path: str, body: Mapping[str, object] | None, form: type[_Form]) -> _Form:
+        return self._parsed(self._send(method, path, body), form)
+
+    def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> "httpx2.Response":
         """The response; a full queue is asked again."""
         import httpx2
 
         end = time.monotonic() + self._patience
-        timeout = _SLACK + (self._about.limits.seconds if self._about else 0)
         while True:
-            try:
-                response = self._web.request(method, path, json=body, timeout=httpx2.Timeout(timeout, connect=_CONNECT))
-            except httpx2.RequestError as error:
-                raise self._unreachable(error) from None
+            with self._reached():
+                timeout = httpx2.Timeout(self._timeout, connect=_CONNECT)
+                response = self._web.request(method, path, json=body, timeout=timeout)
             later = response.headers.get("retry-after", "")
             wait = max(int(later), 1) if _SECONDS.fullmatch(later) else math.inf
             if response.status_code != 503 or time.monotonic() + wait > end:
@@ -168,40 +176,45 @@ class Client:
             time.sleep(wait)
 
     def _stream(self, body: Mapping[str, object], on_text: TextCallback) -> AnswerForm:
-        import httpx2
-
-        timeout = _SLACK + self.about.limits.seconds
         headers = {"Accept": "text/event-stream"}
-        try:
-            with self._web.stream("POST", "/v1/ask", json=body, headers=headers, timeout=timeout) as response:
-                if response.status_code != 200:
-                    response.read()
-                    raise self._refused(response)
-                name, text = "", ""
-                for line in response.iter_lines():
-                    field, _, value = line.partition(": ")
-                    if field == "event":
-                        name = value
-                    elif field == "data" and name == "text":
-                        piece = self._parse_json(value, Written)
-                        text = text[: piece.at] + piece.text
-                        on_text(text)
-                    elif field == "data" and name == "answer":
-                        return self._parse_json(value, AnswerForm)
-                    elif field == "data" and name == "problem":
-                        raise IfqaError(f"{self.url}: {self._parse_json(value, Problem).detail}")
-        except httpx2.RequestError as error:
-            raise self._unreachable(error) from None
+        with (
+            self._reached(),
+            self._web.stream("POST", "/v1/ask", json=body, headers=headers, timeout=self._timeout) as response,
+        ):
+            if response.status_code != 200:
+                response.read()
+                raise self._refused(response)
+            name, text = "", ""
+            for line in response.iter_lines():
+                field, _, value = line.partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data" and name == "text":
+                    piece = self._parsed(value, Written)
+                    text = text[: piece.at] + piece.text
+                    on_text(text)
+                elif field == "data" and name == "answer":
+                    return self._parsed(value, AnswerForm)
+                elif field == "data" and name == "problem":
+                    raise IfqaError(f"{self.url}: {self._parsed(value, Problem).detail}")
         raise IfqaError(f"{self.url}: the connection broke before the answer; ask again")
 
-    def _parse(self, response: "httpx2.Response", form: type[_Form]) -> _Form:
-        if response.status_code != 200:
-            raise self._refused(response)
-        return self._parse_json(response.content, form)
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        import httpx2
 
-    def _parse_json(self, text: str | bytes, form: type[_Form]) -> _Form:
         try:
-            return TypeAdapter(form).validate_json(text)
+            yield
+        except httpx2.RequestError as error:
+            raise IfqaError(
+                f"{self.url}: {str(error) or type(error).__name__}; is the server up? Start it with: ifqa serve"
+            ) from None
+
+    def _parsed(self, reply: "str | httpx2.Response", form: type[_Form]) -> _Form:
+        if not isinstance(reply, str) and reply.status_code != 200:
+            raise self._refused(reply)
+        try:
+            return TypeAdapter(form).validate_json(reply if isinstance(reply, str) else reply.content)
         except ValidationError as error:
             raise self._foreign() from error
 
@@ -220,12 +233,3 @@ class Client:
         except ValidationError:
             detail = f"HTTP {response.status_code}, not as ifqa serve answers; is it another server?"
         return IfqaError(f"{self.url}: {detail}")
-
-    def _unreachable(self, error: Exception) -> IfqaError:
-        return IfqaError(f"{self.url}: {error or type(error).__name__}; is the server up? Start it with: ifqa serve")
-
-
-def _body(question: Question, from_text: bool) -> dict[str, Any]:
-    """What is sent of a question; the server numbers those that were given as texts."""
-    body: dict[str, Any] = {"text": question.text, "choices": list(question.choices), "context": question.context}
-    return body if from_text else body | {"id": question.id}

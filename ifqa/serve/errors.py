@@ -47,7 +47,7 @@ def refusal_of(error: BaseException) -> Response:
             return refusal(error.status_code, str(error.detail), error.headers)
         case RequestValidationError():
             faults = [
-                Fault(where=_place(fault["loc"]), what=_shorten(fault["msg"].removeprefix("Value error, ")))
+                Fault(where=_place(fault["loc"]), what=fault["msg"].removeprefix("Value error, ")[:_LONGEST])
                 for fault in error.errors()[:_FAULTS]
             ]
             return refusal(422, f"{faults[0].where}: {faults[0].what}", errors=faults)
@@ -57,8 +57,4 @@ def refusal_of(error: BaseException) -> Response:
 
 def _place(parts: Sequence[int | str]) -> str:
     """Where in the request something is wrong; an unknown key is named as it was sent."""
-    return _shorten(".".join(str(part) for part in parts[1:] if part not in (TEXT, OBJECT)) or "body")
-
-
-def _shorten(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()[:_LONGEST]
+    return (".".join(str(part) for part in parts[1:] if part not in (TEXT, OBJECT)) or "body")[:_LONGEST]

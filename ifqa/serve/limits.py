@@ -13,10 +13,8 @@ K = 100  # passages to retrieve
 ID = 200  # characters of a question's or a passage's id
 KEYS = 20  # of a JSON object
 HEADERS = 32 << 10  # bytes of a request's line and headers
-CONNECTIONS = 512  # at a time; half of the files that many systems let a process open
-BACKLOG = 256  # connections that wait to be taken
-FIRST_BYTE = 10.0  # seconds from a connection to its first byte
-HEAD = 10.0  # seconds from a request's first byte to the end of its headers
+CONNECTIONS = 512  # at a time
+SLOW = 10.0  # seconds from a connection or a request's first byte to the end of its headers, and from there to its body's end
 KEEP_ALIVE = 30  # seconds from an answer to the next request's first byte
 UNREAD = 30.0  # seconds that a client may leave an answer unread
 BATCH = 32  # questions read at once, or fewer if the reader's `chunk` is smaller
@@ -25,14 +23,7 @@ THREADS = 8  # questions read side by side by a reader that is `concurrent`
 
 @dataclass(frozen=True)
 class Limits:
-    """What `ifqa serve` may set.
-
-    Attributes:
-        waiting: questions that may wait; further ones are refused with 503.
-        seconds: from a question's arrival to its answer; then 504. A body must arrive within the same time.
-        per_address: connections of one address at a time; 0 for any number.
-    """
+    """What `ifqa serve` may set: how many questions may wait, and the seconds from a question's arrival to its answer."""
 
     waiting: int = 256
     seconds: float = 60.0
-    per_address: int = 0

@@ -2,9 +2,6 @@
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPMethod
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -13,16 +10,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ifqa.serve import limits as sizes
-from ifqa.serve.connections import address
 from ifqa.serve.errors import refusal
 from ifqa.serve.limits import Limits
-from ifqa.serve.security import HEADERS, PROBES, SESSION, Guard
+from ifqa.serve.security import HEADERS, SESSION, Guard
 from ifqa.serve.telemetry import Metrics, begin_request, log
 
-_CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _CLOSE = {"Connection": "close"}
 _GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
-_LEAVING = 0.05  # seconds until the request of a connection that made room has ended
 _LONGEST_PATH = 200  # characters of a path in the log
 
 
@@ -31,7 +25,6 @@ class Middleware:
 
     def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, metrics: Metrics) -> None:
         self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
-        self._answering: Counter[str] = Counter()  # whole requests by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; the lifespan passes through."""
@@ -39,7 +32,7 @@ class Middleware:
             await self._app(scope, receive, send)
             return
         headers, began, status = Headers(scope=scope), time.monotonic(), _GONE
-        request_id, client = begin_request(headers.get("x-request-id", "")), address(scope.get("client"))
+        request_id = begin_request(headers.get("x-request-id", ""))
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -49,33 +42,12 @@ class Middleware:
             await send(message)
 
         try:
-            if refused := await self._crowded(scope["path"], client) or self._refused(scope, headers):
+            if refused := self._refused(scope, headers):
                 await refused(scope, receive, send_with_headers)
             else:
-                await self._pass_on(scope, headers, client, receive, send_with_headers)
+                await self._pass_on(scope, headers, receive, send_with_headers)
         finally:
-            self._log(scope, client, status, time.monotonic() - began)
-
-    async def _crowded(self, path: str, client: str) -> Response | None:
-        if path in PROBES or self._has_room(client):
-            return None
-        await asyncio.sleep(_LEAVING)
-        if self._has_room(client):
-            return None
-        return refusal(503, "too many connections are busy", {"Retry-After": "5", **_CLOSE})
-
-    def _has_room(self, client: str) -> bool:
-        most = self._limits.per_address
-        return self._answering.total() < sizes.CONNECTIONS and (not most or self._answering[client] < most)
-
-    @contextmanager
-    def _counted(self, client: str) -> Iterator[None]:
-        """Count a request among those that are answered; one whose body still comes may have to make room."""
-        self._answering[client] += 1
-        try:
-            yield
-        finally:
-            self._answering -= Counter([client])  # an address without requests is forgotten
+            self._log(scope, status, time.monotonic() - began)
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
@@ -98,14 +70,10 @@ class Middleware:
             return refusal(415, "wanted Content-Type: application/json")
         return None
 
-    async def _pass_on(self, scope: Scope, headers: Headers, client: str, receive: Receive, send: Send) -> None:
-        """Give the request to the application, its body read and bounded."""
-        if scope["method"] not in _CHANGING:
-            with self._counted(client):
-                await self._app(scope, receive, send)
-            return
+    async def _pass_on(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Give the request to the application, its body read and bounded, while the client is there."""
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(min(self._limits.seconds, sizes.SLOW)):
                 body = await _read_body(receive, headers, sizes.SESSION if scope["path"] == SESSION else sizes.BODY)
         except ClientDisconnect:
             return
@@ -114,17 +82,12 @@ class Middleware:
         if isinstance(body, Response):
             await body(scope, receive, send)
             return
-        with self._counted(client):
-            await self._answer(scope, body, receive, send)
-
-    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Let the application answer while the client is there."""
         messages: list[Message] = [{"type": "http.request", "body": body}]
 
         async def replay() -> Message:
-            return (
-                messages.pop() if messages else await asyncio.get_running_loop().create_future()
-            )  # until it is cancelled
+            if not messages:
+                await asyncio.get_running_loop().create_future()  # until it is cancelled
+            return messages.pop()
 
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -150,21 +113,21 @@ class Middleware:
         if (origin := request.get("origin")) in self._guard.origins:
             response["Access-Control-Allow-Origin"] = origin or ""
             response["Access-Control-Allow-Headers"] = "Authorization, Content-Type, X-Request-Id"
-            response["Access-Control-Allow-Methods"] = "GET, POST, DELETE"
+            response["Access-Control-Allow-Methods"] = "GET, POST"
             response["Access-Control-Expose-Headers"] = "Retry-After, X-Request-Id"
             response["Cross-Origin-Resource-Policy"] = "cross-origin"
 
-    def _log(self, scope: Scope, client: str, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "")  # the route's pattern: paths from outside would be endless
-        known = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
-        self._metrics.requests.labels(known if route else "", route, str(status)).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+    def _log(self, scope: Scope, status: int, seconds: float) -> None:
+        route = scope.get("route")
+        pattern = str(vars(route).get("path", "")) if route else ""  # paths from outside would be endless
+        method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
+        self._metrics.requests[method if pattern else "", pattern, status] += 1
         fields = {
             "method": scope["method"][:20],
             "path": scope["path"][:_LONGEST_PATH],
             "status": status,
             "ms": round(seconds * 1000, 1),
-            "client": client,
+            "client": (scope.get("client") or ("",))[0],
         }
         log.info("request", extra={"fields": fields})
 
@@ -186,8 +149,7 @@ async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes | R
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         piece, more = message.get("body", b""), message.get("more_body", False)
-        pieces.append(piece)
         size += len(piece)
-        if large := large or size > most:
-            pieces.clear()
+        large = large or size > most
+        pieces = [] if large else [*pieces, piece]
     return refusal(413, "the body is too large; send fewer questions", _CLOSE) if large else b"".join(pieces)

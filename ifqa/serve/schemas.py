@@ -4,28 +4,22 @@ Places are counts of Unicode code points, the end exclusive. In `pieces` of a te
 """
 
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, model_validator
 
-from ifqa.records import Answer, Hit, Question, Ranking
+from ifqa.records import Answer, Hit, Question, Ranking, Step, Term
 from ifqa.retrieval.clauses import split_question
-from ifqa.serve.limits import CHOICES, CONTEXT, ID, KEYS, QUESTION, QUESTIONS, K
+from ifqa.serve.limits import BODY, CHOICES, CONTEXT, ID, KEYS, QUESTION, QUESTIONS, K
+from ifqa.version import __version__
 
 QUESTION_EXAMPLE = (
     "If Neil Armstrong had caught a bad fever shortly before the first lunar landing flight, "
     "who would have sat in the commander's seat?"
 )
+
+
+_THRESHOLD = "Least confidence of an answer: 0 always answers, null is the reader's own."
 
 
 def _not_blank(text: str) -> str:
@@ -34,7 +28,6 @@ def _not_blank(text: str) -> str:
     return text
 
 
-_THRESHOLD = "Least confidence of an answer: 0 always answers, null is the reader's own."
 Text = Annotated[
     str, Field(min_length=1, max_length=QUESTION, description='"If ..., ...?"'), AfterValidator(_not_blank)
 ]
@@ -120,26 +113,35 @@ class TokenForm(Form):
     token: Annotated[str, Field(max_length=1000)]
 
 
+class Reply(BaseModel):
+    """A response. A text has a "?" for each half of a surrogate pair, which JSON in UTF-8 cannot hold; places stay the same."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _encodable(cls, given: object) -> object:
+        return _encodable(given)
+
+
 def _encodable(value: object) -> object:
-    """A text with a "?" for each half of a surrogate pair, which JSON in UTF-8 cannot hold; places stay the same."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {key: _encodable(inner) for key, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-String = Annotated[str, BeforeValidator(_encodable)]
-
-
-class PassageForm(BaseModel):
+class PassageForm(Reply):
     """A passage."""
 
-    id: String
-    title: String
-    text: String
+    id: str
+    title: str
+    text: str
 
 
 class Evidence(PassageForm):
     """A passage that the reader read; marked is the answer, or what it was computed from."""
 
-    pieces: list[String]
+    pieces: list[str]
 
 
 class Ranked(PassageForm):
@@ -149,11 +151,11 @@ class Ranked(PassageForm):
     score: float
 
 
-class RankingForm(BaseModel):
+class RankingForm(Reply):
     """The passages of a question, best first."""
 
-    id: String
-    question: String
+    id: str
+    question: str
     passages: list[Ranked]
 
     @classmethod
@@ -162,7 +164,8 @@ class RankingForm(BaseModel):
         passages = [
             {**asdict(passage), "rank": rank, "score": score} for rank, (passage, score) in enumerate(ranking, start=1)
         ]
-        return cls.model_validate({**_question(ranking.question), "passages": passages})
+        question = ranking.question
+        return cls.model_validate({"id": question.id, "question": question.text, "passages": passages})
 
     def record(self, question: Question) -> Ranking:
         """The ranking that a server gave for a question."""
@@ -170,81 +173,72 @@ class RankingForm(BaseModel):
         return _RANKING.validate_python({**self.model_dump(), "question": question, "hits": hits})
 
 
-class TermForm(BaseModel):
-    """A number, date or list that an answer was computed from; its place is in the passage's text or in the question."""
-
-    text: String
-    value: String
-    source: Literal["passage", "question"]
-    start: int
-    end: int
-
-
-class CalculationForm(BaseModel):
+class CalculationForm(Reply):
     """How an answer was computed: `rule` stands between the terms, and `line` is all of it in one line."""
 
-    result: String
+    result: str
     rule: str
-    terms: list[TermForm]
-    line: String
+    terms: list[Term]
+    line: str
 
 
-class HowForm(BaseModel):
+class HowForm(Reply):
     """Where an answer comes from: the sentence and the span in the passage's text; `pieces` are the sentence's."""
 
-    passage_id: String
+    passage_id: str
     sentence: tuple[int, int]
     span: tuple[int, int]
-    pieces: list[String]
+    pieces: list[str]
     calculation: CalculationForm | None
 
 
-class Supposed(BaseModel):
+class Supposed(Reply):
     """The question's if-clause, and the question in pieces with the if-clause marked."""
 
-    text: String
-    pieces: list[String]
+    text: str
+    pieces: list[str]
 
 
-class StepForm(BaseModel):
-    """One of several searches: its query, and the passages that no earlier search had found, best first."""
-
-    query: String
-    passage_ids: list[String]
-
-
-class AnswerForm(BaseModel):
+class AnswerForm(Reply):
     """An answer with its evidence, most important first; `answer` is empty after an abstention or a failure."""
 
-    id: String
-    question: String
+    id: str
+    question: str
     supposed: Supposed | None
     outcome: Literal["answered", "abstained", "failed"]
-    answer: String
+    answer: str
     confidence: Annotated[float | None, Field(description="Probability that the answer, or the candidate, is right.")]
-    candidate: Annotated[String, Field(description="The best candidate of a reader that abstained.")]
-    factual: Annotated[String, Field(description="The answer in the real world, if the reader gives it.")]
-    error: Annotated[String, Field(description="Why there is no answer, after a failure.")]
+    candidate: Annotated[str, Field(description="The best candidate of a reader that abstained.")]
+    factual: Annotated[str, Field(description="The answer in the real world, if the reader gives it.")]
+    error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
     how: HowForm | None
     evidence: list[Evidence]
-    steps: Annotated[
-        list[StepForm], Field(description="The searches, of a retriever that searches several times.")
-    ] = []
+    steps: Annotated[list[Step], Field(description="The searches, of a retriever that searches several times.")] = []
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
     @classmethod
     def of(cls, answer: Answer, seconds: float) -> Self:
         """The object of an answer that took so many seconds."""
         failed = not answer.text and bool(answer.error or not answer.candidate)
+        text, how = answer.question.text, answer.how
+        supposed = split_question(text).presupposition
+        before, clause, after = text.partition(supposed) if supposed else (text, "", "")
+        passage = next((passage for passage in answer.evidence if how and passage.id == how.passage_id), None)
+        told = None
+        if how and passage:
+            told = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
+            if how.calculation:
+                told["calculation"]["line"] = str(how.calculation)
         return cls.model_validate(
             {
                 **asdict(answer),
-                **_question(answer.question),
-                "supposed": _supposed(answer.question.text),
+                "id": answer.question.id,
+                "question": text,
+                "supposed": {"text": clause, "pieces": [before, clause, after]} if clause else None,
                 "outcome": "answered" if answer.text else "failed" if failed else "abstained",
                 "answer": answer.text,
                 "error": answer.why_not.removeprefix("no answer: ") if failed else "",
-                "how": _how(answer),
+                "how": told,
                 "evidence": [{**asdict(passage), "pieces": answer.marked(passage)} for passage in answer.evidence],
                 "seconds": round(seconds, 3),
             }
@@ -258,52 +252,33 @@ class AnswerForm(BaseModel):
 _ANSWER, _RANKING = TypeAdapter(Answer), TypeAdapter(Ranking)  # they ignore what only the objects have, such as pieces
 
 
-def _question(question: Question) -> dict[str, str]:
-    return {"id": question.id, "question": question.text}
-
-
-def _supposed(question: str) -> dict[str, Any] | None:
-    text = split_question(question).presupposition
-    before, clause, after = question.partition(text) if text else (question, "", "")
-    return {"text": text, "pieces": [before, clause, after]} if clause else None
-
-
-def _how(answer: Answer) -> dict[str, Any] | None:
-    how = answer.how
-    passage = next((passage for passage in answer.evidence if how and passage.id == how.passage_id), None)
-    if how is None or passage is None:
-        return None
-    calculation = how.calculation and {**asdict(how.calculation), "line": str(how.calculation)}
-    return {**asdict(how), "calculation": calculation, "pieces": how.pieces(passage.text, sentence=True)}
-
-
-class Written(BaseModel):
+class Written(Reply):
     """The event `text`: what a language model writes, from the character `at`."""
 
     at: Annotated[int, Field(ge=0)]
-    text: String
+    text: str
 
 
-class Answers(BaseModel):
+class Answers(Reply):
     """The answers, in the order of the questions."""
 
     answers: list[AnswerForm]
 
 
-class Rankings(BaseModel):
+class Rankings(Reply):
     """The rankings, in the order of the questions."""
 
     rankings: list[RankingForm]
 
 
-class CorpusForm(BaseModel):
+class CorpusForm(Reply):
     """The corpus that is searched."""
 
     name: str
     passages: int
 
 
-class ReaderForm(BaseModel):
+class ReaderForm(Reply):
     """Who answers; `streams` says whether text comes piece by piece."""
 
     name: str
@@ -313,23 +288,23 @@ class ReaderForm(BaseModel):
     abstains_below: float
 
 
-class LimitsForm(BaseModel):
+class LimitsForm(Reply):
     """What the server takes at most."""
 
-    question_characters: int
-    questions: Annotated[int, Field(ge=1)]
-    k: int
-    body_bytes: int
+    question_characters: int = QUESTION
+    questions: Annotated[int, Field(ge=1)] = QUESTIONS
+    k: int = K
+    body_bytes: int = BODY
     seconds: Annotated[float, Field(ge=0, le=3600)]
     waiting: int
 
 
-class About(BaseModel):
+class About(Reply):
     """What is searched, who answers, and what the server takes."""
 
     name: str
     about: str
-    version: str
+    version: str = __version__
     corpus: CorpusForm | None
     retriever: str | None
     reader: ReaderForm | None
@@ -339,14 +314,14 @@ class About(BaseModel):
     limits: LimitsForm
 
 
-class Fault(BaseModel):
+class Fault(Reply):
     """What is wrong with one part of a request."""
 
     where: str
     what: str
 
 
-class Problem(BaseModel):
+class Problem(Reply):
     """Problem details (RFC 9457)."""
 
     type: str = "about:blank"

@@ -18,7 +18,7 @@ from ifqa.serve.limits import QUESTIONS, Limits
 from ifqa.serve.security import Guard
 
 DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
-_NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
+_NEEDED = ("fastapi", "uvicorn", "mcp")
 _GRACE = 5.0  # seconds above the time limit until a stopped server has ended
 
 
@@ -81,11 +81,10 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
 
     from ifqa.pipeline.stages import open_system
     from ifqa.serve.app import make_app
-    from ifqa.serve.connections import allow_files, configuration
+    from ifqa.serve.connections import configuration
     from ifqa.serve.service import Service
     from ifqa.serve.telemetry import write_log
 
-    allow_files()
     with closing(listen(host, port)) as listening, open_system(experiment) as system:
         write_log(quiet)
         service = Service(system, limits)

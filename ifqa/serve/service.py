@@ -1,9 +1,9 @@
 """An opened system behind two queues: what the JSON API and the MCP tools share."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count
 from typing import TypeVar
 
@@ -18,7 +18,6 @@ from ifqa.serve.errors import NotFound
 from ifqa.serve.limits import Limits
 from ifqa.serve.schemas import About, AnswerForm, CorpusForm, LimitsForm, PassageForm, RankingForm, ReaderForm
 from ifqa.serve.telemetry import Metrics
-from ifqa.version import __version__
 
 _EXAMPLES = 3
 _Result = TypeVar("_Result")
@@ -40,7 +39,7 @@ class Service:
         # So the thread that answers opens the models too.
         pool, threads, batch = ThreadPoolExecutor(1, "asking"), 1, 1
         pool.submit(system.open).result()
-        self.system, self.limits = system, limits
+        self.system, self.limits, self.metrics = system, limits, Metrics()
         reader = system.experiment.reader
         if reader and system.reader.concurrent:  # it computes nothing here
             pool.shutdown()
@@ -53,9 +52,8 @@ class Service:
             lambda questions, k, _: system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
         )
         asks_llm = reader is not None and takes("reader", reader["name"], "llm")
-        llm = system.session.llm(system.experiment) if asks_llm else None
-        self.metrics = Metrics({"ask": self.asking, "retrieve": self.retrieving}, llm)
-        self.about = _about(system, limits, llm)
+        self._llm = system.session.llm(system.experiment) if asks_llm else None
+        self.about = _about(system, limits, self._llm)
         self._numbers = count(1)
 
     def open(self) -> None:
@@ -73,6 +71,17 @@ class Service:
         """Whether questions are being taken."""
         return self.asking.alive and self.retrieving.alive
 
+    @property
+    def gauges(self) -> Mapping[str, float]:
+        """The lengths of the queues, and what the language model has spent."""
+        gauges: dict[str, float] = {}
+        for name, queue in (("ask", self.asking), ("retrieve", self.retrieving)):
+            gauges[f'ifqa_waiting{{queue="{name}"}}'] = len(queue)
+            gauges[f'ifqa_working{{queue="{name}"}}'] = queue.busy
+        if self._llm:
+            gauges |= {"ifqa_llm_dollars": self._llm.spent.cost or 0, "ifqa_llm_requests": self._llm.spent.calls}
+        return gauges
+
     def ask(
         self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
     ) -> list[Pending[Answer]]:
@@ -87,12 +96,7 @@ class Service:
         return self.asking.put(self._number(questions), threshold, watched)
 
     def retrieve(self, questions: Sequence[Question], k: int = 0) -> list[Pending[Ranking]]:
-        """Queue questions to retrieve for.
-
-        Raises:
-            QueueFull: too many wait.
-            NotFound: the experiment has no retriever.
-        """
+        """Queue questions to retrieve for; raises as `ask`."""
         if self.about.retriever is None:
             raise NotFound(f"experiment {self.about.name} has no retriever")
         return self.retrieving.put(self._number(questions), k)
@@ -106,9 +110,7 @@ class Service:
         """
         answers = await self._results(batch)
         forms = [AnswerForm.of(answer, pending.seconds) for answer, pending in zip(answers, batch, strict=True)]
-        for form, pending in zip(forms, batch, strict=True):
-            self.metrics.outcomes.labels(form.outcome).inc()
-            self.metrics.questions.observe(pending.seconds)
+        self.metrics.outcomes.update(form.outcome for form in forms)
         return forms
 
     async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[RankingForm]:
@@ -126,7 +128,7 @@ class Service:
         passage = await asyncio.to_thread(self.system.passage, passage_id)
         if passage is None:
             raise NotFound(f"no passage {passage_id!r:.80} in corpus {self.system.experiment.corpus or '(none)'}")
-        return PassageForm.model_validate(passage, from_attributes=True)
+        return PassageForm.model_validate(asdict(passage))
 
     async def _results(self, batch: Sequence[Pending[_Result]]) -> list[_Result]:
         try:
@@ -138,37 +140,28 @@ class Service:
 
     def _number(self, questions: Sequence[Question]) -> list[Question]:
         """The questions, with ids for those that have none."""
-        numbered = zip(questions, self._numbers)  # noqa: B905 - the numbers have no end
-        return [replace(question, id=question.id or f"ask/{number}") for question, number in numbered]
+        return [replace(question, id=question.id or f"ask/{next(self._numbers)}") for question in questions]
 
 
 def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
     experiment = system.experiment
     reader, retriever = experiment.reader, experiment.retriever
     has_corpus = retriever and experiment.corpus
+    label, abstains_below = (system.reader.label, system.reader.doubtful) if reader else ("", 0.0)
+    model, streams = (llm.name, llm.streams) if llm else ("", False)
     return About(
         name=experiment.name,
         about=experiment.about,
-        version=__version__,
         corpus=CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
         retriever=retriever["name"] if retriever else None,
-        reader=ReaderForm(
-            name=reader["name"],
-            label=system.reader.label,
-            model=llm.name if llm else "",
-            streams=bool(llm and llm.streams),
-            abstains_below=system.reader.doubtful,
-        )
+        reader=ReaderForm(name=reader["name"], label=label, model=model, streams=streams, abstains_below=abstains_below)
         if reader
         else None,
         passages_read=reader["passages"] if reader and retriever else 0,
         k=retriever["k"] if retriever else 0,
         examples=_examples(system),
-        limits=LimitsForm(
-            question_characters=sizes.QUESTION, questions=sizes.QUESTIONS, k=sizes.K, body_bytes=sizes.BODY,
-            seconds=limits.seconds, waiting=limits.waiting,
-        ),
-    )  # fmt: skip
+        limits=LimitsForm(seconds=limits.seconds, waiting=limits.waiting),
+    )
 
 
 def _examples(system: System) -> list[str]:

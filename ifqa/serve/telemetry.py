@@ -9,21 +9,14 @@ import re
 import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextvars import ContextVar
-from functools import partial
-from typing import Any
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-
-from ifqa.protocols import LanguageModel
-from ifqa.serve.batch_queue import BatchQueue
 
 log = logging.getLogger("ifqa.serve")
 
 _request: ContextVar[str] = ContextVar("request", default="")
 _WORD = re.compile(r"[\w-]{1,64}", re.ASCII)
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 def request_id() -> str:
@@ -43,16 +36,14 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line; whatever would steer a terminal or begin a new line is escaped."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": f"{moment}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
-        if request_id():
-            line["request_id"] = request_id()
-        line |= getattr(record, "fields", {})
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+        line |= {"request_id": request_id()} if request_id() else {}
+        line |= vars(record).get("fields", {})
+        line |= {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
         return json.dumps(line, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
 
 
@@ -65,32 +56,17 @@ def write_log(quiet: bool) -> None:
 
 
 class Metrics:
-    """The counts of one server: its own, the lengths of its queues, and what its language model has spent when they are read."""
+    """The counts of one server: requests by method, route and status, and answers by outcome."""
 
-    def __init__(self, queues: Mapping[str, BatchQueue[Any]], llm: LanguageModel | None) -> None:
-        self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)  # memory, CPU, open files
-        self.requests = Counter(
-            "ifqa_requests", "Requests by route and status.", ["method", "route", "status"], registry=registry
-        )
-        self.seconds = Histogram(
-            "ifqa_request_seconds", "Time to answer a request.", ["route"], buckets=_SECONDS, registry=registry
-        )
-        self.questions = Histogram(
-            "ifqa_question_seconds", "From a question's arrival to its answer.", buckets=_SECONDS, registry=registry
-        )
-        self.outcomes = Counter("ifqa_answers", "Answers by outcome.", ["outcome"], registry=registry)
-        waiting = Gauge("ifqa_waiting", "Questions that wait.", ["queue"], registry=registry)
-        working = Gauge("ifqa_working", "Questions that are worked on.", ["queue"], registry=registry)
-        for name, queue in queues.items():
-            waiting.labels(name).set_function(queue.__len__)
-            working.labels(name).set_function(partial(getattr, queue, "busy"))
-        if llm:
-            dollars = Gauge("ifqa_llm_dollars", "US dollars spent on a language model.", registry=registry)
-            dollars.set_function(lambda: llm.spent.cost or 0.0)
-            calls = Gauge("ifqa_llm_requests", "Requests to a language model.", registry=registry)
-            calls.set_function(lambda: llm.spent.calls)
+    def __init__(self) -> None:
+        self.requests = Counter[tuple[str, str, int]]()
+        self.outcomes = Counter[str]()
 
-    def text(self) -> bytes:
-        """All counts in Prometheus's text format."""
-        return generate_latest(self.registry)
+    def text(self, gauges: Mapping[str, float]) -> str:
+        """All counts, and what holds now, in Prometheus's text format."""
+        values = {
+            f'ifqa_requests_total{{method="{method}",route="{route}",status="{status}"}}': count
+            for (method, route, status), count in self.requests.items()
+        }
+        values |= {f'ifqa_answers_total{{outcome="{outcome}"}}': count for outcome, count in self.outcomes.items()}
+        return "".join(f"{name} {float(value)}\n" for name, value in {**values, **gauges}.items())

@@ -109,11 +109,11 @@ def test_the_table_of_limits_says_what_holds():
     told = dict(re.findall(r"^\| ([^|]+?) +\| ([^|]+?) +\|", text, re.MULTILINE))
     sizes = {
         "connections at a time": f"{limits.CONNECTIONS}",
-        "a connection's first byte": f"{limits.FIRST_BYTE:g} s",
-        "the head of a request, from its first byte": f"{limits.HEAD:g} s",
+        "a connection's first head, and every other from its first byte": f"{limits.SLOW:g} s",
         "the head of a request": f"{limits.HEADERS >> 10} KiB",
         "the body": f"{limits.BODY >> 20} MiB",
         "the body of `POST /v1/session`": f"{limits.SESSION >> 10} KiB",
+        "from the head to the whole body": f"{limits.SLOW:g} s",
         "keys of an object": f"{limits.KEYS}",
         "the next request after an answer": f"{limits.KEEP_ALIVE} s",
         "an answer that is not read": f"{limits.UNREAD:g} s",

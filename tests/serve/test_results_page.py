@@ -1,6 +1,6 @@
 """The page of results is written once, and again after an experiment was scored."""
 
-from ifqa.report import overview
+from ifqa.report import html_page
 
 
 def test_results_are_written_again_only_after_a_change(web, tmp_path, monkeypatch):
@@ -10,7 +10,7 @@ def test_results_are_written_again_only_after_a_change(web, tmp_path, monkeypatc
         written.append((root, served))
         return f"<p>results {len(written)}"
 
-    monkeypatch.setattr(overview, "results_page", page)
+    monkeypatch.setattr(html_page, "results_page", page)
     first = web.get("/results")
     assert (first.text, first.headers["content-security-policy"]) == ("<p>results 1", "frame-ancestors 'none'")
     assert web.get("/results").text == first.text
