@@ -1,7 +1,7 @@
 """Measures encoding speed against sentence-transformers' `encode`, and the recall that each precision costs.
 
     python experiments/benchmarks/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] [--peak TFLOPS]
-    python experiments/benchmarks/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16 int8]
+    python experiments/benchmarks/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16]
 
 `speed` times `SentenceTransformer(model).encode(texts)` with its defaults (float32, batches of 32) and ours in each
 precision, in turns, on the same passages of a built corpus. The best round of each counts. FLOPs are 2 x parameters x
@@ -20,7 +20,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, model_folder
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.encoders import open_encoder
+from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "recall"])
     parser.add_argument("corpus")
     parser.add_argument("--model", default=NAME)
-    parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16", "int8"])
+    parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--passages", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -102,7 +102,9 @@ def _encoders(arguments: argparse.Namespace) -> dict[str, Any]:
     encoders = {}
     for precision in arguments.precisions:
         try:
-            encoders[precision] = open_encoder(arguments.model, precision=precision, device=arguments.device)
+            encoders[precision] = open_encoder(
+                EncoderSettings(arguments.model, precision=precision, device=arguments.device)
+            )
         except IfqaError as error:
             print(f"{precision}: {error}")
     return encoders

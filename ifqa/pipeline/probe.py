@@ -6,7 +6,7 @@ Three probes change what is read, and nothing else. Retrieval stays as it was.
 - "other-supposition": the main clause with another question's if-clause.
 - "other-passages": the question with the passages of another question, which share none with its own.
 
-A question that `ifqa.retrieval.clauses` cannot split is left out of the first two, before and after alike; so is a question
+A question that `ifqa.retrieval.queries` cannot split is left out of the first two, before and after alike; so is a question
 without passages, or for which no other question has different ones, out of the third. The others' answers are scored by the
 gold answers of the question as it was. A reader that uses the supposition loses by the first two; one that answers from memory
 loses nothing by the third.
@@ -27,7 +27,7 @@ from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of,
 from ifqa.pipeline.system import Session, System
 from ifqa.progress import counted, say
 from ifqa.records import Hit, Prediction, Question
-from ifqa.retrieval.clauses import Clauses, split_question
+from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.per_question import row
 from ifqa.settings import Natural, Share, Stored, check_stored

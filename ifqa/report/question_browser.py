@@ -36,7 +36,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, steps_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import How, Passage, Prediction, Question, Step, parted
-from ifqa.retrieval.clauses import split_question
+from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers
 from ifqa.scoring.per_question import Row, score_in

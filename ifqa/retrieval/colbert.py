@@ -5,10 +5,10 @@ vectors of all passages are stored, so a question costs its own encoding and a m
 another retriever, exactly; it has no index that finds tokens among millions, as PLAID has (Santhanam et al., CIKM 2022).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,15 @@ from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
 from ifqa.records import Cost, Hit, Passage, Question, SearchResult
-from ifqa.retrieval.parts import Part, SinglePart
-from ifqa.retrieval.vectors.sharded_build import ID_BYTES, Arrays, Encode
-from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, texts_of
-from ifqa.retrieval.vectors.vector_store import Ids, array_path, half, open_array, owners
+from ifqa.retrieval.parts import FIRST, Part, SinglePart
+from ifqa.retrieval.vectors.encoders import whole
+from ifqa.retrieval.vectors.sharded_build import ID_BYTES, Arrays
+from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
+from ifqa.retrieval.vectors.vector_store import Shards, half
 from ifqa.settings import checked
+
+if TYPE_CHECKING:
+    from sentence_transformers import MultiVectorEncoder
 
 
 class ColBERT(SinglePart, TokenIndexed):
@@ -28,7 +32,7 @@ class ColBERT(SinglePart, TokenIndexed):
 
     version = 1
     name, kind, arrays = "colbert", "late", ("tokens", "lengths")
-    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25", "query": "names", "k": 100}]
+    default_parts: ClassVar = FIRST
 
     @checked("setting of retriever 'colbert'")
     def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
@@ -44,8 +48,8 @@ class ColBERT(SinglePart, TokenIndexed):
         """
         super().__init__("colbert", parts)
         facts = self.facts_of(index)
-        self._stored = TokenVectors(index)
-        self._model = self.open_model(facts.model, facts.precision, device)
+        self._stored = TokenVectors(Shards(index))
+        self._model = open_token_model(self.kind, facts.model, facts.precision, device)
         self.family = self._part.retriever.family
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -54,46 +58,37 @@ class ColBERT(SinglePart, TokenIndexed):
         Raises:
             IfqaError: the index lacks a passage of the part's ranking, or the part generates passages.
         """
-        found, rankings = self._part.search(questions), []
-        if any(ranking.generated is not None for ranking in found):
+        rankings, reordered = self._part.search(questions), []
+        if any(ranking.generated is not None for ranking in rankings):
             raise IfqaError('colbert reorders passages of its corpus, and its part generates others; take "rerank"')
-        asked = query_vectors(self._model, [question.text for question in questions])
-        for query, ranking in zip(asked, found, strict=True):
+        queries = query_vectors(self._model, [question.text for question in questions])
+        for query, ranking in zip(queries, rankings, strict=True):
             scores = maxsim(query, *self._stored.of([hit.passage_id for hit in ranking]))
-            best = np.argsort(-scores, kind="stable")[:k].tolist()
-            hits = [Hit(ranking[at].passage_id, float(scores[at])) for at in best]
-            rankings.append(replace(ranking, hits=hits))
-        return rankings
+            order = np.argsort(-scores, kind="stable")[:k].tolist()
+            hits = [Hit(ranking[at].passage_id, float(scores[at])) for at in order]
+            reordered.append(replace(ranking, hits=hits))
+        return reordered
 
     @classmethod
-    def encoder(cls, model: Any, titles: bool) -> Encode:
-        """A function that makes the vectors of passages' tokens, and their numbers."""
-
-        def encode(passages: Sequence[Passage], shard: int) -> Arrays:
-            vectors = _vectors(model.encode_document, texts_of(passages, titles), model)
-            lengths = np.array([len(tokens) for tokens in vectors], np.int32)
-            names = np.repeat([passage.id for passage in passages], lengths)
-            return half(np.concatenate(vectors), names, shard), lengths
-
-        return encode
+    def encode(cls, model: "MultiVectorEncoder", passages: Sequence[Passage], texts: list[str]) -> Arrays:
+        """The vectors of passages' tokens, and how many each passage has."""
+        vectors = _vectors(model.encode_document, texts, model)
+        lengths = np.array([len(tokens) for tokens in vectors], np.int32)
+        ids = np.repeat([passage.id for passage in passages], lengths)
+        return half(np.concatenate(vectors), ids), lengths
 
     @classmethod
     def forecast(
         cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
     ) -> Cost:
-        """What `build` will take on this machine, measured by encoding some passages.
-
-        Raises:
-            IfqaError: the model is missing, or a setting is out of range.
-        """
+        """What `build` will take on this machine, measured by encoding some passages."""
         taken = cls.pace(model, titles, precision, device)
         each = sum(array.nbytes for array in taken.arrays) / taken.count
         about = (
             f" at {taken.per_second:,.0f} passages a second, measured now; then {decimal(int(100 * each))} to read for 100 "
             "passages of a question"
         )
-        disk = passages * (each + ID_BYTES)
-        return Cost(passages / taken.per_second, disk, taken.memory, about)
+        return Cost(passages / taken.per_second, passages * (each + ID_BYTES), taken.memory, about)
 
 
 class TokenVectors:
@@ -103,20 +98,20 @@ class TokenVectors:
     of each passage, int32 [passages].
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, shards: Shards) -> None:
         """Read the lengths, and check them against the vectors, which are mapped and not read.
 
         Raises:
             IfqaError: a file is missing or damaged.
         """
-        self._ids = Ids(folder)
-        self._tokens, self._ends = [], []
-        for number, count in zip(self._ids.numbers, np.diff(self._ids.starts).tolist(), strict=True):
-            path = array_path(folder, "tokens", number)
-            tokens, lengths = open_array(path), open_array(array_path(folder, "lengths", number))
+        self._shards, self._tokens, self._ends = shards, [], []
+        for place, (first, last) in enumerate(shards.bounds()):
+            tokens, lengths = shards.array("tokens", place), shards.array("lengths", place)
             ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-            if tokens.dtype != np.float16 or tokens.ndim != 2 or (len(lengths), ends[-1]) != (count, len(tokens)):
-                raise IfqaError(f"{path} does not fit its lengths and ids; build the index again")
+            if tokens.dtype != np.float16 or (len(lengths), ends[-1]) != (last - first, len(tokens)):
+                raise IfqaError(
+                    f"the tokens of shard {place} of {shards.folder} do not fit its lengths and ids; build the index again"
+                )
             self._tokens.append(tokens)
             self._ends.append(ends)
 
@@ -126,14 +121,14 @@ class TokenVectors:
         Raises:
             IfqaError: the folder has no such passage.
         """
-        found = [np.empty((0, self._tokens[0].shape[1]), np.float16)]
-        rows = self._ids.rows(ids) if ids else []
-        for shard, row in zip(owners(self._ids.starts, rows), rows, strict=True):
-            at = row - int(self._ids.starts[shard])
-            first, last = self._ends[shard][at : at + 2]
-            found.append(self._tokens[shard][first:last])
-        lengths = np.array([len(one) for one in found[1:]], np.int64)
-        return np.concatenate(found).astype(np.float32), lengths
+        vectors = [np.empty((0, self._tokens[0].shape[1]), np.float16)]
+        rows = self._shards.rows(ids)
+        for place, row in zip(self._shards.places(rows).tolist(), rows.tolist(), strict=True):
+            at = row - int(self._shards.starts[place])
+            first, last = self._ends[place][at : at + 2]
+            vectors.append(self._tokens[place][first:last])
+        lengths = np.array([len(tokens) for tokens in vectors[1:]], np.int64)
+        return np.concatenate(vectors).astype(np.float32), lengths
 
 
 def maxsim(query: NDArray[np.float32], tokens: NDArray[np.float32], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -151,12 +146,14 @@ def maxsim(query: NDArray[np.float32], tokens: NDArray[np.float32], lengths: NDA
     return scores
 
 
-def query_vectors(model: Any, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+def query_vectors(model: "MultiVectorEncoder", texts: Sequence[str]) -> list[NDArray[np.float32]]:
     """The vectors of each question's tokens, float32 [tokens, dimension]."""
-    whole = [text.encode("utf-8", "replace").decode() for text in texts]
-    return _vectors(model.encode_query, whole, model)
+    return _vectors(model.encode_query, [whole(text) for text in texts], model)
 
 
-def _vectors(encode: Any, texts: list[str], model: Any) -> list[NDArray[np.float32]]:
-    options = {"batch_size": BATCH[model.device.type], "convert_to_numpy": True, "show_progress_bar": False}
-    return [one.astype(np.float32) for one in encode(texts, **options)]
+def _vectors(
+    encode: "Callable[..., list[NDArray[np.float32]]]", texts: list[str], model: "MultiVectorEncoder"
+) -> list[NDArray[np.float32]]:
+    batch = BATCH[model.device.type]
+    vectors = encode(texts, batch_size=batch, convert_to_numpy=True, show_progress_bar=False)
+    return [tokens.astype(np.float32) for tokens in vectors]

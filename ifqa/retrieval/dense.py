@@ -6,113 +6,90 @@ normalises its vectors, the inner product is the cosine.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folder, question_model
 from ifqa.protocols import Indexed, Place, Requirement
-from ifqa.records import Cost, Hit, Question, SearchResult
-from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
+from ifqa.records import Cost, Question, SearchResult
+from ifqa.settings import Natural, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 from ifqa.workers.tasks import Engine
 
 if TYPE_CHECKING:
-    from ifqa.retrieval.vectors.encoders import EncoderSettings
     from ifqa.retrieval.vectors.faiss_index import FaissIndex
     from ifqa.retrieval.vectors.flat_index import FlatIndex
 
 _FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
 _SHAPES = 250e6  # bytes that torch caches on a CPU for batches of many shapes; the cache levels off there
-_MODEL = ("model", "query_model", "titles", "max_tokens", "query_prefix", "passage_prefix")
 
 
 class Dense(Indexed):
     """Searches vectors of passages exactly or through FAISS."""
 
     version = 1
-    not_identity = ("device", "engine", "workers", "memory_gb")
+    not_identity = ("device", "engine", "workers")
     resumes = True
     _searcher: "FaissIndex | FlatIndex"
 
     @checked("setting of retriever 'dense'")
-    def __init__(
-        self,
-        index: Path,
-        *,
-        nprobe: Natural = 0,
-        ef_search: Natural = 0,
-        device: str = "auto",
-        memory_gb: NotNegative = 0.0,
-    ) -> None:
-        """Open an index and its model.
+    def __init__(self, index: Path, *, nprobe: Natural = 0, ef_search: Natural = 0, device: str = "auto") -> None:
+        """Open an index and its model. A FAISS index that is larger than the free memory is searched part by part.
 
         Args:
             index: a folder that `build` filled.
             nprobe: cells of an IVF index that are searched; 0 for the default.
             ef_search: candidates that the search of an HNSW index keeps; 0 for the default.
             device: "cpu", "cuda", or "auto" for a GPU where there is one.
-            memory_gb: memory that a FAISS index may take, in 10^9 bytes; 0 for most of the free memory. A larger index is
-                searched part by part.
 
         Raises:
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
                 is absent; faiss is needed and not installed.
         """
-        from ifqa.retrieval.vectors.encoders import refuse_other_weights
+        from ifqa.retrieval.vectors.encoders import EncoderSettings, refuse_other_weights
         from ifqa.retrieval.vectors.sharded_build import encoder_of
-        from ifqa.retrieval.vectors.vector_store import Ids, Vectors
+        from ifqa.retrieval.vectors.vector_store import Shards
 
         path = require(index / _FACTS, "dense index")
         facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        settings = facts.model_dump(include={"model", "max_tokens", "query_prefix", "passage_prefix"})
-        settings |= {"titles": "yes" if facts.titles else "no", "device": device}
-        settings |= {"query_model": facts.query_model} if facts.query_model else {}
         refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model, facts.query_model))
-        precision = {"int8": "float32"}.get(facts.precision, facts.precision)
-        self.encoder = encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
+        self.encoder = encoder_of(
+            EncoderSettings(
+                facts.model,
+                facts.query_model,
+                "yes" if facts.titles else "no",
+                facts.max_tokens,
+                "bfloat16" if facts.precision == "bfloat16" else "float32",  # an older version had "int8" for passages
+                device,
+                facts.query_prefix,
+                facts.passage_prefix,
+            )
+        )
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
-        self._ids = Ids(index)
+        self._shards = Shards(index)
         where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search runs on no other device
         if facts.factory:
             from ifqa.retrieval.vectors.faiss_index import FaissIndex
 
-            self._searcher = FaissIndex(
-                index,
-                (facts.passages, facts.dimension or 0),
-                nprobe=nprobe,
-                ef_search=ef_search,
-                device=where,
-                memory_gb=memory_gb,
-            )
+            shape = (facts.passages, facts.dimension or 0)
+            self._searcher = FaissIndex(index, shape, nprobe=nprobe, ef_search=ef_search, device=where)
         else:
             from ifqa.retrieval.vectors.flat_index import FlatIndex
 
-            for name, value in (("nprobe", nprobe), ("ef_search", ef_search)):
-                if value:
-                    raise IfqaError(f"{name} is for a FAISS index, and {index} is searched exactly; leave it out")
-            self._searcher = FlatIndex(Vectors(index), where)
+            if nprobe or ef_search:
+                raise IfqaError(f"nprobe and ef_search are for a FAISS index, and {index} is searched exactly")
+            self._searcher = FlatIndex(self._shards, where)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` passages of each question with the highest inner product, best first.
-
-        Raises:
-            IfqaError: the index has vectors of another dimension than the model.
-        """
+        """The `k` passages of each question with the highest inner product, best first."""
         if not questions:
             return []
         vectors = self.encoder.encode_queries([question.text for question in questions])
-        scores, rows = self._searcher.search(vectors, k)
-        rankings = []
-        for question_scores, question_rows in zip(scores.tolist(), rows.tolist(), strict=True):
-            there = [(row, score) for row, score in zip(question_rows, question_scores, strict=True) if row >= 0]
-            ids = self._ids.of([row for row, _ in there])
-            hits = [Hit(passage_id, score) for passage_id, (_, score) in zip(ids, there, strict=True)]
-            rankings.append(SearchResult(hits))
-        return rankings
+        return self._shards.results(*self._searcher.search(vectors, k))
 
     @classmethod
     @checked("build setting of retriever 'dense'", given=["passages", "folder"])
@@ -127,7 +104,7 @@ class Dense(Indexed):
         passage_prefix: str | None = None,
         titles: YesNo = "auto",
         max_tokens: Natural = 0,
-        precision: Precision | Literal["int8"] = "auto",
+        precision: Precision = "auto",
         factory: str = "",
         train_sample: Natural = 0,
         keep_vectors: bool = True,
@@ -142,7 +119,7 @@ class Dense(Indexed):
             passages: a folder with `passages-*.jsonl`.
             folder: gets vectors and index; a killed build's files there are reused.
             model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device: see
-                `ifqa.retrieval.vectors.encoders.open_encoder`.
+                `ifqa.retrieval.vectors.encoders.EncoderSettings`.
             factory: FAISS's index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty to search the vectors
                 exactly.
             train_sample: vectors that a FAISS index is trained on; 0 for the default.
@@ -154,58 +131,66 @@ class Dense(Indexed):
         Raises:
             IfqaError: there are no passages, the model is missing, or a setting is out of range.
         """
+        from ifqa.retrieval.vectors.encoders import EncoderSettings
         from ifqa.retrieval.vectors.sharded_build import encode
-        from ifqa.retrieval.vectors.vector_store import Vectors
+        from ifqa.retrieval.vectors.vector_store import Shards
 
         if not factory and not keep_vectors:
             raise IfqaError("keep_vectors = false leaves nothing to search in; set factory as well")
-        settings: EncoderSettings = {"model": model, "query_model": query_model, "titles": titles, "max_tokens": max_tokens,
-                    "precision": precision, "device": device, "query_prefix": query_prefix,
-                    "passage_prefix": passage_prefix}  # fmt: skip
+        settings = EncoderSettings(
+            model, query_model, titles, max_tokens, precision, device, query_prefix, passage_prefix
+        )
         facts = encode(passages, folder, settings, engine=engine, workers=workers)
-        for path in () if factory else (*folder.glob("faiss*"), *folder.glob("trained.index")):
-            path.unlink()  # left by an earlier build of another index
         if factory:
             from ifqa.retrieval.vectors.faiss_index import build
 
-            vectors = Vectors(folder)
-            key = identity({"vectors": vectors.keys, "factory": factory, "train_sample": train_sample, "seed": seed})
-            facts["faiss"] = build(vectors, folder, factory, train_sample=train_sample, seed=seed, key=key)
-            if not keep_vectors:
-                for path in folder.glob("vectors-*.npy"):
-                    path.unlink()
+            shards = Shards(folder)
+            key = identity({"vectors": shards.keys, "factory": factory, "train_sample": train_sample, "seed": seed})
+            facts["faiss"] = build(shards, folder, factory, train_sample=train_sample, seed=seed, key=key)
+        left_over = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
+        for path in (path for pattern in left_over for path in folder.glob(pattern)):
+            path.unlink()
         write_json(folder / _FACTS, facts | {"factory": factory, **_stamp(model, question_model(model, query_model))})
 
     @classmethod
-    def forecast(cls, passages: int, *, factory: str = "", train_sample: int = 0, **settings: object) -> Cost:
+    def forecast(
+        cls,
+        passages: int,
+        *,
+        model: str = NAME,
+        query_model: str = "",
+        titles: YesNo = "auto",
+        max_tokens: int = 0,
+        precision: Precision = "auto",
+        factory: str = "",
+        device: str = "auto",
+        **_: object,
+    ) -> Cost:
         """What `build` will take on this machine, measured by encoding some passages.
 
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
         """
+        from ifqa.retrieval.vectors.encoders import EncoderSettings
         from ifqa.retrieval.vectors.sharded_build import ID_BYTES, encoder_of, gpus_for, pace
 
-        named = {name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings}
-        encoder = encoder_of(tuple(sorted(named.items())))
-        taken = pace(lambda sample, _: (encoder.encode_passages(sample),), encoder.device, copies=1)
+        encoder = encoder_of(EncoderSettings(model, query_model, titles, max_tokens, precision, device))
+        taken = pace(lambda sample: (encoder.encode_passages(sample),), encoder.device, copies=1)
         dimension = int(taken.arrays[0].shape[1])
         per_second = taken.per_second * max(1, gpus_for(encoder.device))
         memory = taken.memory + (_SHAPES if encoder.device == "cpu" else 0)
         disk = searched = passages * (2 * dimension + ID_BYTES)
-        training = 0.0
+        part = 0
         if factory:
-            from ifqa.retrieval.vectors.faiss_index import PART, index_bytes, train_bytes
+            from ifqa.retrieval.vectors.faiss_index import PART, index_bytes
 
-            searched = index_bytes(factory, passages, dimension) or 4 * passages * dimension
-            part = index_bytes(factory, min(passages, PART), dimension) or 4 * PART * dimension
+            searched, part = (index_bytes(factory, count, dimension) for count in (passages, min(passages, PART)))
             disk += searched
-            training = max(2 * part, train_bytes(factory, passages, dimension, train_sample))
         about = (
             f" at {per_second:,.0f} passages a second, measured now; then {decimal(int(memory + searched))} of memory to "
             "search, or less where the index is read part by part"
         )
-        memory += training
-        return Cost(passages / per_second, disk, memory, about)
+        return Cost(passages / per_second, disk, memory + 2 * part, about)
 
     @classmethod
     def trained(cls, model: str = NAME, **_: object) -> str:

@@ -19,8 +19,8 @@ from ifqa.prompting.context_window import FittedPrompt, fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel
 from ifqa.records import Completion, Passage, Question, Request, SearchResult, Step, Usage
-from ifqa.retrieval.clauses import content_terms
 from ifqa.retrieval.parts import Fetch, Part, SinglePart, best, by_rank, join_generated, merge_usage, passages_of
+from ifqa.retrieval.queries import content_terms
 from ifqa.settings import NotNegative, Positive, checked
 from ifqa.storage.files import sha256
 

@@ -20,8 +20,8 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import Place
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.clauses import content_terms, split_question
 from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of
+from ifqa.retrieval.queries import content_terms, split_question
 from ifqa.settings import Stored, check_stored, checked
 from ifqa.storage.files import cached_sha256, read_json, require
 from ifqa.storage.resources import BUNDLED

@@ -9,6 +9,8 @@ from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult, Usage
 from ifqa.retrieval.queries import rewrite
 
+#: What most retrievers reorder, if a file names no parts.
+FIRST: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]
 Fetch = Callable[[Sequence[str]], list[Passage]]  # ids -> the corpus's passages, in their order
 
 

@@ -7,19 +7,24 @@ the vocabulary the passages that have it, and their weights. The search is exact
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
-from ifqa.records import Cost, Hit, Passage, Question, SearchResult
+from ifqa.records import Cost, Passage, Question, SearchResult
+from ifqa.retrieval.vectors.encoders import whole
 from ifqa.retrieval.vectors.flat_index import keep_best
-from ifqa.retrieval.vectors.sharded_build import ID_BYTES, PIECE, Arrays, Encode
-from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, texts_of
-from ifqa.retrieval.vectors.vector_store import Ids, array_path, half, open_array
+from ifqa.retrieval.vectors.sharded_build import ID_BYTES, PIECE, Arrays
+from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
+from ifqa.retrieval.vectors.vector_store import Shards, half
 from ifqa.settings import checked
+
+if TYPE_CHECKING:
+    from sentence_transformers import SparseEncoder
+    from torch import Tensor
 
 
 class Splade(TokenIndexed):
@@ -40,68 +45,39 @@ class Splade(TokenIndexed):
             IfqaError: the index is missing, damaged or of another model; the model is missing.
         """
         facts = self.facts_of(index)
-        self._model = self.open_model(facts.model, facts.precision, device)
-        self._ids = Ids(index)
-        self._lists = [InvertedLists(index, number) for number in self._ids.numbers]
+        self._model = open_token_model(self.kind, facts.model, facts.precision, device)
+        self._shards = Shards(index)
+        self._lists = [InvertedLists(self._shards, place) for place in range(len(self._shards.numbers))]
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest inner product above 0, best first."""
-        asked = query_weights(self._model, [question.text for question in questions])
-        size = min(k, len(self._ids))
-        scores = np.zeros((len(asked), size), np.float32)  # a passage must score more than 0
-        rows = np.full((len(asked), size), -1, np.int64)
-        for first, lists in zip(self._ids.starts.tolist(), self._lists, strict=False):
-            for one, (words, weights) in enumerate(asked):
-                keep_best(scores[one : one + 1], rows[one : one + 1], lists.scores(words, weights)[None], first)
-        rankings = []
-        for found, at in zip(scores, rows, strict=True):
-            there = at >= 0
-            ids = self._ids.of(at[there].tolist())
-            hits = [Hit(passage_id, score) for passage_id, score in zip(ids, found[there].tolist(), strict=True)]
-            rankings.append(SearchResult(hits))
-        return rankings
+        weighed = query_weights(self._model, [question.text for question in questions])
+        size = min(k, len(self._shards))
+        scores = np.zeros((len(weighed), size), np.float32)  # a passage must score more than 0
+        rows = np.full((len(weighed), size), -1, np.int64)
+        for first, lists in zip(self._shards.starts.tolist(), self._lists, strict=False):
+            for n, (words, weights) in enumerate(weighed):
+                keep_best(scores[n : n + 1], rows[n : n + 1], lists.scores(words, weights)[None], first)
+        return self._shards.results(scores, rows)
 
     @classmethod
-    def open_model(cls, model: str, precision: str, device: str) -> Any:
-        """The model of a name.
-
-        Raises:
-            IfqaError: as `open_token_model`, or it compares otherwise than by inner product.
-        """
-        opened = super().open_model(model, precision, device)
-        if opened.similarity_fn_name != "dot":
-            raise IfqaError(
-                f"{model} compares by {opened.similarity_fn_name!r}; wanted a model that compares by inner product"
-            )
-        return opened
-
-    @classmethod
-    def encoder(cls, model: Any, titles: bool) -> Encode:
-        """A function that makes the inverted lists of passages: starts, rows and weights."""
-
-        def encode(passages: Sequence[Passage], shard: int) -> Arrays:
-            rows, words, weights = _sparse(model.encode_document, texts_of(passages, titles), model)
-            order = np.argsort(words, kind="stable")  # rows stay ascending within a word
-            counts = np.bincount(words, minlength=model.get_embedding_dimension())
-            starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-            names = np.array([passage.id for passage in passages])
-            return starts, rows[order].astype(np.uint16), half(weights, names[rows], shard)[order]
-
-        return encode
+    def encode(cls, model: "SparseEncoder", passages: Sequence[Passage], texts: list[str]) -> Arrays:
+        """The inverted lists of passages: starts, rows and weights."""
+        rows, words, weights = _sparse(model.encode_document, texts, model)
+        order = np.argsort(words, kind="stable")  # rows stay ascending within a word
+        counts = np.bincount(words, minlength=model.get_embedding_dimension() or 0)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+        ids = np.array([passage.id for passage in passages])
+        return starts, rows[order].astype(np.uint16), half(weights, ids[rows])[order]
 
     @classmethod
     def forecast(
         cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
     ) -> Cost:
-        """What `build` will take on this machine, measured by encoding some passages.
-
-        Raises:
-            IfqaError: the model is missing, or a setting is out of range.
-        """
+        """What `build` will take on this machine, measured by encoding some passages."""
         taken = cls.pace(model, titles, precision, device)
         starts, rows, _ = taken.arrays
-        shards = -(-passages // PIECE)
-        disk = passages * (4 * len(rows) / taken.count + ID_BYTES) + shards * starts.nbytes
+        disk = passages * (4 * len(rows) / taken.count + ID_BYTES) + -(-passages // PIECE) * starts.nbytes
         about = (
             f" at {taken.per_second:,.0f} passages a second, measured now, with {len(rows) / taken.count:,.0f} words each; "
             f"a search reads the lists of the question's words, part of {decimal(int(disk))}"
@@ -115,19 +91,18 @@ class InvertedLists:
     `starts` is uint32 [vocabulary + 1], `rows` uint16 and `weights` float16 [passages' words in all].
     """
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, shards: Shards, place: int) -> None:
         """Map the files, and check that they fit together.
 
         Raises:
             IfqaError: they are missing or damaged.
         """
-        paths = [array_path(folder, kind, number) for kind in Splade.arrays]
-        self._starts, self._rows, self._weights = (open_array(path) for path in paths)
-        self._count = len(open_array(array_path(folder, "ids", number)))
-        found = [one.dtype.name for one in (self._starts, self._rows, self._weights)]
-        sizes = {len(self._rows), len(self._weights), int(self._starts[-1]) if len(self._starts) else -1}
-        if found != ["uint32", "uint16", "float16"] or len(sizes) != 1:
-            raise IfqaError(f"{paths[1]} and the files beside it do not fit together; build the index again")
+        self._starts, self._rows, self._weights = (shards.array(kind, place) for kind in Splade.arrays)
+        first, last = shards.bounds()[place]
+        self._count = last - first
+        kinds = [array.dtype.name for array in (self._starts, self._rows, self._weights)]
+        if kinds != ["uint32", "uint16", "float16"] or not self._starts[-1] == len(self._rows) == len(self._weights):
+            raise IfqaError(f"the lists of shard {place} of {shards.folder} do not fit together; build the index again")
 
     def scores(self, words: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The inner product of each passage with a question, float32 [passages].
@@ -143,20 +118,19 @@ class InvertedLists:
         return np.bincount(self._rows[at], products, minlength=self._count).astype(np.float32)
 
 
-def query_weights(model: Any, texts: Sequence[str]) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+def query_weights(model: "SparseEncoder", texts: Sequence[str]) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """The words of the vocabulary that a model gives each question a weight for, ascending, and the weights."""
     if not texts:
         return []
-    whole = [text.encode("utf-8", "replace").decode() for text in texts]
-    owners, words, weights = _sparse(model.encode_query, whole, model)
+    owners, words, weights = _sparse(model.encode_query, [whole(text) for text in texts], model)
     cuts = np.cumsum(np.bincount(owners, minlength=len(texts)))[:-1]
     return list(zip(np.split(words, cuts), np.split(weights, cuts), strict=True))
 
 
 def _sparse(
-    encode: Callable[..., Any], texts: list[str], model: Any
+    encode: "Callable[..., Tensor]", texts: list[str], model: "SparseEncoder"
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """The numbers of texts, the words and the weights of all weights that are not 0, by text and then by word."""
-    found = encode(texts, batch_size=BATCH[model.device.type], save_to_cpu=True, show_progress_bar=False).coalesce()
-    rows, words = found.indices().numpy()
-    return rows, words, found.values().float().numpy()
+    weights = encode(texts, batch_size=BATCH[model.device.type], save_to_cpu=True, show_progress_bar=False).coalesce()
+    rows, words = weights.indices().numpy()
+    return rows, words, weights.values().float().numpy()

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, model_validator
 
 from ifqa.records import Answer, Hit, Question, Ranking, Step, Term
-from ifqa.retrieval.clauses import split_question
+from ifqa.retrieval.queries import split_question
 from ifqa.serve.limits import BODY, CHOICES, CONTEXT, ID, KEYS, QUESTION, QUESTIONS, K
 from ifqa.version import __version__
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ifqa.records import Question
-from ifqa.retrieval.clauses import split_question
+from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.exact_match import normalize
 
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,4}(?![\d.,]*\d)")

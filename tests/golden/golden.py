@@ -129,13 +129,13 @@ def vectors(out: Path) -> None:
     import numpy as np
 
     from ifqa.plugins import open_benchmark
-    from ifqa.retrieval.vectors.encoders import open_encoder
+    from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
     some = list(islice(sample_passages(), 50))
     questions = [question.text for question in open_benchmark("sample").questions("hard")[:10]]
     made = {}
     for precision in ("float32", "bfloat16"):
-        encoder = open_encoder("all-MiniLM-L6-v2", precision=precision, device="cpu")
+        encoder = open_encoder(EncoderSettings("all-MiniLM-L6-v2", precision=precision, device="cpu"))
         encoded = np.asarray(encoder.encode_passages(some), np.float32)
         asked = np.asarray(encoder.encode_queries(questions), np.float32)
         index = faiss.IndexFlatIP(encoded.shape[1])

@@ -13,7 +13,7 @@ from tiny_encoder import tiny, tiny_dpr
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_folder, model_folder, weights_identity
 from ifqa.retrieval.cross_encoder import CrossEncoder
-from ifqa.retrieval.vectors.encoders import open_encoder
+from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
 
 def test_the_default_encoder_has_two_names():
@@ -77,10 +77,10 @@ def test_a_missing_or_unnamed_question_encoder_is_refused(tmp_path):
     context = tiny_dpr(tmp_path)
     shutil.rmtree(tmp_path / "question_encoder")
     with pytest.raises(IfqaError, match="question_encoder' is neither a folder here nor a name of the hub"):
-        open_encoder(context, device="cpu")
+        open_encoder(EncoderSettings(context, device="cpu"))
     Path(context).rename(tmp_path / "passages")
     with pytest.raises(IfqaError, match="name the question encoder that belongs to it as query_model"):
-        open_encoder(str(tmp_path / "passages"), device="cpu")
+        open_encoder(EncoderSettings(str(tmp_path / "passages"), device="cpu"))
 
 
 @pytest.mark.parametrize("kind", ["empty config", "no list", "no weights", "cut weights", "strange module", "no JSON"])
@@ -97,7 +97,7 @@ def test_a_model_that_does_not_load_is_refused_in_one_line(tmp_path, kind):
         strange = json.dumps([{"idx": 0, "name": "0", "path": "", "type": "os.Path"}])
         (folder / "modules.json").write_text("{" if kind == "no JSON" else strange)
     with pytest.raises(IfqaError, match=r"does not load|not JSON|wanted") as caught:
-        open_encoder(str(folder), device="cpu")
+        open_encoder(EncoderSettings(str(folder), device="cpu"))
     assert "\n" not in str(caught.value)
 
 
@@ -121,7 +121,7 @@ def test_malformed_model_files_are_refused_in_one_line(tmp_path, file, content, 
     path = tmp_path / file
     path.write_text(content if isinstance(content, str) else json.dumps(json.loads(path.read_text()) | content))
     with pytest.raises(IfqaError, match=message) as caught:
-        open_encoder(str(tmp_path), device="cpu", precision="float32")
+        open_encoder(EncoderSettings(str(tmp_path), device="cpu", precision="float32"))
     assert "\n" not in str(caught.value)
 
 
@@ -134,7 +134,7 @@ def test_a_malformed_tokenizer_is_refused_by_dpr_and_the_reranker(tmp_path, cont
     with pytest.raises(
         IfqaError, match=r"tokenizer_config.json: wanted|does not load as a DPRQuestionEncoder"
     ) as caught:
-        open_encoder(context, device="cpu")
+        open_encoder(EncoderSettings(context, device="cpu"))
     assert "\n" not in str(caught.value)
     with pytest.raises(IfqaError, match=r"tokenizer_config.json: wanted|does not load as a cross-encoder") as caught:
         CrossEncoder(str(tmp_path / "encoder"), "cpu")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.retrieval.clauses import Clauses, content_terms, split_question
+from ifqa.retrieval.queries import Clauses, content_terms, split_question
 
 # Each question has a bar where its if-clause ends.
 LEADING = {

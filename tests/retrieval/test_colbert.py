@@ -22,7 +22,7 @@ from ifqa.retrieval.colbert import ColBERT, TokenVectors, maxsim, query_vectors
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.vectors.sharded_build import sample_for
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import Filling
+from ifqa.retrieval.vectors.vector_store import Filling, Shards
 
 TEXTS = [f"{WORDS[n % 16]} : {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
@@ -151,7 +151,7 @@ def test_a_killed_build_goes_on_and_gives_the_same_vectors(model, passages, tmp_
 def test_vectors_are_stored_in_half_precision_with_titles_where_asked_for(model, passages, tmp_path):
     for titles in (False, True):
         built(model, passages, tmp_path / str(titles), titles=titles)
-        tokens, lengths = TokenVectors(tmp_path / str(titles)).of(["p7", "p2"])
+        tokens, lengths = TokenVectors(Shards(tmp_path / str(titles))).of(["p7", "p2"])
         text = f"passage: gold {TEXTS[2]}" if titles else f"passage: {TEXTS[2]}"
         wanted = by_definition(model, text, ":")
         assert lengths.tolist()[1] == len(wanted)
@@ -231,7 +231,7 @@ def test_a_changed_model_or_a_damaged_index_is_refused(model, passages, tmp_path
     built(str(copied), passages, index)
     tokens = index / "tokens-00001.npy"
     np.save(tokens, np.load(tokens)[:-1])
-    with pytest.raises(IfqaError, match="does not fit its lengths and ids"):
+    with pytest.raises(IfqaError, match="do not fit its lengths and ids"):
         ColBERT(index, parts=[part()])
     (copied / "config.json").write_text((copied / "config.json").read_text() + " ")
     with pytest.raises(IfqaError, match="was built with another"):

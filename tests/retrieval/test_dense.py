@@ -18,7 +18,7 @@ from ifqa.pipeline.system import System
 from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import sharded_build
-from ifqa.retrieval.vectors.encoders import open_encoder
+from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256
 
@@ -73,7 +73,7 @@ def found(split="full-dev", **retriever):
 
 def by_hand(model="model", **settings):
     """Each question's passages, scored by the inner product with vectors in half precision."""
-    encoder = open_encoder(model, precision="float32", device="cpu", **settings)
+    encoder = open_encoder(EncoderSettings(model, precision="float32", device="cpu", **settings))
     texts = list(dict.fromkeys(text for record in RECORDS for text in record["context"]))
     vectors = encoder.encode_passages([Passage("", "", text) for text in texts]).astype(np.float16).astype(np.float64)
     scores = encoder.encode_queries([record["question"] for record in RECORDS]).astype(np.float64) @ vectors.T
@@ -185,10 +185,11 @@ def test_the_forecast_also_works_with_defaults():
 @pytest.mark.parametrize(
     ("built", "searched", "message"),
     [
-        ({}, {"nprobe": 3}, "nprobe is for a FAISS index, and .* is searched exactly; leave it out"),
+        ({}, {"nprobe": 3}, "nprobe and ef_search are for a FAISS index, and .* is searched exactly"),
         ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; set factory"),
         ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
         ({"query_prefix": 5}, {}, "query_prefix"),
+        ({"precision": "int8"}, {}, "'precision': unknown value 'int8'"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(built, searched, message):

@@ -16,7 +16,7 @@ from ifqa.records import Question
 from ifqa.retrieval.splade import InvertedLists, Splade, query_weights
 from ifqa.retrieval.vectors.sharded_build import sample_for
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import Filling
+from ifqa.retrieval.vectors.vector_store import Filling, Shards
 
 TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
@@ -96,7 +96,8 @@ def test_a_passage_that_shares_no_word_is_not_found(tmp_path):
     filling = Filling(tmp_path, ("starts", "rows", "weights"))
     starts, rows = np.array([0, 2, 2, 3], np.uint32), np.array([0, 2, 1], np.uint16)
     filling.add(0, "key", ["a", "b", "c"], starts, rows, np.array([0.5, 2, 1], np.float32))
-    lists = InvertedLists(tmp_path, 0)
+    filling.finish({0: "key"})
+    lists = InvertedLists(Shards(tmp_path), 0)
     assert lists.scores(np.array([0, 2]), np.array([2.0, 3.0], np.float32)).tolist() == [1.0, 3.0, 4.0]
     assert lists.scores(np.array([1]), np.array([9.0], np.float32)).tolist() == [0.0, 0.0, 0.0]
     assert lists.scores(np.array([], int), np.array([], np.float32)).tolist() == [0.0, 0.0, 0.0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ifqa.retrieval.vectors.vector_store import Filling, Vectors
+from ifqa.retrieval.vectors.vector_store import Filling, Shards
 
 
 def folder_of(folder, *shards):
@@ -12,4 +12,8 @@ def folder_of(folder, *shards):
         keys[number] = "key"
         filling.add(number, "key", [f"{number}-{row}" for row in range(len(shard))], np.asarray(shard, np.float32))
     filling.finish(keys)
-    return Vectors(folder)
+    return Shards(folder)
+
+
+def all_vectors(folder):
+    return np.concatenate([vectors for _, vectors in Shards(folder).vectors()])

@@ -14,7 +14,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallba
 from ifqa.errors import IfqaError
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
-from ifqa.retrieval.vectors.encoders import open_encoder
+from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.training import checkpoints, dense
 from ifqa.training.dense import Dense
 from ifqa.training.trainer import configured
@@ -79,7 +79,7 @@ def batches(questions: list[Question], rankings: list[list[Passage]], **changes:
 
 def rank(model: str) -> float:
     """The mean rank of a question's gold passage among all."""
-    encoder = open_encoder(model, precision="float32", device="cpu")
+    encoder = open_encoder(EncoderSettings(model, precision="float32", device="cpu"))
     asked = encoder.encode_queries([one.text for one in QUESTIONS])
     scores = asked @ encoder.encode_passages(PASSAGES).T
     return float((scores > scores.diagonal()[:, None]).sum(1).mean())
@@ -92,7 +92,7 @@ def test_an_encoder_learns_to_find_gold_passages(unit: str, tmp_path: Path) -> N
     manifest = json.loads((tmp_path / "made" / "manifest.json").read_text())
     assert (manifest["family"], manifest["recipe"]) == ("ifqa/full", "small")
     assert manifest["record"]["steps"] == manifest["record"]["batches"] >= 30
-    assert open_encoder(str(tmp_path / "made"), device="cpu").facts["query_prefix"] == ""
+    assert open_encoder(EncoderSettings(str(tmp_path / "made"), device="cpu")).facts["query_prefix"] == ""
     assert not (tmp_path / "made" / "checkpoints").exists()
 
 
@@ -153,7 +153,7 @@ def test_two_encoders_are_saved_as_dpr_and_encode_as_trained(whole: dict[str, tu
         "ctx_encoder/model.safetensors",
         "question_encoder/model.safetensors",
     ]
-    encoder = open_encoder(str(folder / "ctx_encoder"), precision="float32", device="cpu")
+    encoder = open_encoder(EncoderSettings(str(folder / "ctx_encoder"), precision="float32", device="cpu"))
     model.eval()
     trained = model.encode_query([one.text for one in QUESTIONS])
     np.testing.assert_allclose(encoder.encode_queries([one.text for one in QUESTIONS]), trained, atol=1e-5)

@@ -15,7 +15,7 @@ from ifqa.protocols import Benchmark
 from ifqa.records import Question
 from ifqa.report.stats import summary
 from ifqa.report.table import Table
-from ifqa.retrieval.clauses import split_question
+from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric

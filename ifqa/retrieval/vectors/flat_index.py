@@ -5,18 +5,18 @@ differ in the last bit. Where scores are equal, the lower row comes first, at th
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ifqa.errors import IfqaError
-from ifqa.retrieval.vectors.vector_store import Vectors
+from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.workers.machine import free_memory
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
+
+_Array = TypeVar("_Array", "NDArray[np.float16]", "torch.Tensor")
 
 BLOCK = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
 _SHARE = 0.7  # of the free memory is for vectors; the rest is for queries, blocks and scores
@@ -25,86 +25,59 @@ _SHARE = 0.7  # of the free memory is for vectors; the rest is for queries, bloc
 class FlatIndex:
     """Finds the nearest of all vectors, without an index."""
 
-    def __init__(self, vectors: Vectors, device: str = "cpu", block: int = BLOCK) -> None:
+    def __init__(self, shards: Shards, device: str = "cpu", block: int = BLOCK) -> None:
         """A GPU keeps the vectors in half precision if they fit into its memory, else each search copies them there.
 
         Args:
-            vectors: the vectors to search, mapped into memory and not read.
+            shards: the vectors to search, mapped into memory and not read.
             device: "cpu" (numpy) or "cuda" (torch).
             block: bytes of vectors in float32 that are searched at a time; their scores take as many at most.
-
-        Raises:
-            IfqaError: `device` is neither, or there is no GPU.
         """
-        self._vectors, self._device, self._block = vectors, device, block
+        self._shards, self._device = shards, device
+        dimension = shards.dimension()
+        self._length = max(1, block // (4 * dimension))  # vectors of a block
+        self._batch = max(1, block // 4 // self._length)  # queries at a time
         self._kept: list[tuple[int, torch.Tensor]] = []
-        if check_device(device) == "cuda":
-            self._require_gpu()
-            self._keep(device)
+        if device == "cuda" and 2 * len(shards) * dimension < room_for_vectors(device):
+            self._kept = [(first, _tensor(vectors, device)) for first, vectors in shards.vectors()]
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and rows, both [questions, min(k, vectors)], of the k best vectors, best first.
 
         Args:
             queries: [questions, dimension].
-            k: number of vectors to find for each query, at least 1.
-
-        Raises:
-            IfqaError: queries have another dimension than the vectors, or hold NaN or infinity; or k is below 1.
+            k: number of vectors to find for each query.
         """
-        queries = check_queries(queries, self._vectors.dimension, k)
-        return self._search_numpy(queries, k) if self._device == "cpu" else self._search_torch(queries, k, self._device)
-
-    def _search_numpy(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        size, batch = min(k, len(self._vectors)), self._batch()
+        if self._device != "cpu":
+            return self._search_torch(queries, k)
+        size = min(k, len(self._shards))
         scores = np.full((len(queries), size), -np.inf, np.float32)
         rows = np.full((len(queries), size), -1, np.int64)
-        for first, half in blocks(self._vectors.shards(), self._block):
-            block = half.astype(np.float32).T
-            for start in range(0, len(queries), batch):
-                chosen = slice(start, start + batch)
-                keep_best(scores[chosen], rows[chosen], queries[chosen] @ block, first)
+        for first, halves in blocks(self._shards.vectors(), self._length):
+            block = halves.astype(np.float32).T
+            for start in range(0, len(queries), self._batch):
+                batch = slice(start, start + self._batch)
+                keep_best(scores[batch], rows[batch], queries[batch] @ block, first)
         return scores, rows
 
-    def _search_torch(
-        self, queries: NDArray[np.float32], k: int, device: str
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def _search_torch(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         import torch
 
-        matmul, batch = torch.backends.cuda.matmul, self._batch()
-        asked = torch.from_numpy(queries).to(device)
-        batches = [asked[start : start + batch] for start in range(0, max(1, len(asked)), batch)]
-        best = [(some.new_empty(len(some), 0), torch.empty(len(some), 0, dtype=torch.int64, device=device))
-                for some in batches]  # fmt: skip
-        before, matmul.fp32_precision = matmul.fp32_precision, "ieee"  # TF32 keeps only ten bits of the mantissa
-        try:
-            for first, half in blocks(self._kept or self._vectors.shards(), self._block):
-                block = (half if isinstance(half, torch.Tensor) else _tensor(half, device)).float().T
-                best = [_merge(old, some @ block, first, k) for old, some in zip(best, batches, strict=True)]
-        finally:
-            matmul.fp32_precision = before
-        return torch.cat([scores for scores, _ in best]).cpu().numpy(), torch.cat(
-            [rows for _, rows in best]
-        ).cpu().numpy()
-
-    def _batch(self) -> int:
-        """Number of queries at a time; their scores with a block take no more bytes than the block."""
-        return max(1, self._block // 4 // _length(self._vectors.dimension, self._block))
-
-    def _keep(self, device: str) -> None:
-        """Copy the vectors to a device if they fit into its memory."""
-        size = 2 * len(self._vectors) * self._vectors.dimension
-        if size < room_for_vectors(device):
-            self._kept = [(first, _tensor(shard, device)) for first, shard in self._vectors.shards()]
-
-    def _require_gpu(self) -> None:
-        import torch
-
-        if not torch.cuda.is_available():
-            raise IfqaError(
-                'device = "cuda" was asked for, and torch finds no GPU here; set device = "cpu", or install a torch '
-                "with CUDA and check that nvidia-smi lists the GPU"
-            )
+        every = torch.from_numpy(queries).to(self._device)
+        batches = [every[start : start + self._batch] for start in range(0, max(1, len(every)), self._batch)]
+        best = [
+            (batch.new_empty(len(batch), 0), batch.new_empty(len(batch), 0, dtype=torch.int64)) for batch in batches
+        ]
+        shards = self._kept or ((first, _tensor(halves, self._device)) for first, halves in self._shards.vectors())
+        for first, halves in blocks(shards, self._length):
+            block, new = halves.float().T, torch.arange(first, first + len(halves), device=self._device)
+            for n, (batch, (scores, rows)) in enumerate(zip(batches, best, strict=True)):
+                scores = torch.cat([scores, batch @ block], 1)
+                rows = torch.cat([rows, new.expand(len(batch), -1)], 1)
+                order = scores.sort(dim=1, descending=True, stable=True).indices[:, :k]
+                best[n] = scores.gather(1, order), rows.gather(1, order)
+        scores, rows = (torch.cat(parts) for parts in zip(*best, strict=True))
+        return scores.cpu().numpy(), rows.cpu().numpy()
 
 
 def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray[np.float32], first: int) -> None:
@@ -116,28 +89,22 @@ def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray
         first: the row of the block's first vector.
     """
     size = scores.shape[1]
-    # A later row must beat the worst found score; an equal score is not enough.
-    better = new > scores[:, -1:]
-    for one in np.flatnonzero(better.any(axis=1)):
-        at = np.flatnonzero(better[one])
+    better = new > scores[:, -1:]  # a later row must beat the last of the best; an equal score is not enough
+    for query in np.flatnonzero(better.any(axis=1)):
+        at = np.flatnonzero(better[query])
         if len(at) > size:
-            at = at[new[one, at] >= np.partition(new[one, at], -size)[-size]]
-        all_scores = np.concatenate([scores[one], new[one, at]])
-        all_rows = np.concatenate([rows[one], at + first])
-        order = np.lexsort((all_rows, -all_scores))[:size]
-        scores[one], rows[one] = all_scores[order], all_rows[order]
+            at = at[new[query, at] >= np.partition(new[query, at], -size)[-size]]
+        both = np.concatenate([scores[query], new[query, at]])
+        both_rows = np.concatenate([rows[query], at + first])
+        order = np.lexsort((both_rows, -both))[:size]
+        scores[query], rows[query] = both[order], both_rows[order]
 
 
-def blocks(shards: Iterable[tuple[int, Any]], size: int) -> Iterator[tuple[int, Any]]:
-    """(first row, vectors in half precision) of each block, in order; a block takes at most `size` bytes in float32."""
-    for first, shard in shards:
-        length = _length(shard.shape[1], size)
-        for start in range(0, len(shard), length):
-            yield first + start, shard[start : start + length]
-
-
-def _length(dimension: int, size: int) -> int:
-    return max(1, size // (4 * dimension))
+def blocks(shards: Iterable[tuple[int, _Array]], length: int) -> Iterator[tuple[int, _Array]]:
+    """(first row, vectors in half precision) of each block of at most `length` vectors, in order."""
+    for first, vectors in shards:
+        for start in range(0, len(vectors), length):
+            yield first + start, vectors[start : start + length]
 
 
 def room_for_vectors(device: str) -> float:
@@ -149,57 +116,7 @@ def room_for_vectors(device: str) -> float:
     return _SHARE * (free_memory() or 0.0)
 
 
-def check_device(device: str) -> str:
-    """`device`, if it is "cpu" or "cuda".
-
-    Raises:
-        IfqaError: it is neither.
-    """
-    if device not in ("cpu", "cuda"):
-        raise IfqaError(f'device must be "cpu" or "cuda", found {device!r}')
-    return device
-
-
-def check_queries(queries: NDArray[np.float32], dimension: int, k: int) -> NDArray[np.float32]:
-    """The queries as a contiguous array of float32.
-
-    Raises:
-        IfqaError: the dimension is not `dimension`, a number is not finite, or k is below 1.
-    """
-    if queries.ndim != 2 or queries.shape[1] != dimension:
-        raise IfqaError(
-            f"queries of shape {list(queries.shape)} do not fit vectors of {dimension} numbers; use the encoder that "
-            "the index was built with, or build the index again with this one"
-        )
-    if wrong := np.flatnonzero(~np.isfinite(queries).all(axis=1)).tolist():
-        raise IfqaError(
-            f"the vector of query {wrong[0]} (from 0) holds NaN or infinity, one of {len(wrong):,}; the model is damaged, "
-            "or its numbers are too large for its precision"
-        )
-    if k < 1:
-        raise IfqaError(f"k must be 1 or more, found {k}; k is the number of passages to find for each question")
-    return np.ascontiguousarray(queries, dtype=np.float32)
-
-
-def _tensor(half: NDArray[np.float16], device: str) -> "torch.Tensor":
+def _tensor(halves: NDArray[np.float16], device: str) -> "torch.Tensor":
     import torch
 
-    return torch.from_numpy(np.array(half)).to(device)  # a copy, for torch wants a writable array
-
-
-def _merge(
-    old: "tuple[torch.Tensor, torch.Tensor]", scores: "torch.Tensor", first: int, k: int
-) -> "tuple[torch.Tensor, torch.Tensor]":
-    """The best k of `old` and of a block's scores [queries, vectors]; the block's rows begin with `first`."""
-    import torch
-
-    size = min(k, scores.shape[1])
-    # topk chooses freely among equal scores at the k-th place. The lowest rows are wanted: all above, then the first equal.
-    last = scores.topk(size).values[:, -1:]
-    above, equal = scores > last, scores == last
-    chosen = above | (equal & (equal.cumsum(1, dtype=torch.int32) <= size - above.sum(1, keepdim=True)))
-    at = chosen.nonzero()[:, 1].view(len(scores), size)
-    both = torch.cat([old[0], scores.gather(1, at)], 1)
-    rows = torch.cat([old[1], at + first], 1)
-    order = both.sort(dim=1, descending=True, stable=True).indices[:, :k]  # stable: rows of equal score stay in order
-    return both.gather(1, order), rows.gather(1, order)
+    return torch.from_numpy(np.array(halves)).to(device)  # a copy, for torch wants a writable array

@@ -7,26 +7,19 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from numpy.typing import NDArray
 
 from ifqa.corpus.store import count_passages, parse, shards_of
 from ifqa.errors import IfqaError
-from ifqa.models.devices import resolve_device
-from ifqa.models.hub import NAME, identity_of, question_model
+from ifqa.models.hub import identity_of, question_model
 from ifqa.progress import bar, say
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.encoders import (
-    Encoder,
-    EncoderSettings,
-    described,
-    open_encoder,
-    resolve_precision,
-)
+from ifqa.retrieval.vectors.encoders import Encoder, EncoderSettings, open_encoder, precision_name
 from ifqa.retrieval.vectors.vector_store import Filling
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import require
@@ -36,30 +29,22 @@ from ifqa.workers.tasks import run as run_all
 VERSION = 1  # raised when the same piece is encoded to other vectors
 PIECE = 4096  # passages in a shard of vectors: the work that a kill can lose, and 6 MB at 768 dimensions
 ID_BYTES = 16  # of a passage's id on disk
-
 _SAMPLE = 96  # passages encoded to measure the speed
 _LINE_BYTES = 2000  # of a passage in memory, as line, text and tokens
-_HUNDRED_WORDS = (
-    "The old bridge across the river was built in 1874 by the engineer Thomas Allardyce, who had come north from Leeds to "
-    "find work on the new railway. It carried the road between the two halves of the town for ninety years, until a flood in "
-    "the spring of 1964 took away its middle pier. A temporary crossing stood in its place for three winters, and in 1967 the "
-    "county council opened the present bridge, a plain concrete span of 112 metres, to which the iron lamps of the first one "
-    "were moved. Every September the townspeople walk across it with lanterns in memory."
-)
+_WORDS = "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work".split()
 
 Arrays = tuple[NDArray[Any], ...]
-Encode = Callable[[Sequence[Passage], int], Arrays]  # passages of a shard, and its number
-Settings = tuple[tuple[str, object], ...]  # of an encoder: pairs of name and value
+Encode = Callable[[Sequence[Passage]], Arrays]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Lines of a shard of passages, the encoder's settings, and the `number` of the resulting shard of vectors."""
+    """Lines of a shard of passages, and the `number` of the resulting shard of arrays."""
 
     number: int
-    data: bytes
+    lines: bytes
     where: str
-    settings: Settings
+    settings: EncoderSettings | None = None
 
     def __str__(self) -> str:
         return self.where
@@ -67,32 +52,25 @@ class Piece:
     def passages(self) -> list[Passage]:
         """The passages of the piece."""
         path, _, first = self.where.rpartition(":")
-        return [
-            parse(line, f"{path}:{int(first) + n}") for n, line in enumerate(self.data.splitlines()) if line.strip()
-        ]
+        lines = enumerate(self.lines.splitlines(), start=int(first))
+        return [parse(line, f"{path}:{number}") for number, line in lines if line.strip()]
 
 
-Encoded = tuple[Piece, tuple[list[str], Arrays]]  # a piece, the ids of its passages, and their arrays
-
-
-def encoder_of(settings: Settings) -> Encoder:
+def encoder_of(settings: EncoderSettings) -> Encoder:
     """The encoder; a process loads it once for the same settings and files."""
-    named = cast(EncoderSettings, dict(settings))
-    model = named.setdefault("model", NAME)
-    weights = identity_of(model, question_model(model, named.get("query_model", "")))
-    # by weights, for a model may be trained again in the same folder
-    return _encoder(tuple(sorted(named.items())), weights)
+    return _encoder(settings, identity_of(settings.model, question_model(settings.model, settings.query_model)))
 
 
-@lru_cache(maxsize=1)  # models are large, and an opened retriever keeps its own
-def _encoder(settings: Settings, weights: str) -> Encoder:
-    return open_encoder(**cast(EncoderSettings, dict(settings)))
+@lru_cache(maxsize=1)  # a worker has many pieces; by weights, for a model may be trained again in the same folder
+def _encoder(settings: EncoderSettings, weights: str) -> Encoder:
+    return open_encoder(settings)
 
 
 def encode_piece(piece: Piece) -> tuple[list[str], Arrays]:
     """Ids and vectors, float32 [passages, dimension], of a piece's passages."""
     passages = piece.passages()
-    return [passage.id for passage in passages], (encoder_of(piece.settings).encode_passages(passages),)
+    encoder = encoder_of(piece.settings or EncoderSettings())
+    return [passage.id for passage in passages], (encoder.encode_passages(passages),)
 
 
 def encode(
@@ -103,7 +81,7 @@ def encode(
     Args:
         passages: a folder with `passages-*.jsonl`.
         folder: gets `vectors-*.npy`, `ids-*.npy` and `vectors.jsonl` (`ifqa.retrieval.vectors.vector_store`).
-        settings: those of `open_encoder`.
+        settings: of the encoder.
         engine: "local", or "ray" for a cluster.
         workers: processes; 0 for one per GPU, or on a CPU a single process, which uses all cores; with Ray, 0 for as many as
             the cluster has room for.
@@ -115,21 +93,21 @@ def encode(
         IfqaError: there are no passages, or the model is missing or does not load.
     """
     shards = _counted(passages)  # before the model loads, which takes long
-    precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
     # "auto" is resolved here, so that all workers use the same precision
-    key = tuple(sorted({**settings, "precision": precision}.items()))
-    encoder = encoder_of(key)
-    weights = identity_of(settings["model"], encoder.facts.get("query_model", ""))
+    settings = replace(settings, precision=precision_name(settings.precision, settings.device))
+    encoder = encoder_of(settings)
+    weights = identity_of(settings.model, encoder.facts.get("query_model", ""))
     facts: dict[str, object] = {**encoder.facts, "weights": weights}
-    say(f"{folder}: {described(encoder.facts)}")
+    say(f"{folder}: {encoder.described()}")
     made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
     gpus = gpus_for(encoder.device)
     workers = workers or (max(1, gpus) if engine == "local" else 0)
 
-    def encoded(pieces: Iterator[Piece]) -> Iterable[Encoded]:
-        return run_all(encode_piece, pieces, workers=workers, engine=engine, gpus=gpus)
+    def encoded(pieces: Iterator[Piece]) -> Iterable[tuple[Piece, tuple[list[str], Arrays]]]:
+        settled = (replace(piece, settings=settings) for piece in pieces)
+        return run_all(encode_piece, settled, workers=workers, engine=engine, gpus=gpus)
 
-    return facts | {"passages": _fill(shards, folder, ("vectors",), made_with, encoded, key)}
+    return facts | {"passages": _fill(shards, folder, ("vectors",), made_with, encoded)}
 
 
 def encode_here(passages: Path, folder: Path, kinds: Sequence[str], made_with: str, encode: Encode) -> int:
@@ -146,10 +124,10 @@ def encode_here(passages: Path, folder: Path, kinds: Sequence[str], made_with: s
         IfqaError: there are no passages, or a vector holds NaN or infinity.
     """
 
-    def encoded(pieces: Iterator[Piece]) -> Iterator[Encoded]:
+    def encoded(pieces: Iterator[Piece]) -> Iterator[tuple[Piece, tuple[list[str], Arrays]]]:
         for piece in pieces:
             shard = piece.passages()
-            yield piece, ([passage.id for passage in shard], encode(shard, piece.number))
+            yield piece, ([passage.id for passage in shard], encode(shard))
 
     return _fill(_counted(passages), folder, kinds, f"{VERSION} {made_with} ", encoded)
 
@@ -159,8 +137,7 @@ def _fill(
     folder: Path,
     kinds: Sequence[str],
     made_with: str,
-    encoded: Callable[[Iterator[Piece]], Iterable[Encoded]],
-    settings: Settings = (),
+    encoded: Callable[[Iterator[Piece]], Iterable[tuple[Piece, tuple[list[str], Arrays]]]],
 ) -> int:
     """Write the shards that are not there yet; returns the number of passages."""
     shards, count = counted
@@ -169,8 +146,8 @@ def _fill(
 
         def unfinished() -> Iterator[Piece]:
             nonlocal reused
-            for piece in pieces(shards, settings):
-                keys[piece.number] = hashlib.sha256(made_with.encode() + piece.data).hexdigest()
+            for piece in _pieces(shards):
+                keys[piece.number] = hashlib.sha256(made_with.encode() + piece.lines).hexdigest()
                 there = filling.has(piece.number, keys[piece.number])
                 if there is None:
                     yield piece
@@ -186,41 +163,24 @@ def _fill(
     return filling.finish(keys)
 
 
-@dataclass(frozen=True)
-class Pace:
-    """The arrays of `count` passages of 100 words, how many are encoded in a second, and bytes of memory while encoding."""
-
-    arrays: Arrays
-    count: int
-    per_second: float
-    memory: float
-
-
-def pace(encode: Encode, device: str, copies: int) -> Pace:
-    """Measure the pace by encoding a few passages; a build holds `copies` of a piece's arrays in memory."""
-    sample = sample_for(device)
-    encode(sample[:8], 0)  # warm-up
-    started = time.perf_counter()
-    arrays = encode(sample, 0)
-    seconds = time.perf_counter() - started
-    held = sum(array.nbytes for array in arrays) / len(sample) + _LINE_BYTES
-    return Pace(arrays, len(sample), len(sample) / seconds, _peak_memory() + copies * PIECE * held)
-
-
-def sample_for(device: str) -> list[Passage]:
-    """Passages of 100 words on average, as many as show the speed of a device."""
-    words = (_HUNDRED_WORDS + " " + _HUNDRED_WORDS).split()
-    texts = [" ".join(words[: 52 + number]) for number in range(_SAMPLE)]
-    return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
-
-
-def _peak_memory() -> float:
-    """Peak memory of this process in bytes; on Windows, which does not report it, that of the default encoder."""
-    if sys.platform == "win32":
-        return 1e9
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
+def _pieces(shards: dict[int, Path]) -> Iterator[Piece]:
+    """The shards' passages in pieces of `PIECE`; a piece never spans two shards."""
+    number = 0
+    for path in shards.values():
+        with open(path, "rb") as handle:
+            lines: list[bytes] = []
+            first = 0
+            for at, line in enumerate(handle, start=1):
+                if not lines and not line.strip():
+                    continue
+                first = first or at
+                lines.append(line)
+                if len(lines) == PIECE:
+                    yield Piece(number, b"".join(lines), f"{path}:{first}")
+                    number, lines, first = number + 1, [], 0
+            if lines:
+                yield Piece(number, b"".join(lines), f"{path}:{first}")
+                number += 1
 
 
 def _counted(passages: Path) -> tuple[dict[int, Path], int]:
@@ -236,24 +196,40 @@ def _counted(passages: Path) -> tuple[dict[int, Path], int]:
     return shards, count
 
 
-def pieces(shards: dict[int, Path], settings: Settings = ()) -> Iterator[Piece]:
-    """The shards' passages in pieces of `PIECE`; a piece never spans two shards."""
-    number = 0
-    for path in shards.values():
-        with open(path, "rb") as handle:
-            lines: list[bytes] = []
-            first = 0
-            for at, line in enumerate(handle, start=1):
-                if not lines and not line.strip():
-                    continue
-                first = first or at
-                lines.append(line)
-                if len(lines) == PIECE:
-                    yield Piece(number, b"".join(lines), f"{path}:{first}", settings)
-                    number, lines, first = number + 1, [], 0
-            if lines:
-                yield Piece(number, b"".join(lines), f"{path}:{first}", settings)
-                number += 1
+@dataclass(frozen=True)
+class Pace:
+    """The arrays of `count` passages of 100 words, how many are encoded in a second, and bytes of memory while encoding."""
+
+    arrays: Arrays
+    count: int
+    per_second: float
+    memory: float
+
+
+def pace(encode: Encode, device: str, copies: int) -> Pace:
+    """Measure the pace by encoding a few passages; a build holds `copies` of a piece's arrays in memory."""
+    sample = sample_for(device)
+    encode(sample[:8])  # warm-up
+    started = time.perf_counter()
+    arrays = encode(sample)
+    seconds = time.perf_counter() - started
+    held = sum(array.nbytes for array in arrays) / len(sample) + _LINE_BYTES
+    return Pace(arrays, len(sample), len(sample) / seconds, _peak_memory() + copies * PIECE * held)
+
+
+def sample_for(device: str) -> list[Passage]:
+    """Passages of 100 words on average, as many as show the speed of a device."""
+    texts = [" ".join((_WORDS * 8)[: 52 + number]) for number in range(_SAMPLE)]
+    return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
+
+
+def _peak_memory() -> float:
+    """Peak memory of this process in bytes; on Windows, which does not report it, that of the default encoder."""
+    if sys.platform == "win32":
+        return 1e9
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
 
 
 def gpus_for(device: str) -> int:

@@ -1,29 +1,31 @@
 """Models of sentence-transformers that weigh the vocabulary (learned sparse) or give a vector a token (late interaction)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.devices import resolve_device
 from ifqa.models.hub import encoder_requirements, identity_of, loading, model_folder, quiet, refuse_missing
 from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.encoders import in_float, load_report, refuse_other_weights
-from ifqa.retrieval.vectors.sharded_build import Encode, Pace, encode_here, pace
+from ifqa.retrieval.vectors.encoders import in_float, load_report, precision_name, refuse_other_weights, whole
+from ifqa.retrieval.vectors.sharded_build import Arrays, Pace, encode_here, pace
 from ifqa.settings import Positive, Precision, Stored, Text, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 
+if TYPE_CHECKING:
+    from sentence_transformers import MultiVectorEncoder, SparseEncoder
+
+    TokenModel = SparseEncoder | MultiVectorEncoder
+
 Kind = Literal["sparse", "late"]
 _CALLED: dict[Kind, str] = {"sparse": "a learned sparse encoder", "late": "a late-interaction model"}
 _SAVED: dict[Kind, tuple[str, ...]] = {"sparse": ("SparseEncoder",), "late": ("MultiVectorEncoder", "ColBERT")}
-BATCH = {
-    "cpu": 16,
-    "cuda": 64,
-    "mps": 16,
-}  # passages; a sparse encoder has a number for each token and each word of its list
+#: Passages; a sparse encoder has a number for each token and each word of its list.
+BATCH = {"cpu": 16, "cuda": 64, "mps": 16}
 
 
 class Facts(Stored):
@@ -46,13 +48,8 @@ class TokenIndexed(Indexed):
     arrays: ClassVar[tuple[str, ...]]  # names of the arrays of a shard
 
     @classmethod
-    def open_model(cls, model: str, precision: str, device: str) -> Any:
-        """The model of a name, as `open_token_model` opens it."""
-        return open_token_model(cls.kind, model, precision, device)
-
-    @classmethod
-    def encoder(cls, model: Any, titles: bool) -> Encode:
-        """A function that makes the arrays of passages."""
+    def encode(cls, model: Any, passages: Sequence[Passage], texts: list[str]) -> Arrays:
+        """The arrays of a shard's passages; `texts` is what the model reads of each."""
         raise NotImplementedError
 
     @classmethod
@@ -91,22 +88,26 @@ class TokenIndexed(Indexed):
         Raises:
             IfqaError: there are no passages, or the model is missing or of another kind.
         """
-        precise, weights = resolve_precision(precision, device), identity_of(model)
-        facts = {"model": model, "weights": weights, "titles": titles, "precision": precise}
-        encode = cls.encoder(cls.open_model(model, precise, device), titles)
+        precise = precision_name(precision, device)
+        facts = {"model": model, "weights": identity_of(model), "titles": titles, "precision": precise}
+        encode = cls._encode(open_token_model(cls.kind, model, precise, device), titles)
         made_with = identity(facts | {"version": cls.version, "model": ""})
         count = encode_here(passages, folder, cls.arrays, made_with, encode)
         write_json(folder / f"{cls.name}.json", facts | {"passages": count})
 
     @classmethod
-    def pace(cls, model: str, titles: bool, precision: str, device: str) -> Pace:
-        """How fast `build` encodes on this machine.
+    def _encode(cls, model: "TokenModel", titles: bool) -> Callable[[Sequence[Passage]], Arrays]:
+        def encode(passages: Sequence[Passage]) -> Arrays:
+            texts = [f"{one.title} {one.text}" if titles and one.title else one.text for one in passages]
+            return cls.encode(model, passages, [whole(text) for text in texts])
 
-        Raises:
-            IfqaError: the model is missing, or a setting is out of range.
-        """
-        opened = cls.open_model(model, precision, device)
-        return pace(cls.encoder(opened, titles), opened.device.type, copies=3)
+        return encode
+
+    @classmethod
+    def pace(cls, model: str, titles: bool, precision: str, device: str) -> Pace:
+        """How fast `build` encodes on this machine."""
+        opened = open_token_model(cls.kind, model, precision, device)
+        return pace(cls._encode(opened, titles), opened.device.type, copies=3)
 
     @classmethod
     def build_requirements(cls, index: Path, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
@@ -117,12 +118,6 @@ class TokenIndexed(Indexed):
     def built_from(cls, *, model: str, **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
         return identity_of(model)
-
-
-def texts_of(passages: Sequence[Passage], titles: bool) -> list[str]:
-    """What is encoded of passages: the text, after the title where `titles` is set."""
-    whole = [f"{passage.title} {passage.text}" if titles and passage.title else passage.text for passage in passages]
-    return [text.encode("utf-8", "replace").decode() for text in whole]  # tokenizers refuse lone surrogates
 
 
 def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
@@ -138,64 +133,59 @@ def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
         IfqaError: the model is missing, does not load, is of another kind, or lacks weights.
     """
     device = resolve_device(device)
-    return _opened(kind, name, resolve_precision(precision, device), device, identity_of(name))
+    return _opened(kind, name, precision_name(precision, device), device, identity_of(name))
 
 
 @lru_cache(maxsize=1)  # by the files' hash too, for a model may be trained again in the same folder
-def _opened(kind: Kind, name: str, precision: str, device: str, weights: str) -> Any:
+def _opened(kind: Kind, name: str, precision: str, device: str, weights: str) -> "TokenModel":
     import torch
     from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
     quiet()
     folder = model_folder(name)
-    opens: Any = SparseEncoder if kind == "sparse" else MultiVectorEncoder
+    opens = SparseEncoder if kind == "sparse" else MultiVectorEncoder
     with loading(name, folder, _CALLED[kind]):
         _refuse_untrained(kind, name, folder)
-        model = opens(str(folder), device=device, trust_remote_code=False, local_files_only=True)
+        model: TokenModel = opens(str(folder), device=device, trust_remote_code=False, local_files_only=True)
         reports = [load_report(place, part) for part, place in _networks(model, folder)]
     for report in reports:
         refuse_missing(name, report, unused="pooler.")  # no module here pools by it
+    if kind == "sparse" and model.similarity_fn_name != "dot":
+        raise IfqaError(
+            f"{name} compares by {model.similarity_fn_name!r}; wanted a model that compares by inner product"
+        )
     if precision == "bfloat16":
         model[0].to(torch.bfloat16)
         model[0].register_forward_hook(in_float)
     return model.eval()
 
 
-def resolve_precision(precision: str, device: str) -> str:
-    """`precision`, or on "auto" the one that suits the device."""
-    resolved = str(half_precision(resolve_device(device))).removeprefix("torch.")
-    return resolved if precision == "auto" else precision
-
-
 def _refuse_untrained(kind: Kind, name: str, folder: Path) -> None:
     """sentence-transformers makes either kind of any encoder, and draws the weights that are lacking at random."""
-    own, saved = folder / "config_sentence_transformers.json", ""
-    settings = read_json(own) if own.exists() else {}
-    saved = str(settings.get("model_type", ""))
-    if kind == "late" and "query_prefix" in settings:  # PyLate's models before they named their type
-        saved = saved or "ColBERT"
-    config = read_json(folder / "config.json") if (folder / "config.json").exists() else {}
-    bare = not (folder / "modules.json").exists()
-    architectures = [str(one) for one in config.get("architectures") or []]
-    known = saved in _SAVED[kind] or (
-        any(one.endswith("ForMaskedLM") for one in architectures) and bare
-        if kind == "sparse"
-        else "HF_ColBERT" in architectures
+    settings, config = (
+        read_json(path) if (path := folder / file).exists() else {}
+        for file in ("config_sentence_transformers.json", "config.json")
     )
-    if not known:
-        found = saved or ", ".join(architectures) or "no such type"
+    saved, architectures = str(settings.get("model_type", "")), list(map(str, config.get("architectures") or []))
+    if kind == "sparse":
+        bare = not (folder / "modules.json").exists()
+        known = bare and any(architecture.endswith("ForMaskedLM") for architecture in architectures)
+    else:  # PyLate's models before they named their type, or those of ColBERT's authors
+        known = (not saved and "query_prefix" in settings) or "HF_ColBERT" in architectures
+    if not known and saved not in _SAVED[kind]:
         raise IfqaError(
-            f"{name} is not {_CALLED[kind]}: its files name {found}; see docs/retrieval.md for models that are"
+            f"{name} is not {_CALLED[kind]}: its files name {saved or ', '.join(architectures) or 'no such type'}; see "
+            "docs/retrieval.md for models that are"
         )
 
 
-def _networks(model: Any, folder: Path) -> Iterator[tuple[Any, Path]]:
+def _networks(model: "TokenModel", folder: Path) -> Iterator[tuple[Any, Path]]:
     """The modules that hold a network of transformers, each with the folder of its files."""
     path = folder / "modules.json"
-    listed = [folder / one["path"] for one in read_json(path)] if path.exists() else [folder]
+    listed = [folder / module["path"] for module in read_json(path)] if path.exists() else [folder]
     for part, place in zip(model, listed, strict=False):  # a model of another library's layout adds modules at the end
         if (routes := getattr(part, "sub_modules", None)) is None:
             yield part, place
             continue
         for route, names in read_json(place / "router_config.json")["structure"].items():
-            yield from ((own, place / name) for own, name in zip(routes[route], names, strict=True))
+            yield from ((inner, place / name) for inner, name in zip(routes[route], names, strict=True))

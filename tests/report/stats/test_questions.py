@@ -26,7 +26,7 @@ from ifqa.report.stats.questions import (
     stats_json,
     tables,
 )
-from ifqa.retrieval.clauses import split_question
+from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.storage.files import write_json

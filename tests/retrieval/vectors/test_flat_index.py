@@ -4,11 +4,11 @@ import hashlib
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from vector_folder import folder_of
 
-from ifqa.errors import IfqaError
 from ifqa.retrieval.vectors.flat_index import FlatIndex
 
 
@@ -21,12 +21,11 @@ def brute_force(shards, queries, k):
     return np.take_along_axis(scores, rows, 1), rows
 
 
-def ways(vectors, block):
+def ways(shards, block):
     """Search with numpy, with torch from the files, and with torch where the device keeps all vectors."""
-    exact, kept = FlatIndex(vectors, block=block), FlatIndex(vectors, block=block)
-    kept._keep("cpu")
-    assert len(kept._kept) == len(list(vectors.shards()))
-    return [exact.search, *(lambda queries, k, one=one: one._search_torch(queries, k, "cpu") for one in (exact, kept))]
+    exact, kept = FlatIndex(shards, block=block), FlatIndex(shards, block=block)
+    kept._kept = [(first, torch.from_numpy(np.array(vectors))) for first, vectors in shards.vectors()]
+    return [exact.search, exact._search_torch, kept._search_torch]
 
 
 @given(
@@ -79,38 +78,3 @@ def test_a_search_changes_neither_vectors_nor_queries(tmp_path):
         search(queries, 2)
     assert (queries == 1).all()
     assert {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()} == before
-
-
-def test_a_search_restores_the_precision_of_matrix_products(tmp_path):
-    import torch
-
-    before = torch.backends.cuda.matmul.fp32_precision
-    FlatIndex(folder_of(tmp_path, np.eye(3)))._search_torch(np.ones((1, 3), np.float32), 1, "cpu")
-    assert torch.backends.cuda.matmul.fp32_precision == before
-
-
-@pytest.mark.parametrize(
-    ("queries", "k", "message"),
-    [
-        (np.ones((2, 4), np.float32), 1, r"shape \[2, 4\] do not fit vectors of 3 numbers; use the encoder"),
-        (np.ones(3, np.float32), 1, r"shape \[3\] do not fit"),
-        (np.array([[0, 0, 0], [0, np.nan, 0]], np.float32), 1, "query 1 .* holds NaN"),
-        (np.array([[0, np.inf, 0]], np.float32), 1, "query 0 .* infinity"),
-        (np.ones((2, 3), np.float32), 0, "k must be 1 or more"),
-    ],
-)
-def test_malformed_queries_are_refused(tmp_path, queries, k, message):
-    with pytest.raises(IfqaError, match=message) as caught:
-        FlatIndex(folder_of(tmp_path, np.eye(3))).search(queries, k)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_absent_or_unknown_device_is_refused(tmp_path, monkeypatch):
-    import torch
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    vectors = folder_of(tmp_path, np.eye(3))
-    with pytest.raises(IfqaError, match="finds no GPU here"):
-        FlatIndex(vectors, device="cuda")
-    with pytest.raises(IfqaError, match='must be "cpu" or "cuda", found \'gpu\''):
-        FlatIndex(vectors, device="gpu")

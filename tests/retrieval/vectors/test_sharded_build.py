@@ -9,14 +9,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_encoder import tiny
+from vector_folder import all_vectors
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import sharded_build as module
-from ifqa.retrieval.vectors.encoders import open_encoder
+from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.retrieval.vectors.sharded_build import encode
-from ifqa.retrieval.vectors.vector_store import LOG, Ids, Vectors, ids_path, vectors_path
+from ifqa.retrieval.vectors.vector_store import LOG, Shards, array_path
 from ifqa.workers import local
 
 THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold".split()
@@ -66,7 +67,7 @@ def write(folder, number, shard):
 
 
 def settings(model, **more):
-    return {"model": model, "precision": "float32", "device": "cpu"} | more
+    return EncoderSettings(**{"model": model, "precision": "float32", "device": "cpu"} | more)
 
 
 def files(folder):
@@ -80,9 +81,9 @@ def test_rows_and_ids_are_those_of_the_passages(tmp_path, passages, model, encod
     assert facts["model"] == model
     assert len(facts["weights"]) == 64
     assert encoded == list(range(PIECES))
-    assert Ids(tmp_path / "out").of(range(len(every))) == [one.id for one in every]
-    expected = open_encoder(**settings(model)).encode_passages(every)
-    np.testing.assert_allclose(Vectors(tmp_path / "out").at(range(len(every))), expected, atol=1e-3)
+    assert Shards(tmp_path / "out").ids(range(len(every))) == [one.id for one in every]
+    expected = open_encoder(settings(model)).encode_passages(every)
+    np.testing.assert_allclose(all_vectors(tmp_path / "out"), expected, atol=1e-3)
 
 
 def test_after_a_kill_only_the_rest_is_encoded_to_the_same_bytes(tmp_path, passages, model, encoded, capsys):
@@ -102,8 +103,8 @@ def test_missing_and_truncated_shards_are_encoded_again(tmp_path, passages, mode
     encode(passages, tmp_path / "out", settings(model))
     whole = files(tmp_path / "out")
     encoded.clear()
-    vectors_path(tmp_path / "out", 0).unlink()
-    ids_path(tmp_path / "out", 2).write_bytes(b"")
+    array_path(tmp_path / "out", "vectors", 0).unlink()
+    array_path(tmp_path / "out", "ids", 2).write_bytes(b"")
     lines = (tmp_path / "out" / LOG).read_bytes().splitlines(keepends=True)
     (tmp_path / "out" / LOG).write_bytes(b"".join(lines[:-1]) + lines[-1][:20])
     encode(passages, tmp_path / "out", settings(model))
@@ -118,8 +119,8 @@ def test_only_changed_passages_are_encoded_again(tmp_path, passages, model, enco
     (passages / "passages-00002.jsonl").unlink()
     assert encode(passages, tmp_path / "out", settings(model))["passages"] == 13
     assert encoded == [3]
-    assert not vectors_path(tmp_path / "out", 4).exists()
-    assert Ids(tmp_path / "out").of([12]) == ["new"]
+    assert not array_path(tmp_path / "out", "vectors", 4).exists()
+    assert Shards(tmp_path / "out").ids([12]) == ["new"]
 
 
 def test_changed_passage_settings_encode_everything_again(tmp_path, passages, model, encoded):
@@ -137,7 +138,7 @@ def test_other_weights_of_the_same_name_encode_everything_again(tmp_path, passag
     other = str(tmp_path / "model")
     shutil.copytree(model, other)
     encode(passages, tmp_path / "out", settings(other))
-    before = Vectors(tmp_path / "out").at([0])
+    before = all_vectors(tmp_path / "out")[:1]
     weights = load_file(f"{other}/model.safetensors")
     torch.manual_seed(1)
     save_file(
@@ -146,9 +147,9 @@ def test_other_weights_of_the_same_name_encode_everything_again(tmp_path, passag
     encoded.clear()
     encode(passages, tmp_path / "out", settings(other))
     assert len(encoded) == PIECES
-    expected = open_encoder(**settings(other)).encode_passages(SHARDS[0][:1])
+    expected = open_encoder(settings(other)).encode_passages(SHARDS[0][:1])
     assert not np.allclose(before, expected, atol=1e-2)
-    np.testing.assert_allclose(Vectors(tmp_path / "out").at([0]), expected, atol=1e-3)
+    np.testing.assert_allclose(all_vectors(tmp_path / "out")[:1], expected, atol=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -163,11 +164,11 @@ def test_two_processes_make_the_same_bytes(tmp_path, passages, model, monkeypatc
 
 def test_blank_lines_are_no_passages(tmp_path, passages, model):
     encode(passages, tmp_path / "out", settings(model))
-    expected = Vectors(tmp_path / "out").at(range(14))
+    expected = all_vectors(tmp_path / "out")
     path = passages / "passages-00001.jsonl"
     path.write_bytes(path.read_bytes() + b"\n \n")  # an empty piece of its own
     assert encode(passages, tmp_path / "out", settings(model))["passages"] == 14
-    np.testing.assert_array_equal(Vectors(tmp_path / "out").at(range(14)), expected)
+    np.testing.assert_array_equal(all_vectors(tmp_path / "out"), expected)
 
 
 def test_a_bad_line_is_named_by_file_and_line(tmp_path, passages, model):
@@ -191,14 +192,12 @@ def test_damaged_weights_are_refused_at_the_first_passage(tmp_path, passages, mo
     weights = load_file(tmp_path / "model" / "model.safetensors")
     weights["embeddings.LayerNorm.bias"][:] = float("nan")
     save_file(weights, tmp_path / "model" / "model.safetensors", {"format": "pt"})
-    with pytest.raises(
-        IfqaError, match=r"the vector of passage 東京/0-0_é holds NaN or infinity \(one of 4 in shard 0\)"
-    ):
+    with pytest.raises(IfqaError, match=r"the vector of passage 東京/0-0_é holds NaN or infinity \(one of 4\)"):
         encode(passages, tmp_path / "out", settings(str(tmp_path / "model")))
 
 
 def test_the_pace_is_measured(model):
-    cost = Dense.forecast(1000, **settings(model))
+    cost = Dense.forecast(1000, model=model, precision="float32", device="cpu")
     assert cost.seconds > 0
     assert cost.disk == 1000 * (2 * 32 + 16)
     assert cost.memory > 1e6
