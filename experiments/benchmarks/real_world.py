@@ -26,7 +26,7 @@ from ifqa.pipeline.probe import FOLDER
 from ifqa.pipeline.stage_inputs import read_predictions
 from ifqa.scoring.error_types import outcome
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.per_question import Row
+from ifqa.scoring.score_files import Row
 from ifqa.scoring.statistics import mean_interval
 
 PROBE, REAL_WORLD = "no-supposition", "answered the real world"

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.scoring.per_question import Content, Macro, Mean, Part
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
+from ifqa.scoring.score_files import Content, Macro, Mean, Part
 from ifqa.settings import NotNegative, Table, check_table
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"

@@ -28,6 +28,7 @@ from ifqa.progress import bar, counted, say
 from ifqa.records import Prediction
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator
+from ifqa.scoring.score_files import Row
 from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.tasks import Workers
@@ -172,7 +173,7 @@ def score(experiment: Experiment | Run) -> Path:
     return run.artifact("score").folder
 
 
-def _rows(run: Run, aggregator: Aggregator) -> Iterator[per_question.Row]:
+def _rows(run: Run, aggregator: Aggregator) -> Iterator[Row]:
     """The row of each question, from the files of the stages before; its numbers are aggregated."""
     experiment, questions = run.experiment, run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))

@@ -16,9 +16,8 @@ from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
 from ifqa.scoring.aggregation import Sample, aggregate
 from ifqa.scoring.measures.gold_recall import first_rank
-from ifqa.scoring.per_question import Row, score_in
 from ifqa.scoring.scheme import Declared
-from ifqa.scoring.score_files import read_rows
+from ifqa.scoring.score_files import Row, read_rows, score_in
 from ifqa.scoring.statistics import holm
 
 

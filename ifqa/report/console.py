@@ -23,9 +23,8 @@ from ifqa.report.answers import print_answer
 from ifqa.report.sanitize import plain
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.table import Table
-from ifqa.scoring.per_question import Content, Row, partial, score_in
 from ifqa.scoring.scheme import GOLD_READ, Declared
-from ifqa.scoring.score_files import read_rows, read_scores
+from ifqa.scoring.score_files import Content, Row, partial, read_rows, read_scores, score_in
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 

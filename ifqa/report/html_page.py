@@ -21,8 +21,8 @@ from ifqa.report.results import Result, gather, read_records
 from ifqa.report.sanitize import json_text
 from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg, intervals_svg
 from ifqa.report.table import NOT_RUN, Table, with_rows
-from ifqa.scoring.per_question import partial
 from ifqa.scoring.scheme import joined
+from ifqa.scoring.score_files import partial
 
 _MEASURES = 3  # in one figure of scores
 COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too

@@ -39,9 +39,8 @@ from ifqa.records import How, Passage, Prediction, Question, Step, parted
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers
-from ifqa.scoring.per_question import Row, score_in
 from ifqa.scoring.scheme import Declared, joined
-from ifqa.scoring.score_files import read_rows
+from ifqa.scoring.score_files import Row, read_rows, score_in
 from ifqa.storage.artifacts import read_manifest
 
 SHOWN = 5  # passages shown of an experiment without a reader

@@ -11,9 +11,9 @@ from ifqa.progress import duration
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.report.table import NOT_RUN, STALE, Table
-from ifqa.scoring import per_question
-from ifqa.scoring.per_question import Mean
+from ifqa.scoring import score_files
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
+from ifqa.scoring.score_files import Mean
 
 Cell = Callable[[Result], str]
 
@@ -166,7 +166,7 @@ def verdict_of(result: Result) -> str:
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
-    notes = (worst, per_question.partial(scores), failed, abstained, result.made.get("label", ""))
+    notes = (worst, score_files.partial(scores), failed, abstained, result.made.get("label", ""))
     return "; ".join(filter(None, notes))
 
 
@@ -336,7 +336,7 @@ def readers(results: Sequence[Result]) -> list[Table]:
 
 def _part(result: Result) -> str:
     """What part of the split the scores cover; empty for all of it."""
-    return per_question.partial(result.scores) if result.scores else ""
+    return score_files.partial(result.scores) if result.scores else ""
 
 
 def _score(mean: Mean) -> str:

@@ -35,8 +35,8 @@ from ifqa.plugins import code_of, file_of, load
 from ifqa.progress import say
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
-from ifqa.scoring.per_question import VERSION, Content
-from ifqa.scoring.score_files import read_scores, scores_in
+from ifqa.scoring.per_question import VERSION
+from ifqa.scoring.score_files import Content, read_scores, scores_in
 from ifqa.settings import Natural, NotNegative, check_shape, settings_of, with_fractions
 from ifqa.storage.artifacts import StageRecord, identity
 from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text

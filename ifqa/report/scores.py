@@ -15,9 +15,8 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
 from ifqa.scoring.error_types import outcome
-from ifqa.scoring.per_question import Content, Mean, Means, Part, Row, partial
 from ifqa.scoring.scheme import Declared
-from ifqa.scoring.score_files import read_rows, read_scores
+from ifqa.scoring.score_files import Content, Mean, Means, Part, Row, partial, read_rows, read_scores
 
 #: With fewer questions an interval says little: of 10 that a reader answers right by 70%, all score the same in 3% of draws, and
 #: the interval has no width; of 5 in 17%, of 3 in 37%.

@@ -17,7 +17,7 @@ If several outcomes apply to a question, the first in the order of OUTCOMES coun
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.per_question import Row, score_in
+from ifqa.scoring.score_files import Row, score_in
 
 OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "arithmetic miss", "reading miss")
 

@@ -12,7 +12,6 @@ from typing import Final
 from ifqa.errors import IfqaError
 from ifqa.plugins import Plugins, load_measure
 from ifqa.protocols import AnyMeasure, ColumnMeasure, Measure, RankingMeasure, SetMeasure, Subset
-from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.confidence import CONFIDENCE
 from ifqa.scoring.measures.contains import CONTAINS
@@ -170,23 +169,3 @@ def joined(schemes: Iterable[Declared]) -> Declared:
     for by in others:
         measures += [measure for measure in by.measures if measure not in measures]
     return replace(first, measures=tuple(measures))
-
-
-def unit_of(unit: str, question: Question) -> str:
-    """The question's group, or its label of the name `unit`; empty if it has none."""
-    return question.group if unit == "group" else question.label(unit)
-
-
-def without_unit(measure: AnyMeasure, question_id: str) -> IfqaError:
-    """The error of a question without the unit that a measure resamples."""
-    what = "group" if measure.unit == "group" else f"label {measure.unit!r}"
-    return IfqaError(f"measure {measure.name!r} resamples by {measure.unit}, and {question_id} has no {what}")
-
-
-def within_groups(measure: AnyMeasure, by: Declared) -> bool:
-    """Whether the bootstrap of a measure draws the questions of each group apart.
-
-    A benchmark with groups fixes how many questions each has, so a resample keeps these numbers. Larger units are drawn from
-    all questions, because a unit may have questions of several groups.
-    """
-    return bool(by.groups) and measure.unit == "question"

@@ -1,14 +1,106 @@
-"""Scores read back from an experiment's score folder; their shape is checked here and nowhere else."""
+"""The shapes of an experiment's scores and of the rows they are made from, and how they are read back from its score folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, NotRequired, cast, final
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.per_question import Content, Row
-from ifqa.settings import check_shape, is_share
+from ifqa.settings import Natural, Share, Text, check_shape, is_share
 from ifqa.storage.files import read_json, read_jsonl
 
 SCORES, ROWS = "scores.json", "per_question.jsonl"
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class Row(TypedDict):
+    """A line of `per_question.jsonl`; further keys are the scores, by the names of their measures (`score_in`)."""
+
+    id: Text
+    subsets: list[str]
+    gold_read: NotRequired[bool]  # whether the passages given to the reader hold a gold passage, and an answer
+    answer_read: NotRequired[bool]
+    failed: NotRequired[Share]
+    abstained: NotRequired[Share]  # 1; only if the reader did
+    confidence: NotRequired[Share]  # that the answer, or the candidate, is right
+    answer: NotRequired[str]
+    candidate: NotRequired[str]
+    factual: NotRequired[str]
+
+
+class Mean(TypedDict):
+    """A score and its 95% bootstrap interval, in percent; the number of questions or groups, if it is not over all."""
+
+    value: Percent
+    low: Percent
+    high: Percent
+    questions: NotRequired[Natural]
+    groups: NotRequired[Natural]
+
+
+Means = dict[str, Mean]
+
+
+@final
+class Part(TypedDict):
+    """Scores over a subset or a group."""
+
+    questions: Natural
+    measures: Means
+
+
+@final
+class Macro(TypedDict):
+    """Scores that are means over groups."""
+
+    measures: Means
+
+
+class Risk(TypedDict):
+    """A point of the risk-coverage curve: the share of wrong answers among the surest questions."""
+
+    coverage: Percent  # the share of the questions that are answered
+    value: Percent
+    low: Percent
+    high: Percent
+
+
+class Bin(TypedDict):
+    """A bin of a reliability diagram: questions of like confidence."""
+
+    questions: Natural
+    confidence: Percent  # mean
+    value: Percent  # the share of right answers
+    low: Percent
+    high: Percent
+
+
+class Sureness(TypedDict):
+    """What the figures of confidence show: the risk at each coverage, and fifteen bins, those of least confidence first."""
+
+    risks: Annotated[list[Risk], Field(min_length=1)]
+    bins: Annotated[list[Bin], Field(min_length=1)]
+
+
+@final
+class Content(TypedDict):
+    """What `Aggregator.scores` returns; in `scores.json` also what the score stage adds: "of", "not_asked" and "retry"."""
+
+    questions: Natural
+    n_failed: Natural
+    measures: Means
+    subsets: dict[str, Part]
+    n_abstained: NotRequired[Natural]  # if there are any
+    sureness: NotRequired[Sureness]  # if the reader gives confidences
+    groups: NotRequired[dict[str, Part]]
+    macro: NotRequired[Macro]
+    ceiling: NotRequired[Percent]
+    chance: NotRequired[dict[str, Percent]]
+    of: NotRequired[Natural]  # the questions of the split
+    not_asked: NotRequired[Natural]  # questions that a language model was not asked
+    retry: NotRequired[Natural]  # questions that it was not asked, or did not answer completely
 
 
 def read_scores(folder: Path) -> Content:
@@ -49,3 +141,17 @@ def _row(record: Mapping[str, object], where: str) -> Row:
         if key not in Row.__annotations__ and not is_share(value):
             raise IfqaError(f"{where}: not as ifqa writes it ({key}: wanted a number from 0 to 1, found {value!r:.80})")
     return row
+
+
+def score_in(row: Row, key: str) -> float | None:
+    """A question's score in a measure; None if it has none."""
+    return cast(Mapping[str, float], row).get(key)
+
+
+def partial(scores: Content) -> str:
+    """What scores lack of their whole split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they lack nothing."""
+    missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
+    unanswered = scores["retry"] - scores["not_asked"]
+    missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
+    missing += [f"{unanswered:,} not wholly answered"] if unanswered > 0 else []
+    return f"PARTIAL: {'; '.join(missing)}" if missing else ""

@@ -8,29 +8,30 @@ of each distinct value instead of single values: the same distribution with a hu
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 _DRAWS_AT_ONCE = 2_000_000  # 8 bytes each, which fit in memory
 _MANY = 1_000  # above so many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
 _Z = 1.959963984540054  # the normal distribution's quantile at 0.975
 _DIGITS = 9  # a unit's sum is rounded to so many, so that units with the same score have equal sums
 
+Numbers = NDArray[np.float64]
+Counts = NDArray[np.intp]
+Values = Sequence[float] | Numbers  # of each question
 Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
 
 def mean_interval(
-    values: Sequence[float],
+    values: Values,
     seed: int = 0,
     resamples: int = 10_000,
     units: Sequence[str] = (),
     strata: Sequence[str] = (),
+    macro: bool = False,
 ) -> Interval:
     """Mean over questions and the ends of its 95% percentile bootstrap interval (Efron 1979), on the scale of `values`.
 
@@ -44,16 +45,20 @@ def mean_interval(
             units. Empty: each question is a unit.
         strata: the group of each question, if units are drawn within each group; a resample then has as many questions of
             each group as there are, and its mean weighs each group by its size. Empty: units are drawn from all.
+        macro: the mean of the groups' means, all of one weight.
 
     Raises:
         IfqaError: `values` is empty.
     """
-    import numpy as np
-
     _require_values(values)
-    means = np.zeros(resamples)
-    for size, of_group in _by_group(values, strata or [""] * len(values), seed, resamples, units):
-        means += of_group * (size / len(values))
+    groups = places_of(strata or [""] * len(values))
+    rng, mean, means = np.random.default_rng(seed), 0.0, np.zeros(resamples)
+    for places in groups.values():
+        part, of_group = [values[place] for place in places], [units[place] for place in places] if units else ()
+        means += _resampled_means(rng, part, of_group, resamples) * (1 if macro else len(part) / len(values))
+        mean += math.fsum(part) / len(part)
+    if macro:
+        return mean / len(groups), *interval_ends(means / len(groups))
     return math.fsum(values) / len(values), *interval_ends(means)
 
 
@@ -73,46 +78,6 @@ def share_interval(hits: int, of: int) -> Interval | None:
     return share, max(0.0, middle - half), min(1.0, middle + half)
 
 
-def macro_interval(
-    values: Sequence[float],
-    groups: Sequence[str],
-    seed: int = 0,
-    resamples: int = 10_000,
-    units: Sequence[str] = (),
-) -> Interval:
-    """The mean of the groups' means, with its 95% bootstrap interval: units are drawn within each group.
-
-    Args:
-        values: a value for each question.
-        groups: the group of each question.
-        seed, resamples, units: as in `mean_interval`.
-
-    Raises:
-        IfqaError: `values` is empty.
-    """
-    import numpy as np
-
-    _require_values(values)
-    total, mean, count = np.zeros(resamples), 0.0, len(set(groups))
-    for _, means in _by_group(values, groups, seed, resamples, units):
-        total += means
-    for places in places_of(groups).values():
-        mean += math.fsum(values[place] for place in places) / len(places)
-    return mean / count, *interval_ends(total / count)
-
-
-def _by_group(
-    values: Sequence[float], groups: Sequence[str], seed: int, resamples: int, units: Sequence[str]
-) -> "Iterator[tuple[int, Array]]":
-    """The number of questions of each group, by name, and the means of its resamples; (resamples,)."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    for places in places_of(groups).values():
-        of_group = [units[place] for place in places] if units else ()
-        yield len(places), _resampled_means(rng, [values[place] for place in places], of_group, resamples)
-
-
 def places_of(names: Sequence[str]) -> dict[str, list[int]]:
     """The indexes of each name, by name."""
     places: dict[str, list[int]] = {name: [] for name in sorted(set(names))}
@@ -121,18 +86,14 @@ def places_of(names: Sequence[str]) -> dict[str, list[int]]:
     return places
 
 
-def interval_ends(values: "Array", default: float = math.nan) -> tuple[float, float]:
+def interval_ends(values: Numbers, default: float = math.nan) -> tuple[float, float]:
     """The 95% interval of resampled values, of which NaN are left out; `default` twice if no value is left."""
-    import numpy as np
-
     defined = values[~np.isnan(values)]
     low, high = np.quantile(defined if len(defined) else [default], (0.025, 0.975))
     return float(low), float(high)
 
 
-def paired_randomization(
-    a: Sequence[float], b: Sequence[float], seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()
-) -> float:
+def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()) -> float:
     """Two-sided p-value of the mean difference of two systems on the same questions, by random sign flips.
 
     Each round swaps the two systems on every question, or on all questions of a unit, with probability 1/2. p is the share
@@ -142,8 +103,6 @@ def paired_randomization(
     Raises:
         IfqaError: `a` and `b` differ in length, or are empty.
     """
-    import numpy as np
-
     _require_pairs(a, b)
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)  # (questions,)
     if units:
@@ -151,8 +110,7 @@ def paired_randomization(
     sizes, counts = np.unique(np.abs(differences), return_counts=True)  # (distinct,) both
     # Sums that are equal in exact arithmetic must compare equal after rounding.
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
-    rng = np.random.default_rng(seed)
-    at_least = 0
+    rng, at_least = np.random.default_rng(seed), 0
     for batch in batches(rounds, len(sizes), _DRAWS_AT_ONCE):
         kept = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # of each size, how many keep their sign
         at_least += int(np.count_nonzero(np.abs((2 * kept - counts) @ sizes) >= threshold))
@@ -172,15 +130,14 @@ def holm(ps: Sequence[float]) -> list[float]:
     return corrected
 
 
-def won_lost_tied(a: Sequence[float], b: Sequence[float]) -> tuple[int, int, int]:
+def won_lost_tied(a: Values, b: Values) -> tuple[int, int, int]:
     """The number of questions on which the first system scores higher, lower and the same.
 
     Raises:
         IfqaError: `a` and `b` differ in length, or are empty.
     """
     _require_pairs(a, b)
-    won = sum(x > y for x, y in zip(a, b, strict=True))
-    lost = sum(x < y for x, y in zip(a, b, strict=True))
+    won, lost = (sum(x > y for x, y in zip(*pair, strict=True)) for pair in ((a, b), (b, a)))
     return won, lost, len(a) - won - lost
 
 
@@ -209,12 +166,8 @@ def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     return 1 - (size - 1) * observed / expected
 
 
-def _resampled_means(
-    rng: "np.random.Generator", values: Sequence[float], units: Sequence[str], resamples: int
-) -> "Array":
+def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[str], resamples: int) -> Numbers:
     """The mean over the questions of as many units as there are, drawn with replacement; (resamples,)."""
-    import numpy as np
-
     sums = np.asarray(values, dtype=np.float64)
     if not units:
         distinct, counts = np.unique(sums, return_counts=True)  # (distinct,) both
@@ -223,24 +176,21 @@ def _resampled_means(
         pairs, counts = np.unique(np.stack(_by_unit(sums, units), axis=1), axis=0, return_counts=True)
         distinct, sizes = pairs[:, 0], pairs[:, 1]
     size, shares = int(counts.sum()), counts / counts.sum()
+    means = []
     if len(distinct) > _MANY:
         each = np.repeat(np.stack([distinct, sizes]), counts, axis=1)  # (2, units)
-        rows = [
-            np.take(each, rng.integers(size, size=(rounds, size)), axis=1).sum(axis=2)  # (2, rounds)
-            for rounds in batches(resamples, size, _DRAWS_AT_ONCE)
-        ]
-        return np.concatenate([total / count for total, count in rows])
-    means = []
-    for rounds in batches(resamples, len(distinct), _DRAWS_AT_ONCE):
-        drawn = rng.multinomial(size, shares, size=rounds)  # (rounds, distinct)
-        means.append(drawn @ distinct / (drawn @ sizes))  # (rounds,)
+        for rounds in batches(resamples, size, _DRAWS_AT_ONCE):
+            total, count = np.take(each, rng.integers(size, size=(rounds, size)), axis=1).sum(axis=2)  # (rounds,) both
+            means.append(total / count)
+    else:
+        for rounds in batches(resamples, len(distinct), _DRAWS_AT_ONCE):
+            drawn = rng.multinomial(size, shares, size=rounds)  # (rounds, distinct)
+            means.append(drawn @ distinct / (drawn @ sizes))
     return np.concatenate(means)
 
 
-def _by_unit(values: "Array", units: Sequence[str]) -> tuple["Array", "Array"]:
+def _by_unit(values: Numbers, units: Sequence[str]) -> tuple[Numbers, Numbers]:
     """The sum and the count of each unit's values; (units,) both."""
-    import numpy as np
-
     _, places = np.unique(np.asarray(units), return_inverse=True)  # (questions,)
     return np.round(np.bincount(places, weights=values), _DIGITS), np.bincount(places).astype(np.float64)
 
@@ -251,12 +201,12 @@ def batches(rounds: int, width: int, at_once: int) -> Iterator[int]:
     yield from (min(step, rounds - start) for start in range(0, rounds, step))
 
 
-def _require_values(values: Sequence[float]) -> None:
+def _require_values(values: Values) -> None:
     if len(values) == 0:
         raise IfqaError("found no scores, wanted one for each question; score at least one question")
 
 
-def _require_pairs(a: Sequence[float], b: Sequence[float]) -> None:
+def _require_pairs(a: Values, b: Values) -> None:
     if len(a) != len(b):
         raise IfqaError(f"found {len(a)} and {len(b)} scores, wanted the same questions; score both on one split")
     _require_values(a)

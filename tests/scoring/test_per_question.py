@@ -117,9 +117,9 @@ def test_a_run_has_its_ceiling_and_chance_beside_it():
 
 
 def test_a_run_is_not_scored_deeper_than_it_is():
-    row = per_question.retrieval(QUESTIONS[0], ["x"], BY, k=20)
+    row = per_question.row(QUESTIONS[0], BY, ["x"], k=20)
     assert [name for name in row if name.startswith("gold_any")] == [f"gold_any@{k}" for k in (1, 5, 10, 20)]
-    assert "answer@20" not in per_question.retrieval(QUESTIONS[0], ["x"], BY, k=10)
+    assert "answer@20" not in per_question.row(QUESTIONS[0], BY, ["x"], k=10)
 
 
 def test_whether_gold_was_read_is_known_and_a_subset():

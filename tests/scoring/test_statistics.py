@@ -11,7 +11,6 @@ from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
 from ifqa.scoring.statistics import (
     holm,
-    macro_interval,
     mean_interval,
     paired_randomization,
     share_interval,
@@ -213,7 +212,7 @@ def test_the_macro_average_agrees_with_numpy() -> None:
     sizes = {"a": 40, "b": 300, "c": 12}
     values = {group: scores(number, size) for number, (group, size) in enumerate(sizes.items())}
     groups = [group for group in values for _ in values[group]]
-    mean, low, high = macro_interval([one for several in values.values() for one in several], groups)
+    mean, low, high = mean_interval([one for several in values.values() for one in several], strata=groups, macro=True)
     assert mean == pytest.approx(np.mean([np.mean(several) for several in values.values()]))
     rng = np.random.default_rng(8)
     means = np.mean(
@@ -225,10 +224,10 @@ def test_the_macro_average_agrees_with_numpy() -> None:
 def test_the_macro_average_draws_units_within_each_group() -> None:
     values, units = clustered(2, 60, 6)
     groups = ["even" if int(unit.split()[1]) % 2 else "odd" for unit in units]
-    _, low, high = macro_interval(values, groups, units=units)
-    _, low_alone, high_alone = macro_interval(values, groups)
+    _, low, high = mean_interval(values, units=units, strata=groups, macro=True)
+    _, low_alone, high_alone = mean_interval(values, strata=groups, macro=True)
     assert high - low > 1.2 * (high_alone - low_alone)
-    whole = macro_interval(values, ["all"] * len(values), seed=1, units=units)
+    whole = mean_interval(values, seed=1, units=units, strata=["all"] * len(values), macro=True)
     assert whole == pytest.approx(mean_interval(values, seed=1, units=units))
 
 
@@ -273,7 +272,11 @@ def test_strata_keep_their_sizes_in_every_resample() -> None:
 
 def test_a_single_stratum_is_as_good_as_none() -> None:
     values = scores(6, 50, (0.0, 0.5, 1.0))
-    assert mean_interval(values, strata=["a"] * 50) == mean_interval(values) == macro_interval(values, ["a"] * 50)
+    assert (
+        mean_interval(values, strata=["a"] * 50)
+        == mean_interval(values)
+        == mean_interval(values, strata=["a"] * 50, macro=True)
+    )
 
 
 @pytest.mark.parametrize(("hits", "of"), [(0, 1), (1, 1), (0, 50), (3, 7), (49, 50), (800, 1000)])
