@@ -11,7 +11,7 @@ PLUGINS = {
     "rag": "ifqa.training.rag:Rag",
     "unifiedqa": "ifqa.training.unifiedqa:UnifiedQA",
     "llm": "ifqa.training.llm:Llm",
-    "adaboost": "ifqa.training.choice.adaboost:AdaBoost",
-    "decomp-attn": "ifqa.training.choice.decomp_attn:DecompAttn",
-    "choice": "ifqa.training.choice.bert:Choice",
+    "adaboost": "ifqa.training.choice:AdaBoost",
+    "decomp-attn": "ifqa.training.choice:DecompAttn",
+    "choice": "ifqa.training.choice:Choice",
 }

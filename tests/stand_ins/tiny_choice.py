@@ -14,11 +14,17 @@ from transformers import (
     RobertaForMultipleChoice,
 )
 
-from ifqa.reading.multiple_choice.wiqa_question import worded
 from ifqa.records import Passage, Question
 
 CHOICES = ("more", "less", "no effect")
 ANSWERS = {"more rain": "more", "less rain": "less", "a dog": "no effect"}
+
+
+def worded(change: str, effect: str) -> str:
+    """A question in WIQA's words."""
+    return f"suppose {change} happens, how will it affect {effect}."
+
+
 SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 4,
         "initializer_range": 0.1}  # fmt: skip
 

@@ -1,9 +1,9 @@
 """Reader 'adaboost': boosted decision trees over the words of change and effect (Freund and Schapire 1997; SAMME)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Place
@@ -34,6 +34,16 @@ class Tree(Stored):
     right: list[int]
     vote: list[int]
 
+    def is_whole(self, words: int, classes: int) -> bool:
+        """Whether every node leads to a later node, a word and a class that exist."""
+        nodes = len(self.feature)
+        if not nodes or any(len(row) != nodes for row in (self.threshold, self.left, self.right, self.vote)):
+            return False
+        return all(0 <= vote < classes for vote in self.vote) and all(
+            left == right == -1 or (n < left < nodes and n < right < nodes and 0 <= word < words)
+            for n, (left, right, word) in enumerate(zip(self.left, self.right, self.feature, strict=True))
+        )
+
 
 class Trees(Stored):
     """The weights' file: the words that are counted, each as "change:WORD" or "effect:WORD", and the trees."""
@@ -47,10 +57,6 @@ class AdaBoost(ClassifierReader):
 
     Args:
         checkpoint: a folder that `ifqa train adaboost` made.
-
-    Attributes:
-        family: split family of the training questions.
-        trained_on: SHA-256 of the files of the training questions.
 
     Raises:
         IfqaError: the weights are missing or damaged.
@@ -66,9 +72,9 @@ class AdaBoost(ClassifierReader):
         path = require(Path(checkpoint) / WEIGHTS, "weights of reader 'adaboost'")
         mend = "train it again: ifqa train adaboost"
         self._ensemble = check_stored(Trees, read_json(path), str(path), mend)
-        for tree in self._ensemble.trees:
-            if not _whole(tree, len(self._ensemble.words), len(self.manifest.classes)):
-                raise IfqaError(f"{path}: a tree points to a node, word or class that is not there; {mend}")
+        words, classes = len(self._ensemble.words), len(self.manifest.classes)
+        if not all(tree.is_whole(words, classes) for tree in self._ensemble.trees):
+            raise IfqaError(f"{path}: a tree points to a node, word or class that is not there; {mend}")
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         classes = len(self.manifest.classes)
@@ -79,11 +85,7 @@ class AdaBoost(ClassifierReader):
 
 
 def words_of(stem: str) -> list[str]:
-    """The words of a question's change and effect, in lower case, each with the part it is from.
-
-    Raises:
-        IfqaError: it is not worded "suppose ... happens, how will it affect ...".
-    """
+    """The words of a question's change and effect, in lower case, each with the part it is from, as "change:rain"."""
     named = zip(("change", "effect"), parts(stem), strict=True)
     return [f"{part}:{word}" for part, text in named for word in _WORD.findall(text.lower())]
 
@@ -115,31 +117,11 @@ def decisions(trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int
         left, right = np.array(tree.left), np.array(tree.right)
         feature, threshold = np.array(tree.feature), np.array(tree.threshold)
         node = np.zeros(len(counts), int)
-        for _ in tree.feature:  # no path is longer than the tree has nodes
-            inner = left[node] >= 0
-            if not inner.any():
-                break
+        while (inner := left[node] >= 0).any():  # a child's number is higher than its parent's
             split = node[inner]
             down = counts[every[inner], feature[split]] <= threshold[split]
             node[inner] = np.where(down, left[split], right[split])
-        vote = np.array(tree.vote)[node]
         total -= tree.weight / max(classes - 1, 1)
-        total[every, vote] += tree.weight + tree.weight / max(classes - 1, 1)
+        total[every, np.array(tree.vote)[node]] += tree.weight + tree.weight / max(classes - 1, 1)
     weights = sum(tree.weight for tree in trees)
     return total / weights if weights else total
-
-
-def _whole(tree: Tree, words: int, classes: int) -> bool:
-    """Whether every node of a tree leads to a later node, a word and a class that exist."""
-    nodes = len(tree.feature)
-    lists: Mapping[str, list[Any]] = {name: getattr(tree, name) for name in ("threshold", "left", "right", "vote")}
-    return (
-        nodes > 0
-        and all(len(values) == nodes for values in lists.values())
-        and all(0 <= vote < classes for vote in tree.vote)
-        and all(
-            (tree.left[n] == tree.right[n] == -1)
-            or (n < tree.left[n] < nodes and n < tree.right[n] < nodes and 0 <= tree.feature[n] < words)
-            for n in range(nodes)
-        )
-    )

@@ -11,8 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-MOST = 64  # tokens of a text that are read; the longest of WIQA's changes has about 40
-
 
 class DecomposableAttention(nn.Module):
     """Scores classes for pairs of texts.

@@ -48,12 +48,12 @@ class Majority(OptionReader):
             self._answer = counts.most_common(1)[0][0]
 
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
-        return [self._prediction(question) for question in questions]
-
-    def _prediction(self, question: Question) -> Prediction:
-        offered = [choice for choice in question.choices if plain(choice) == plain(self._answer)]
-        error = "" if offered else f"the answer {self._answer!r} is not offered"
-        return Prediction(question.id, offered[0] if offered else "", error=error)
+        predictions = []
+        for question in questions:
+            answer = next((choice for choice in question.choices if plain(choice) == plain(self._answer)), "")
+            error = "" if answer else f"the answer {self._answer!r} is not offered"
+            predictions.append(Prediction(question.id, answer, error=error))
+        return predictions
 
     @classmethod
     def trained(cls, split: str = "", root: Path = Path(), **_: object) -> str:
@@ -86,13 +86,13 @@ class Polarity(OptionReader):
         pass
 
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
-        return [_by_polarity(question) for question in questions]
-
-
-def _by_polarity(question: Question) -> Prediction:
-    directed = {direction(choice): choice for choice in reversed(question.choices)}
-    if not {1, -1} <= directed.keys():
-        return Prediction(question.id, "", error="no two choices say more and less")
-    change, effect = parts(question.text)
-    same = polarity(change) * polarity(effect)
-    return Prediction(question.id, directed[same or random.Random(question.id).choice((1, -1))])
+        predictions = []
+        for question in questions:
+            directed = {direction(choice): choice for choice in reversed(question.choices)}
+            if not {1, -1} <= directed.keys():
+                predictions.append(Prediction(question.id, "", error="no two choices say more and less"))
+                continue
+            change, effect = parts(question.text)
+            same = polarity(change) * polarity(effect) or random.Random(question.id).choice((1, -1))
+            predictions.append(Prediction(question.id, directed[same]))
+        return predictions

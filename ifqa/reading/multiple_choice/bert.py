@@ -1,20 +1,39 @@
 """Reader 'choice': an encoder reads paragraph, question and one option at a time, and scores the option (BERT's scheme)."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
+from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, batches, to_device
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import model_folder, weights_identity
+from ifqa.models.hub import loading, model_folder, open_tokenizer, quiet, refuse_missing, weights_identity
 from ifqa.protocols import Place
-from ifqa.reading.multiple_choice.encoder import MEND, Scheme, open_encoder, padded, scheme_of, sequences
 from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Precision, YesNo, checked
 
-_UNTOLD = Scheme(paragraph=True, explanation=False, max_tokens=512)  # of a checkpoint that ifqa did not train
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_MEND = "name a folder that `ifqa train choice` made, or train one"
+_MOST = 512  # positions of an encoder whose settings name none
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What is read beside question and option.
+
+    Attributes:
+        paragraph: whether the passages are read.
+        explanation: whether the question's label "explanation" is read, after the paragraph.
+        max_tokens: most tokens of a sequence, special tokens included. The paragraph is cut first, then the question.
+    """
+
+    paragraph: bool = True
+    explanation: bool = False
+    max_tokens: int = _MOST
 
 
 class Choice(OptionReader):
@@ -31,8 +50,6 @@ class Choice(OptionReader):
         batch_tokens: tokens read at a time, padding included; 0 for the device's default.
 
     Attributes:
-        family: split family of the training questions; empty if `ifqa train choice` did not make the weights.
-        trained_on: SHA-256 of the files of the training questions.
         label: shown with the scores if it is unknown what the weights were trained on.
 
     Raises:
@@ -53,46 +70,32 @@ class Choice(OptionReader):
         precision: Precision = "float32",
         batch_tokens: Natural = 0,
     ) -> None:
-
         manifest = _manifest(checkpoint)
         self._device = resolve_device(device)
         self._encoder = open_encoder(checkpoint)
-        longest = self._encoder.longest
-        scheme = scheme_of(manifest.settings, longest) if manifest else replace(_UNTOLD, max_tokens=longest)
-        self._scheme = replace(
-            scheme,
-            paragraph=_resolve(paragraph, scheme.paragraph),
-            explanation=_resolve(explanation, scheme.explanation),
-        )
-        self.family = manifest.family if manifest else ""
-        self.trained_on = frozenset(manifest.sources.values() if manifest else ())
+        scheme = scheme_of(manifest.settings if manifest else {}, self._encoder.longest)
+        named = {"paragraph": paragraph, "explanation": explanation}
+        self._scheme = replace(scheme, **{key: value == "yes" for key, value in named.items() if value != "auto"})
+        if manifest:
+            self.family, self.trained_on = manifest.family, frozenset(manifest.sources.values())
         self.label = "" if manifest else f"{checkpoint} was not trained by ifqa and may have seen these questions"
         self._budget = batch_tokens or BUDGET[self._device]
         self._encoder.model.to(self._device, resolve_precision(precision, self._device))
 
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
-        pairs = [
-            pair
-            for question, texts in zip(questions, passages, strict=True)
-            for pair in sequences(self._encoder.tokenizer, question, texts, self._scheme)
-        ]
-        scores = iter(self._scores(pairs))
-        return [
-            chosen(question, [next(scores) for _ in question.choices], texts if self._scheme.paragraph else ())
-            for question, texts in zip(questions, passages, strict=True)
-        ]
-
-    def _scores(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        """The logit of each sequence."""
         import torch
 
-        encoder = self._encoder
-        features = padded(pairs, encoder.tokenizer.pad_token_id or 0, encoder.types)
-        scores = torch.empty(len(pairs))
+        encoder, rows = self._encoder, list(zip(questions, passages, strict=True))
+        features = encoder.padded([pair for row in rows for pair in sequences(encoder.tokenizer, *row, self._scheme)])
+        logits = torch.empty(len(features["input_ids"]))
         with torch.inference_mode():
-            for rows, batch in batches(features, len(pairs), self._budget):
-                scores[rows] = encoder.logits(to_device(batch, self._device)).float().cpu()
-        return [float(score) for score in scores]
+            for places, batch in batches(features, len(logits), self._budget):
+                logits[places] = encoder.logits(to_device(batch, self._device)).float().cpu()
+        scores = iter(logits.tolist())
+        return [
+            chosen(question, [next(scores) for _ in question.choices], texts if self._scheme.paragraph else ())
+            for question, texts in rows
+        ]
 
     @classmethod
     def trained(cls, checkpoint: str, **_: object) -> str:
@@ -104,7 +107,7 @@ class Choice(OptionReader):
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
         """SHA-256 over the model's files, its manifest's too."""
         _manifest(checkpoint)  # refuses weights of another reader by their name
-        return weights_identity(model_folder(checkpoint, MEND))
+        return weights_identity(model_folder(checkpoint, _MEND))
 
 
 def _manifest(checkpoint: str) -> Manifest | None:
@@ -113,5 +116,103 @@ def _manifest(checkpoint: str) -> Manifest | None:
     return manifest_of(checkpoint, "choice") if is_ours else None
 
 
-def _resolve(setting: Literal["auto", "yes", "no"], default: bool) -> bool:
-    return default if setting == "auto" else setting == "yes"
+def scheme_of(settings: Mapping[str, Any], longest: int) -> Scheme:
+    """The scheme of a training's settings; without settings, that of a checkpoint that ifqa did not train."""
+    if not settings:
+        return Scheme(max_tokens=longest)
+    most = min(settings["max_tokens"], longest)
+    return Scheme(settings["paragraph"] == "yes", settings["explanation"] == "yes", most)
+
+
+@dataclass
+class Encoder:
+    """A network with transformers' head for multiple choice, in float32 on the CPU, and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+
+    @property
+    def longest(self) -> int:
+        """Most tokens of a sequence. RoBERTa's positions begin after the padding's number, which takes them from its table."""
+        config = self.model.config
+        positions: int = getattr(config, "max_position_embeddings", _MOST)
+        if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
+            positions -= (config.pad_token_id or 0) + 1
+        return min(positions, _MOST)
+
+    def padded(self, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, "Tensor"]:
+        """Sequences, as `sequences` gives them, as the network takes them, each tensor [sequences, tokens]."""
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        ids, types = zip(*pairs, strict=True)
+        rows = {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
+        if getattr(self.model.config, "type_vocab_size", 0) > 1:  # RoBERTa has a single type of tokens
+            rows["token_type_ids"] = types
+        padding = {"input_ids": self.tokenizer.pad_token_id or 0}
+        return {
+            name: pad_sequence(list(map(torch.tensor, row)), batch_first=True, padding_value=padding.get(name, 0))
+            for name, row in rows.items()
+        }
+
+    def logits(self, features: Mapping[str, "Tensor"]) -> "Tensor":
+        """A logit for each sequence, [sequences]; to the head each is a question with one option."""
+        logits: Tensor = self.model(**{name: tensor[:, None] for name, tensor in features.items()}).logits
+        return logits.squeeze(-1)
+
+
+def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
+    """Load an encoder without running any code from it.
+
+    Args:
+        name: a folder, or a model of the hub.
+        untrained: whether the head, and a pooler before it, may be missing: they are then drawn at random, from torch's seed.
+
+    Raises:
+        IfqaError: the model is missing, incomplete, no encoder with such a head, or its tokenizer has no [CLS] and [SEP].
+    """
+    from transformers import AutoModelForMultipleChoice
+
+    quiet()
+    folder = model_folder(name, _MEND)
+    with loading(name, folder, "an encoder with a head for multiple choice", _MEND):
+        model, report = AutoModelForMultipleChoice.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False, output_loading_info=True
+        )
+    if untrained:
+        report = {kind: [key for key in keys if not _is_head(key)] for kind, keys in report.items()}
+    refuse_missing(name, report)
+    tokenizer = open_tokenizer(Path(folder))
+    if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
+        raise IfqaError(f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM")
+    return Encoder(model.float().eval(), tokenizer)
+
+
+def _is_head(key: object) -> bool:
+    return any(part in str(key) for part in ("classifier", "pooler", "sequence_summary", "logits_proj"))
+
+
+def sequences(
+    tokenizer: Any, question: Question, passages: Sequence[Passage], scheme: Scheme
+) -> list[tuple[list[int], list[int]]]:
+    """Token ids and token types of a question's options, one pair an option.
+
+    Types are 0 up to the first [SEP] and 1 after it, as BERT's tokenizer gives them for a pair. A paragraph or explanation that
+    is empty or not read is left out, with its [SEP]. Text that looks like a special token is read as text.
+    """
+    texts = [passage.text for passage in passages if scheme.paragraph]
+    texts += [question.label("explanation")] * scheme.explanation
+    paragraph = " ".join(text.strip() for text in texts if text.strip())
+    before, stem, *options = tokenizer(
+        [paragraph, question.text, *question.choices], add_special_tokens=False, split_special_tokens=True,
+        return_attention_mask=False, return_token_type_ids=False, verbose=False,
+    )["input_ids"]  # fmt: skip
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    pairs = []
+    for option in options:
+        room = scheme.max_tokens - 4 - len(option)  # for paragraph and question
+        read = before[: max(0, room - len(stem))]
+        segments = [read, stem[: max(0, room)], option] if read else [stem[: max(0, room + 1)], option]
+        ids = [cls, *(token for segment in segments for token in (*segment, sep))][: scheme.max_tokens]
+        pairs.append((ids, [int(n > len(segments[0]) + 1) for n in range(len(ids))]))
+    return pairs

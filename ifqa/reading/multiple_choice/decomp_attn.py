@@ -1,12 +1,14 @@
 """Reader 'decomp-attn': decomposable attention with the change as premise and the effect as hypothesis, as in WIQA's paper."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
+from ifqa.models.devices import resolve_device
+from ifqa.models.hub import encoder_folder
 from ifqa.protocols import Place
-from ifqa.reading.multiple_choice.options import ClassifierReader, Manifest
+from ifqa.reading.multiple_choice.options import ClassifierReader
 from ifqa.reading.multiple_choice.wiqa_question import parts
 from ifqa.settings import checked
 from ifqa.storage.files import require
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 _NULL = 101  # [CLS] stands for the paper's NULL token before each text, to which a token aligns that has no counterpart
+_MOST = 64  # tokens of a text that are read; the longest of WIQA's changes has about 40
 
 
 class DecompAttn(ClassifierReader):
@@ -24,10 +27,6 @@ class DecompAttn(ClassifierReader):
     Args:
         checkpoint: a folder that `ifqa train decomp-attn` made.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-
-    Attributes:
-        family: split family of the training questions.
-        trained_on: SHA-256 of the files of the training questions.
 
     Raises:
         IfqaError: the weights are missing or damaged, or there is no such device.
@@ -41,11 +40,21 @@ class DecompAttn(ClassifierReader):
 
     @checked("setting of reader 'decomp-attn'")
     def __init__(self, checkpoint: Place, device: str = "auto") -> None:
-        from ifqa.models.devices import resolve_device
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
 
         self._read_manifest(checkpoint)
         self._device = resolve_device(device)
-        self._model = _load(Path(checkpoint), self.manifest).to(self._device).eval()
+        path = require(Path(checkpoint) / WEIGHTS, "weights of reader 'decomp-attn'")
+        try:
+            model = network(self.manifest.settings, len(self.manifest.classes))
+            model.load_state_dict(load_file(path))
+        except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
+            raise IfqaError(
+                f"{checkpoint}: these weights are not whole ({str(error).splitlines()[0]}); "
+                "train them again: ifqa train decomp-attn"
+            ) from error
+        self._model = model.to(self._device).eval()
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         import torch
@@ -60,39 +69,17 @@ class DecompAttn(ClassifierReader):
 
 
 def tokens(stem: str) -> tuple[list[int], list[int]]:
-    """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to `MOST`.
-
-    Raises:
-        IfqaError: the question is not worded "suppose ... happens, how will it affect ...".
-    """
-    from ifqa.models.hub import encoder_folder
+    """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to 64."""
     from ifqa.models.transformer import tokenizer
-    from ifqa.reading.multiple_choice.attention import MOST
 
     words = tokenizer(encoder_folder())
-    change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:MOST] for text in parts(stem))
+    change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:_MOST] for text in parts(stem))
     return change, effect
 
 
-def network(settings: dict[str, Any], classes: int) -> "DecomposableAttention":
+def network(settings: Mapping[str, Any], classes: int) -> "DecomposableAttention":
     """The network of a training's settings, on MiniLM's embeddings, before its weights are loaded."""
-    from ifqa.models.hub import encoder_folder
     from ifqa.models.transformer import token_embeddings
     from ifqa.reading.multiple_choice.attention import DecomposableAttention
 
     return DecomposableAttention(token_embeddings(encoder_folder()), classes, settings["hidden"], settings["dropout"])
-
-
-def _load(folder: Path, manifest: Manifest) -> "DecomposableAttention":
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    path = require(folder / WEIGHTS, "weights of reader 'decomp-attn'")
-    try:
-        model = network(manifest.settings, len(manifest.classes))
-        model.load_state_dict(load_file(path))
-    except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
-        raise IfqaError(
-            f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train them again: ifqa train decomp-attn"
-        ) from error
-    return model

@@ -2,11 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
-
-from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Advance, Reader, silent
@@ -48,21 +46,13 @@ class OptionReader(Reader):
 
 
 class Manifest(Stored):
-    """The `manifest.json` of `ifqa train adaboost`, `decomp-attn` or `choice`.
-
-    Attributes:
-        reader: the reader that the weights are for.
-        family: the split family of the training questions.
-        sources: file of training questions -> SHA-256.
-        settings: of the training.
-        classes: the answers that a classifier chooses from, as `plain` writes them.
-    """
+    """The `manifest.json` of a training: the reader it is for, family, questions' files -> SHA-256, settings, classes."""
 
     reader: str
     family: str
     sources: dict[str, str]
     settings: dict[str, Any]
-    classes: list[str] = Field(default_factory=list)
+    classes: Sequence[str] = ()  # that a classifier chooses from, as `plain` writes them
 
 
 class ClassifierReader(OptionReader):
@@ -80,11 +70,17 @@ class ClassifierReader(OptionReader):
         self.family, self.trained_on = self.manifest.family, frozenset(self.manifest.sources.values())
 
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
-        scores = self._scores([question.text for question in questions])
-        return [
-            by_class(question, dict(zip(self.manifest.classes, row, strict=True)))
-            for question, row in zip(questions, scores, strict=True)
-        ]
+        predictions = []
+        rows = self._scores([question.text for question in questions])
+        for question, row in zip(questions, rows, strict=True):
+            of_class = dict(zip(self.manifest.classes, row, strict=True))
+            scores = [of_class.get(plain(choice), -math.inf) for choice in question.choices]
+            if max(scores) == -math.inf:
+                error = f"the reader learnt {', '.join(of_class)}, and none of these is offered"
+                predictions.append(Prediction(question.id, "", error=error))
+            else:
+                predictions.append(chosen(question, scores))
+        return predictions
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         """A logit for each class, [questions, classes]."""
@@ -109,29 +105,11 @@ def plain(text: str) -> str:
 
 
 def chosen(question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()) -> Prediction:
-    """The choice with the highest score, the first of equals.
-
-    Args:
-        question: with choices.
-        scores: a logit for each choice; -inf for a choice that cannot be.
-        passages: what was read, for the evidence.
-
-    Returns:
-        A prediction whose `score` is the logarithm of the softmax over the choices.
-    """
+    """The choice with the highest logit, the first of equals, its `score` the log of the softmax; `passages` were read."""
     best = max(range(len(scores)), key=lambda n: scores[n])
     total = sum(math.exp(score - scores[best]) for score in scores)
     ids = tuple(passage.id for passage in passages)
     return Prediction(question.id, question.choices[best], passage_ids=ids, score=-math.log(total))
-
-
-def by_class(question: Question, class_scores: Mapping[str, float]) -> Prediction:
-    """The offered choice whose class has the highest score; a failed prediction if none of the choices is a class."""
-    scores = [class_scores.get(plain(choice), -math.inf) for choice in question.choices]
-    if max(scores) == -math.inf:
-        classes = ", ".join(class_scores)
-        return Prediction(question.id, "", error=f"the reader learnt {classes}, and none of these is offered")
-    return chosen(question, scores)
 
 
 def manifest_of(checkpoint: str, reader: str) -> Manifest:
@@ -142,9 +120,9 @@ def manifest_of(checkpoint: str, reader: str) -> Manifest:
     """
     mend = f"name a folder that `ifqa train {reader}` made"
     path = Path(checkpoint) / "manifest.json"
+    if not path.exists() and (Path(checkpoint) / "inputs.json").exists():
+        raise IfqaError(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
     if not path.exists():
-        if (Path(checkpoint) / "inputs.json").exists():
-            raise IfqaError(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
         raise IfqaError(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
     manifest = check_stored(Manifest, read_json(path), str(path), mend)
     if manifest.reader != reader:

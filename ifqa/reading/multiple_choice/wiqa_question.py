@@ -19,11 +19,6 @@ def parts(stem: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def worded(change: str, effect: str) -> str:
-    """The question in WIQA's words; `parts` gives its change and effect again."""
-    return f"suppose {change} happens, how will it affect {effect}."
-
-
 # Each pair is a word that says "more" and its opposite. The first pair of a word gives its opposite. Words that often tell what a
 # thing is and not how it changes ("rain falls", "a warm stove") are left out.
 _PAIRS = """

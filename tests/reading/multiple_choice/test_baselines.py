@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.tree import DecisionTreeClassifier
+from tiny_choice import worded
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
 from ifqa.protocols import TrainingData
 from ifqa.reading.multiple_choice.adaboost import AdaBoost, Trees, counted, decisions
 from ifqa.reading.multiple_choice.baselines import Majority, Polarity
-from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, parts, polarity, worded
+from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, parts, polarity
 from ifqa.records import Passage, Question
-from ifqa.training.choice import adaboost
+from ifqa.training import choice
 from ifqa.training.trainer import configured
 
 CHOICES = ("more", "less", "no effect")
@@ -139,8 +142,9 @@ def test_trees_decide_as_scikit_learn_does(depth: int, classes: int) -> None:
     questions = [one for one in made(300) if one.answers[0] in CHOICES[:classes]]
     words = ["change:more", "change:dog", "change:rain", "effect:less", "effect:mud", "effect:more"]
     counts = counted([one.text for one in questions], words)
-    boosted = adaboost.fitted(counts, [CHOICES.index(one.answers[0]) for one in questions], 20, depth, 0)
-    ours = decisions(adaboost.trees_of(boosted), counts, classes)
+    boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=depth), n_estimators=20, random_state=0)
+    boosted.fit(counts, [CHOICES.index(one.answers[0]) for one in questions])
+    ours = decisions(choice.trees_of(boosted), counts, classes)
     theirs = boosted.decision_function(counts)
     np.testing.assert_allclose(ours if classes > 2 else ours[:, 1] - ours[:, 0], theirs, atol=1e-12)
     exact = np.exp(ours / (classes - 1))
@@ -152,7 +156,7 @@ def test_trees_decide_as_scikit_learn_does(depth: int, classes: int) -> None:
 def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("adaboost")
     data = TrainingData(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
-    configured(adaboost.AdaBoost, depth=2).train(data, folder)
+    configured(choice.AdaBoost, depth=2).train(data, folder)
     return folder
 
 
@@ -179,13 +183,13 @@ def test_a_choice_that_was_not_learnt_is_a_failed_prediction(boosted: Path) -> N
 
 def test_adaboost_trains_to_the_same_bytes_and_refuses_another(boosted: Path, tmp_path: Path) -> None:
     material = TrainingData(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
-    configured(adaboost.AdaBoost, depth=2).train(material, tmp_path)
+    configured(choice.AdaBoost, depth=2).train(material, tmp_path)
     assert (tmp_path / "model.json").read_bytes() == (boosted / "model.json").read_bytes()
     before = (tmp_path / "manifest.json").read_bytes()
-    configured(adaboost.AdaBoost, depth=2).train(material, tmp_path)  # nothing to do
+    configured(choice.AdaBoost, depth=2).train(material, tmp_path)  # nothing to do
     assert (tmp_path / "manifest.json").read_bytes() == before
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
-        configured(adaboost.AdaBoost, depth=1).train(material, tmp_path)
+        configured(choice.AdaBoost, depth=1).train(material, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -251,5 +255,5 @@ def test_a_reader_that_reads_no_passages_answers_the_same_with_them(name: str, b
 )
 def test_what_cannot_be_learnt_is_refused(questions: list[Question], message: str, tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match=message):
-        configured(adaboost.AdaBoost).train(TrainingData(questions, [[]] * len(questions), "rain"), tmp_path / "made")
+        configured(choice.AdaBoost).train(TrainingData(questions, [[]] * len(questions), "rain"), tmp_path / "made")
     assert not (tmp_path / "made").exists()

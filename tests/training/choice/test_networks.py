@@ -21,12 +21,10 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.multiple_choice.attention import DecomposableAttention, padded
-from ifqa.reading.multiple_choice.bert import Choice
+from ifqa.reading.multiple_choice.bert import Choice, Scheme, sequences
 from ifqa.reading.multiple_choice.decomp_attn import DecompAttn, tokens
-from ifqa.reading.multiple_choice.encoder import Scheme, sequences
 from ifqa.records import Passage, Question
-from ifqa.training import checkpoints
-from ifqa.training.choice import bert, decomp_attn
+from ifqa.training import checkpoints, choice
 from ifqa.training.trainer import configured
 
 QUESTIONS = questions()
@@ -126,12 +124,12 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def train_choice(folder: Path, start: str, **changes: object) -> None:
     chosen = {"encoder": start, "learning_rate": 3e-3, **LEARN, **changes}
-    configured(bert.Choice, **chosen).train(MATERIAL, folder)
+    configured(choice.Choice, **chosen).train(MATERIAL, folder)
 
 
 def train_decomp(folder: Path, start: str, **changes: object) -> None:
     chosen = {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes}
-    configured(decomp_attn.DecompAttn, **chosen).train(MATERIAL, folder)
+    configured(choice.DecompAttn, **chosen).train(MATERIAL, folder)
 
 
 TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
@@ -181,39 +179,6 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(
     train(tmp_path / "cut", start)
     assert (tmp_path / "cut/model.safetensors").read_bytes() == (learnt[name] / "model.safetensors").read_bytes()
     assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in learnt[name].iterdir()}
-
-
-@pytest.mark.parametrize(
-    "name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json", "model.safetensors"]
-)
-@pytest.mark.parametrize("torn", [True, False])
-def test_a_training_with_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(
-    name: str, torn: bool, cut: Path, learnt: dict[str, Path], start: str, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    folder = Path(shutil.copytree(cut, tmp_path / "cut"))
-    damaged = folder / "checkpoints/checkpoint-8" / name
-    damaged.write_bytes(damaged.read_bytes()[:-9]) if torn else damaged.unlink()
-    TRAININGS["decomp-attn"][0](folder, start)
-    assert f"checkpoint-8: {name} is missing or altered; trying the checkpoint before it" in capsys.readouterr().err
-    assert (folder / "model.safetensors").read_bytes() == (learnt["decomp-attn"] / "model.safetensors").read_bytes()
-
-
-@pytest.fixture(scope="module")
-def cut(start: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training of "decomp-attn" that is stopped in step 10, with checkpoints of steps 4 and 8."""
-
-    class Stopped(Exception):
-        pass
-
-    def stop() -> None:
-        raise Stopped
-
-    folder = tmp_path_factory.mktemp("stopped") / "cut"
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(checkpoints, "fit", checkpoints.fit)  # put back after `_until`
-        _until(10, lambda: TRAININGS["decomp-attn"][0](folder, start), stop)
-    return folder
 
 
 def _until(
@@ -277,19 +242,11 @@ def test_an_encoder_without_types_reads_to_its_last_position(tmp_path: Path) -> 
     assert reader.family == ""
 
 
-def test_training_on_consistency_is_another_training(start: str, tmp_path: Path) -> None:
-    asai = {"augment": True, "symmetry": 0.5, "transitivity": 0.1, "epochs": 1}
-    for name, (train, _) in TRAININGS.items():
-        train(tmp_path / name, start, **asai)
-        with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
-            train(tmp_path / name, start, epochs=1)
-
-
 def test_an_encoder_of_another_family_is_not_trained_further(learnt: dict[str, Path], tmp_path: Path) -> None:
     other = replace(MATERIAL, family="snow")
     with pytest.raises(IfqaError, match="was trained on rain and may not be trained further on snow"):
-        configured(bert.Choice, encoder=str(learnt["choice"])).train(other, tmp_path / "made")
-    trainer = configured(bert.Choice, encoder=str(learnt["choice"]), epochs=1, device="cpu")
+        configured(choice.Choice, encoder=str(learnt["choice"])).train(other, tmp_path / "made")
+    trainer = configured(choice.Choice, encoder=str(learnt["choice"]), epochs=1, device="cpu")
     trainer.train(MATERIAL, tmp_path / "made")
 
 
@@ -363,16 +320,16 @@ def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path
 
 
 def test_a_steps_logits_do_not_depend_on_what_is_read_together(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ifqa.reading.multiple_choice.encoder import open_encoder
+    from ifqa.reading.multiple_choice.bert import open_encoder
 
     opened = open_encoder(start)
     asked = [replace(QUESTIONS[0], choices=("more", "less")), *QUESTIONS[1:3], replace(QUESTIONS[3], context="")]
     read = [[Passage("", "", one.context)] if one.context else [] for one in asked]
     several = [sequences(opened.tokenizer, *pair, Scheme(True, False, 60)) for pair in zip(asked, read, strict=True)]
-    trainer = bert.Choice()
+    trainer = choice.Choice()
     trainer._opened = opened
     together = trainer.logits(opened.model, trainer.collate(several))
-    monkeypatch.setitem(bert.BUDGET, "cpu", 1)  # each sequence alone
+    monkeypatch.setitem(choice.BUDGET, "cpu", 1)  # each sequence alone
     alone = trainer.logits(opened.model, trainer.collate(several))
     assert together.shape == (4, 3)
     assert together[0, 2] == -torch.inf

@@ -1,1 +1,0 @@
-"""Training the readers that choose among the answers a question offers."""
