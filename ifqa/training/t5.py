@@ -1,34 +1,34 @@
-"""Trains a T5 to generate answers, with transformers' trainer: what Fusion-in-Decoder, RAG and UnifiedQA share."""
+"""Trains a T5 to generate answers, with transformers' trainer: Fusion-in-Decoder, RAG and UnifiedQA."""
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
-from ifqa.protocols import NO_DATA, TrainingData
-from ifqa.reading.rag import scores_of
-from ifqa.reading.t5.base_reader import MAX_ANSWER
+from ifqa.protocols import NO_DATA, Flag, Recipe, TrainingData
 from ifqa.reading.t5.checkpoint import (
-    Checkpoint,
+    DEFAULT,
     Conventions,
-    check,
+    Mode,
     checkpoint_folder,
-    family_of,
+    manifest_of,
     open_checkpoint,
     padded,
     tokenise,
 )
+from ifqa.reading.t5.readers import first_answer, input_text, passage_inputs, scores_of
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import checkpoints
 from ifqa.training.trainer import Settings
-from ifqa.training.training_data import identity, refuse_family, require
+from ifqa.training.training_data import Gold, identity, refuse_family, require, training_passages
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ifqa.reading.t5.model import FusionInDecoder
 
 _MEND = "name a T5 with --set model=DIR"
+LARGE = 50_000  # questions from which CausalQA trained for the longer of the published numbers of steps
+STEPS, SHORT = 60_000, 6_000  # as Bondarenko et al. (COLING 2022) say; the code's default is the shorter (16)
 
 
 @dataclass(kw_only=True)
@@ -65,12 +67,13 @@ class T5Trainer(Settings):
     takes_experiment = True
 
     reader: ClassVar[str]
+    max_answer: ClassVar[int] = (
+        50  # most tokens of an answer to a dev question, including the token that starts decoding
+    )
     #: Whether the loss is the mean over all tokens of a step's targets, as in transformers' T5; else the mean over questions of
     #: the mean over a target's tokens, as in FiD.
     by_token: ClassVar[bool] = False
-    micro_batch = (
-        0  # passages that go through the encoder at once, 0 for all; a subclass may have a setting of this name
-    )
+    micro_batch = 0  # passages that go through the encoder at once, 0 for all; a subclass may have it as a setting
     max_target = 0  # most tokens of a target, 0 for no limit; likewise
 
     model: str = "google/flan-t5-base"
@@ -91,7 +94,7 @@ class T5Trainer(Settings):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be met, and name the device."""
-        check(Conventions(self.max_tokens))
+        Conventions(self.max_tokens)
         if self.batch % (size := self.device_batch * checkpoints.world()[1]):
             raise IfqaError(
                 f"training setting batch: wanted a multiple of {size}, what the devices take at once, found {self.batch}"
@@ -100,18 +103,13 @@ class T5Trainer(Settings):
         if self.steps:
             self.evaluate_every = min(self.evaluate_every, self.steps)
 
-    @property
-    def max_answer(self) -> int:
-        """Most tokens of an answer to a dev question, including the token that starts decoding."""
-        return MAX_ANSWER
-
     def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
         """The passages that a question is trained with."""
         return ranking[: self.passages]
 
     def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
-        """The inputs of the network."""
-        raise NotImplementedError
+        """The inputs of the network: the question with each passage."""
+        return passage_inputs(question.text, passages[: self.passages], self.titles)
 
     def targets(self, question: Question) -> list[str]:
         """The texts that are right; one of them is drawn in each pass over the questions."""
@@ -142,7 +140,8 @@ class T5Trainer(Settings):
     def refuse(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without answers, and a model of another split family; the model is not loaded."""
         require(data, self.targets, "an answer")
-        refuse_family(self.model, family_of(checkpoint_folder(self.model, self.reader, _MEND), self.reader), data)
+        start = checkpoint_folder(self.model, self.reader, _MEND)
+        refuse_family(self.model, manifest_of(start, self.reader).family, data)
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write a checkpoint for the reader: a T5's files, its tokenizer and a `manifest.json`.
@@ -165,7 +164,7 @@ class T5Trainer(Settings):
         conventions = Conventions(self.max_tokens, self.titles, start.conventions.encoder_eos)
         usable = data.only([n for n, question in enumerate(data.questions) if self.targets(question)])
         rows = Rows(self, usable, start.tokenizer, conventions)
-        trainer = _trainer(self, rows, dev, start, folder)
+        trainer = _trainer(self, rows, dev, start.model, folder)
         try:
             record = checkpoints.fit(trainer, folder)
         except torch.OutOfMemoryError as error:
@@ -176,13 +175,166 @@ class T5Trainer(Settings):
         if checkpoints.world()[0] == 0:
             if dev.questions:
                 record |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
-                say(
-                    f"{folder}: the weights after step {record['best_step']}, with an EM of {record['dev_EM']:.1f} on dev"
-                )
+                say(f"{folder}: the best weights are of step {record['best_step']}, EM {record['dev_EM']:.1f} on dev")
             inputs |= {"conventions": asdict(conventions)} | self.finished(trainer.model)
             trainer.model.save_pretrained(folder)
             start.tokenizer.save_pretrained(folder)
             checkpoints.finish(folder, inputs, record | {"device": self.device}, ["model*.safetensors"])
+
+
+@dataclass(kw_only=True)
+class Fid(T5Trainer):
+    """Train Fusion-in-Decoder, a T5, on retrieved passages; torchrun -m ifqa for several GPUs.
+
+    Attributes:
+        gold: "retrieved": passages as they were retrieved; "included": if no gold passage is among them, the question's
+            first gold passage replaces the last.
+        micro_batch: passages that go through the encoder at once, 0 for all; it leaves the gradient the same except for
+            dropout. With `recompute`, only the encoder's output of each micro-batch is kept.
+    """
+
+    recipes: ClassVar = {
+        "ifqa": Recipe("one GPU; not tuned"),
+        # FiD-large on Natural Questions: README:110-126, and src/options.py:20-31 for options the README does not name. FiD
+        # trained on 64 GPUs with a question each and accumulated no gradients, so its steps are steps of the optimiser too
+        "published": Recipe("FiD-large's", {
+            "model": "google-t5/t5-large", "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000,
+            "evaluate_every": 500,
+        }),
+    }  # fmt: skip
+    reader = "fid"
+
+    gold: Gold = "retrieved"
+    steps: Positive = 1000
+    micro_batch: Natural = 16
+
+    def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
+        """The first passages, perhaps with a gold passage."""
+        return training_passages(question, ranking, self.passages, self.gold)
+
+
+@dataclass(kw_only=True)
+class Rag(Fid):
+    """Train RAG: a T5, and the temperature of the retrieval scores, by the marginal likelihood of the answers.
+
+    Lewis et al. (2020, section 2.4) train the generator and the question encoder together. Here the retriever is fixed, and the
+    temperature of its scores' softmax is learnt by the same likelihood at the same time. The loss is the mean over questions of
+    -log p(y|x). Dev questions are answered greedily. The settings are not tuned.
+
+    Attributes:
+        mode: which likelihood is maximised: "sequence" or "token" (see `ifqa.reading.t5.rag_model.log_likelihoods`).
+        passages: the paper retrieves 5 or 10 in training (section 3). An included gold passage gets the score of the last.
+        temperature: the temperature that the training starts from; 0 for the mean standard deviation of a question's scores, so
+            that the start does not depend on the unit of the retriever's scores.
+        temperature_rate: learning rate of the temperature's logarithm; 0 keeps the temperature.
+        micro_batch: passages that go through the network at once, 0 for all; it leaves the gradient the same except for
+            dropout. With `recompute`, only the log-probabilities of the answer's tokens are kept of each micro-batch.
+    """
+
+    recipes: ClassVar = {}
+    recipe = "ifqa"
+    reader = "rag"
+    scored = True
+
+    mode: Annotated[Mode, Flag("sequence (a passage for the whole answer) or token (one for each of its tokens).")] = (
+        "sequence"
+    )
+    passages: Positive = 10
+    temperature: NotNegative = 0.0
+    temperature_rate: NotNegative = 0.01
+    micro_batch: Natural = 10
+
+    def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
+        """The network with a temperature."""
+        from ifqa.reading.t5.rag_model import as_marginal
+
+        return as_marginal(model, self.mode, self.temperature or spread(scores, self.passages))
+
+    def rates(self) -> Mapping[str, float]:
+        """That of the temperature."""
+        return {"log_temperature": self.temperature_rate}
+
+    def decode(self, model: Any, features: Any, counts: list[int], scores: list[float]) -> "list[Reading]":
+        """By the marginal likelihood, at the temperature so far."""
+        from ifqa.reading.t5.rag_model import Mixture, read
+
+        mixture = Mixture(self.mode, temperature=float(model.log_temperature.detach().exp()))
+        return read(model, features, counts, scores=scores, mixture=mixture, max_answer_tokens=self.max_answer)
+
+    def finished(self, model: Any) -> dict[str, object]:
+        """The mode and the learnt temperature."""
+        from ifqa.reading.t5.rag_model import as_t5
+
+        return {"rag": {"mode": self.mode, "temperature": as_t5(model)}}
+
+
+def spread(scores: Sequence[Sequence[float]], passages: int) -> float:
+    """The mean standard deviation of a question's scores, over questions with two passages or more; 1 if all are equal."""
+    spreads = [pstdev(row[:passages]) for row in scores if len(row[:passages]) > 1]
+    return (fmean(spreads) if spreads else 0.0) or 1.0
+
+
+@dataclass(kw_only=True)
+class UnifiedQA(T5Trainer):
+    """Train UnifiedQA, a T5 that reads question and context as one text, as CausalQA did; needs a GPU.
+
+    The input is `ifqa.reading.t5.readers.input_text`, the target all answers of a question, joined by tabs. The loss is the mean
+    over the tokens of a step's targets. The settings are those of finetuning/train_unifiedqa.py (9-27, 68-76) in webis-de/
+    coling22-benchmark-for-causal-question-answering at fc72cfd8743d, the rest transformers' defaults; CausalQA kept the last
+    checkpoint (73).
+
+    Attributes:
+        steps: 0 for the published number: 60,000, or 6,000 with less than 50,000 questions.
+        max_target: most tokens of a target, which is all answers of a question, joined by tabs (47-49).
+    """
+
+    benchmark = "causalqa"
+    split = "original-train"
+    corpus = ""
+    dev = ""
+    part = "dataset"
+    recipe = "published"
+    reader = "unifiedqa"
+    by_token = True
+    max_answer = 500
+
+    model: str = DEFAULT["unifiedqa"]
+    steps: Natural = 0
+    batch: Positive = 2
+    learning_rate: NotNegative = 5e-5
+    warmup: NotNegative = 0.0
+    weight_decay: NotNegative = 0.0
+    max_tokens: Positive = 2048
+    max_target: Positive = 100
+    evaluate_every: Positive = 1000
+    seed: Natural = 42
+    device_batch: Positive = 2
+    recompute: bool = False
+
+    def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
+        """Question and passages as one text."""
+        return [input_text(question, passages[: self.passages], self.titles)]
+
+    def targets(self, question: Question) -> list[str]:
+        """The one target of a question, all its answers joined by tabs; none for a question without answers."""
+        answers = super().targets(question)
+        return ["\t".join(answers)] if answers else []
+
+    def answer(self, text: str) -> str:
+        """The first of the answers that the network wrote."""
+        return first_answer(text)
+
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Train for the published number of steps, if none is set."""
+        if self.steps:
+            return super().train(data, folder, dev)
+        count = sum(1 for question in data.questions if self.targets(question))
+        return replace(self, steps=published_steps(count)).train(data, folder, dev)
+
+
+def published_steps(questions: int) -> int:
+    """The steps of CausalQA's training on this many questions."""
+    return SHORT if questions < LARGE else STEPS
 
 
 class Rows:
@@ -210,9 +362,7 @@ class Rows:
             passages = self.trainer.read(question, self.data.rankings[number])
             self._read[number] = self.token_ids(self.trainer.texts(question, passages))
         label = self._label(target)
-        features: dict[str, object] = {"passages": self._read[number], "label": label}
-        if self.trainer.scored:
-            features["scores"] = scores_of(self.data.scores[number], len(self._read[number]))
+        features = self._row(self._read[number], label, self.data, number)
         if self.trainer.by_token:  # so that the mean over the step's questions is the mean over its tokens
             size = self.trainer.batch
             step = range(row - row % size, row - row % size + size)
@@ -221,12 +371,13 @@ class Rows:
 
     def of_dev(self, dev: TrainingData) -> list[dict[str, object]]:
         """The rows of the dev questions; their labels are their numbers."""
-        rows: list[dict[str, object]] = []
-        for n, (question, ranking) in enumerate(zip(dev.questions, dev.rankings, strict=True)):
-            passages = self.token_ids(self.trainer.texts(question, ranking))
-            scored = {"scores": scores_of(dev.scores[n], len(passages))} if self.trainer.scored else {}
-            rows.append({"passages": passages, "label": [n], **scored})
-        return rows
+        pairs = zip(dev.questions, dev.rankings, strict=True)
+        inputs = [self.token_ids(self.trainer.texts(question, ranking)) for question, ranking in pairs]
+        return [self._row(ids, [n], dev, n) for n, ids in enumerate(inputs)]
+
+    def _row(self, inputs: list[list[int]], label: list[int], data: TrainingData, n: int) -> dict[str, object]:
+        scored = {"scores": scores_of(data.scores[n], len(inputs))} if self.trainer.scored else {}
+        return {"passages": inputs, "label": label, **scored}
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, cut off at the conventions' `max_tokens`."""
@@ -256,23 +407,25 @@ def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
     import torch
 
     passages = padded([ids for row in rows for ids in row["passages"]])
-    labels = padded([row["label"] for row in rows], padding=-100)["input_ids"]
-    counts = torch.tensor([len(row["passages"]) for row in rows])
-    scores = [score for row in rows for score in row.get("scores", ())]
-    scored = {"scores": torch.tensor(scores)} if scores else {}
-    weighed = {"weights": torch.tensor([row["weight"] for row in rows])} if "weight" in rows[0] else {}
-    return {
-        "passage_ids": passages["input_ids"], "passage_mask": passages["attention_mask"], "counts": counts,
-        "labels": labels, **scored, **weighed,
-    }  # fmt: skip
+    batch = {
+        "passage_ids": passages["input_ids"],
+        "passage_mask": passages["attention_mask"],
+        "counts": torch.tensor([len(row["passages"]) for row in rows]),
+        "labels": padded([row["label"] for row in rows], padding=-100)["input_ids"],
+    }
+    if "scores" in rows[0]:
+        batch["scores"] = torch.tensor([score for row in rows for score in row["scores"]])
+    if "weight" in rows[0]:
+        batch["weights"] = torch.tensor([row["weight"] for row in rows])
+    return batch
 
 
-def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: Checkpoint, folder: Path) -> Any:
+def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionInDecoder", folder: Path) -> Any:
     import torch
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
     half = checkpoints.half(settings.device)
-    padding = start.model.config.pad_token_id
+    padding = start.config.pad_token_id
 
     class Trainer(checkpoints.InOrder, Seq2SeqTrainer):
         def create_optimizer(self, *given: Any) -> Any:
@@ -294,7 +447,7 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: Checkpoi
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 
     def scores(output: Any) -> dict[str, float]:
-        texts = start.tokenizer.batch_decode(output.predictions, skip_special_tokens=True)
+        texts = rows.tokenizer.batch_decode(output.predictions, skip_special_tokens=True)
         right = [
             exact_match(settings.answer(text), dev.questions[n].answers)
             for text, n in zip(texts, output.label_ids[:, 0], strict=True)
@@ -303,7 +456,7 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: Checkpoi
 
     dev_rows = rows.of_dev(dev)
     set_seed(settings.seed)
-    model = settings.network(start.model, rows.data.scores).train()
+    model = settings.network(start, rows.data.scores).train()
     model.micro_batch, model.recompute = settings.micro_batch, settings.recompute
     arguments = checkpoints.arguments(
         Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,

@@ -190,10 +190,10 @@ def trainings(out: Path) -> None:
     from ifqa.plugins import open_benchmark
     from ifqa.protocols import TrainingData
     from ifqa.training.dense import Dense
-    from ifqa.training.fid import Fid
     from ifqa.training.rerank import Rerank
     from ifqa.training.span import phases
     from ifqa.training.span.extractive import Extractive
+    from ifqa.training.t5 import Fid
     from ifqa.training.trainer import configured
 
     every = open_benchmark("sample").questions("hard")[:40]

@@ -18,9 +18,8 @@ from tiny_t5 import model, save, tokenizer
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
-from ifqa.reading.fid import Fid
-from ifqa.reading.t5.base_reader import passage_inputs
 from ifqa.reading.t5.checkpoint import Conventions, tokenise
+from ifqa.reading.t5.readers import Fid, passage_inputs
 from ifqa.records import Passage, Prediction, Question
 
 PASSAGES = [
@@ -276,7 +275,7 @@ class Without(importlib.machinery.PathFinder):
 sys.meta_path = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, Without]
 whole = importlib.metadata.packages_distributions  # transformers asks it what there is
 importlib.metadata.packages_distributions = lambda: {k: v for k, v in whole().items() if k not in blocked}
-from ifqa.reading.fid import Fid
+from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question
 reader = Fid(sys.argv[2], device="cpu", precision="float32", max_answer_tokens=12)
 asked = Question("q/0", "If the bridge had been built in 1890, who would have opened it?")

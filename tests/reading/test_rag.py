@@ -8,8 +8,8 @@ from tiny_t5 import save
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
-from ifqa.reading.fid import Fid
-from ifqa.reading.rag import Rag, learnt, scores_of
+from ifqa.reading.t5.checkpoint import manifest_of
+from ifqa.reading.t5.readers import Fid, Rag, scores_of
 from ifqa.records import Passage, Question
 
 PASSAGES = [
@@ -121,8 +121,8 @@ def test_mode_and_temperature_of_a_checkpoint_hold_until_others_are_given(folder
 )  # fmt: skip
 def test_a_manifest_with_another_mode_or_temperature_is_refused(tmp_path, own):
     (tmp_path / "manifest.json").write_text(json.dumps({"rag": own}))
-    with pytest.raises(IfqaError, match=r"^[^\n]*manifest.json: 'rag' must be a table of mode[^\n]*$"):
-        learnt(tmp_path)
+    with pytest.raises(IfqaError, match=r"^[^\n]*manifest.json: not as ifqa writes it \(rag[^\n]*ifqa train rag$"):
+        manifest_of(tmp_path, "rag")
 
 
 @pytest.mark.parametrize(

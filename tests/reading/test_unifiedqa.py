@@ -15,8 +15,7 @@ from transformers import GenerationConfig
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
-from ifqa.reading.fid import Fid
-from ifqa.reading.unifiedqa import UnifiedQA, first_answer, group_folders, input_text, normalised
+from ifqa.reading.t5.readers import Fid, UnifiedQA, first_answer, group_folders, input_text, normalised
 from ifqa.records import Passage, Question
 
 BRIDGE = Passage("w/1", "Old_Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late.")

@@ -16,12 +16,12 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
-from ifqa.reading.fid import Fid
 from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
+from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import checkpoints
-from ifqa.training.fid import Fid as Trainer
+from ifqa.training.t5 import Fid as Trainer
 from ifqa.training.t5 import Rows
 from ifqa.training.trainer import configured
 from ifqa.training.training_data import training_passages

@@ -11,14 +11,13 @@ import torch
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.protocols import NO_DATA, TrainingData
-from ifqa.reading.rag import Rag, learnt
-from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
+from ifqa.reading.t5.checkpoint import Conventions, manifest_of, open_checkpoint
+from ifqa.reading.t5.readers import Rag
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import checkpoints
-from ifqa.training.rag import Rag as Trainer
-from ifqa.training.rag import spread
-from ifqa.training.t5 import Rows
+from ifqa.training.t5 import Rag as Trainer
+from ifqa.training.t5 import Rows, spread
 from ifqa.training.trainer import configured
 
 NAMES = "Ada Bo Cy Di Ed Flo".split()
@@ -36,6 +35,11 @@ SETTINGS = {
 }  # fmt: skip
 ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
 DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
+
+
+def learnt(folder: Path) -> tuple[str, float]:
+    stored = manifest_of(folder, "rag").rag
+    return stored.mode, stored.temperature
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,15 @@ from command_line import ifqa_here
 from ifqa.errors import IfqaError
 from ifqa.protocols import TrainingData
 from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
-from ifqa.reading.unifiedqa import UnifiedQA, input_text
+from ifqa.reading.t5.readers import UnifiedQA, input_text
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.storage.files import sha256
-from ifqa.training import checkpoints, t5, unifiedqa
+from ifqa.training import checkpoints, t5
+from ifqa.training.t5 import UnifiedQA as Trainer
+from ifqa.training.t5 import published_steps
 from ifqa.training.trainer import configured
 from ifqa.training.training_data import identity
-from ifqa.training.unifiedqa import UnifiedQA as Trainer
-from ifqa.training.unifiedqa import published_steps
 
 CAUSES = "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves lightning drought".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr Ulm Bonn Lyon Metz Brno Graz Linz Pisa Bari Oslo Turku Riga".split()
@@ -76,7 +76,7 @@ def test_the_settings_are_the_published_ones() -> None:
 def test_the_number_of_steps_is_taken_from_the_number_of_questions(
     tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unifiedqa, "SHORT", 3)
+    monkeypatch.setattr(t5, "SHORT", 3)
     configured(Trainer, model=start, device="cpu").train(MATERIAL, tmp_path / "made")
     manifest = json.loads((tmp_path / "made/manifest.json").read_text())
     assert (manifest["settings"]["steps"], manifest["record"]["steps"], manifest["recipe"]) == (3, 3, "published")
@@ -85,8 +85,8 @@ def test_the_number_of_steps_is_taken_from_the_number_of_questions(
 
 
 def test_the_best_checkpoint_on_dev_is_kept(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unifiedqa, "MAX_ANSWER", 4)
-    monkeypatch.setattr(unifiedqa, "first_answer", lambda text: next(scored))
+    monkeypatch.setattr(Trainer, "max_answer", 4)
+    monkeypatch.setattr(t5, "first_answer", lambda text: next(scored))
     scored = iter(["rain", "no", "no", "no"])  # two questions after each of two steps
     trainer = configured(Trainer, model=start, device="cpu", steps=2, evaluate_every=1)
     trainer.train(MATERIAL, tmp_path / "made", MATERIAL.only([0, 1]))

@@ -4,15 +4,17 @@ A checkpoint is one of this project's, any T5 of the hub, or one of facebookrese
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import CHUNK, Features
-from ifqa.models.hub import loading, model_folder, model_requirement, open_tokenizer, quiet, weights_identity
-from ifqa.protocols import Requirement
+from ifqa.models.hub import loading, model_folder, open_tokenizer, quiet, weights_identity
+from ifqa.settings import Stored, Table, check_stored
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reade
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
 
+Mode = Literal["sequence", "token"]  # of RAG (see `ifqa.reading.t5.rag_model.log_likelihoods`)
+
 
 @dataclass(frozen=True)
 class Conventions:
@@ -49,25 +53,55 @@ class Conventions:
     titles: bool = True
     encoder_eos: bool = True
 
+    def __post_init__(self) -> None:
+        """Refuse a `max_tokens` that is too short for any question."""
+        if self.max_tokens < 16:
+            raise IfqaError(f"max_tokens: wanted 16 or more for question and passage, found {self.max_tokens}")
+
 
 #: Reader -> the conventions of a checkpoint that has none of its own. CausalQA trained UnifiedQA on 2048 tokens
 #: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:18).
 CONVENTIONS = {"fid": Conventions(), "rag": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A network ready to read, in evaluation mode on the CPU, float32.
+class _Conventions(Table):
+    max_tokens: int = MAX_TOKENS
+    titles: bool = True
+    encoder_eos: bool = True
 
-    `family` and `sources` name the training data: a split family such as "ifqa/full", and the SHA-256 of the questions'
-    files. Both are empty if `ifqa train` did not make the model.
+
+class _Rag(Stored):
+    mode: Mode = "sequence"
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+
+
+class Manifest(Stored):
+    """What the manifest of `ifqa train` says; the defaults are those of a checkpoint from elsewhere.
+
+    `family` and `sources` name the training data: a split family such as "ifqa/full", and question file -> SHA-256. `rag` has
+    the mode and the temperature that were learnt.
     """
+
+    family: str = ""
+    sources: dict[str, str] = Field(default_factory=dict)
+    conventions: _Conventions = Field(default_factory=_Conventions)
+    rag: _Rag = Field(default_factory=_Rag)
+
+
+def manifest_of(folder: Path, reader: str) -> Manifest:
+    """The manifest of a checkpoint's training."""
+    path = folder / "manifest.json"
+    return check_stored(Manifest, read_json(path) if path.exists() else {}, str(path), mend_of(reader))
+
+
+@dataclass(kw_only=True)
+class Checkpoint:
+    """A network ready to read, in evaluation mode on the CPU, float32."""
 
     model: "FusionInDecoder"
     tokenizer: Any
     conventions: Conventions
-    family: str = ""
-    sources: frozenset[str] = frozenset()
+    manifest: Manifest
 
 
 def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
@@ -92,14 +126,9 @@ def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     return folder
 
 
-def family_of(folder: Path, reader: str = "fid") -> str:
-    """The split family a checkpoint was trained on, as "ifqa/full"; empty if `ifqa train` did not make it."""
-    return _training_of(folder / "manifest.json", reader)[1]
-
-
-def sources_of(folder: Path, reader: str = "fid") -> frozenset[str]:
-    """SHA-256 of the files of a checkpoint's training questions; empty if `ifqa train` did not make it."""
-    return _training_of(folder / "manifest.json", reader)[2]
+def mend_of(reader: str) -> str:
+    """How a user gets a checkpoint for a reader."""
+    return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
 
 
 def identity(folder: Path, tokenizer: str = "") -> str:
@@ -124,46 +153,17 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
     """
     quiet()
     folder = checkpoint_folder(name, reader, mend)
-    known, family, sources = _training_of(folder / "manifest.json", reader)
+    manifest = manifest_of(folder, reader)
+    known = manifest.conventions.model_dump(exclude_unset=True)
     model, published = _load(folder, mend or mend_of(reader))
-    conventions = replace(replace(CONVENTIONS[reader], encoder_eos=not published), **known)
+    conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | known)
     texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:
         raise IfqaError(
             f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
             "name the model's own tokenizer: --set reader.tokenizer=NAME"
         )
-    return Checkpoint(model, texts, conventions, family, sources)
-
-
-def checkpoint_requirement(checkpoint: str, reader: str, names: Iterable[str], root: Path) -> Requirement:
-    """A checkpoint of a reader, which consists of the models `names`."""
-    here = all(model_requirement(name, root).here for name in names)
-    return Requirement(f"the checkpoint {checkpoint}", "" if here else mend_of(reader))
-
-
-def mend_of(reader: str) -> str:
-    """How a user gets a checkpoint for a reader."""
-    return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
-
-
-def _training_of(manifest: Path, reader: str) -> tuple[dict[str, Any], str, frozenset[str]]:
-    """Conventions, family and sources in the manifest of `ifqa train`; all empty without a manifest."""
-    read, mend = read_json(manifest) if manifest.exists() else {}, mend_of(reader)
-    if not isinstance(read, dict):
-        raise IfqaError(f"{manifest}: wanted a table, found {type(read).__name__}; {mend}")
-    conventions, family, sources = read.get("conventions", {}), read.get("family", ""), read.get("sources", {})
-    kinds = {field.name: field.type for field in fields(Conventions)}
-    if not isinstance(conventions, dict) or any(
-        kinds.get(name) is not type(kept) for name, kept in conventions.items()
-    ):
-        wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
-        raise IfqaError(
-            f"{manifest}: 'conventions' must be a table of {wanted}, found {str(conventions)[:100]}; {mend}"
-        )
-    if not isinstance(family, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
-        raise IfqaError(f"{manifest}: 'family' must be text and 'sources' a table of texts; {mend}")
-    return conventions, family, frozenset(sources.values())
+    return Checkpoint(model=model, tokenizer=texts, conventions=conventions, manifest=manifest)
 
 
 def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
@@ -181,8 +181,9 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
         published = any(name.startswith("encoder.encoder.") for name in tensors)
         source: dict[str, object] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
         if tensors:
-            source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors) if published else tensors}
+            source = {"pretrained_model_name_or_path": None, "state_dict": tensors}
         if published:
+            source["state_dict"] = {_t5_name(name): tensor for name, tensor in tensors.items()}
             config.cross_position_bias = _CROSS_BIAS in tensors
         model, report = FusionInDecoder.from_pretrained(
             config=config, dtype=torch.float32, output_loading_info=True, **source
@@ -212,14 +213,11 @@ def _pickled(folder: Path) -> dict[str, "Tensor"]:
     return tensors
 
 
-def as_t5(tensors: dict[str, "Tensor"]) -> dict[str, "Tensor"]:
-    """Rename FiD's weights to T5's names: drop FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
-    return {_unwrapped(name.replace("encoder.encoder.", "encoder.", 1)): tensor for name, tensor in tensors.items()}
-
-
-def _unwrapped(name: str) -> str:
-    parts = name.split(".")
-    return ".".join(part for part in parts if part != "module") if parts[:2] == ["encoder", "block"] else name
+def _t5_name(name: str) -> str:
+    """T5's name of a weight of FiD, without FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
+    parts = name.replace("encoder.encoder.", "encoder.", 1).split(".")
+    wrapped = parts[:2] == ["encoder", "block"]
+    return ".".join(part for part in parts if not (wrapped and part == "module"))
 
 
 def tokenizer_folder(folder: Path, name: str) -> Path:
@@ -242,17 +240,16 @@ def _has_tokenizer(folder: Path) -> bool:
 
     AutoTokenizer cannot tell: for a folder without a vocabulary it makes a T5 tokenizer that knows no words.
     """
-    if any((folder / file).exists() for file in _TOKENIZER_FILES):
-        return True
-    files = [path for name in ("tokenizer_config.json", "config.json") if (path := folder / name).exists()]
-    tables = [table for table in map(read_json, files) if isinstance(table, dict)]
-    name = next((known for table in tables if isinstance(known := table.get("tokenizer_class"), str)), "")
-    if not name:
-        return False
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
-    tokenizer: Any = tokenizer_class_from_name(name)
-    return tokenizer is not None and not tokenizer.vocab_files_names
+    if any((folder / file).exists() for file in _TOKENIZER_FILES):
+        return True
+    for path in (folder / "tokenizer_config.json", folder / "config.json"):
+        table = read_json(path) if path.exists() else None
+        if isinstance(table, dict) and isinstance(name := table.get("tokenizer_class"), str):
+            kind: Any = tokenizer_class_from_name(name)
+            return kind is not None and not kind.vocab_files_names
+    return False
 
 
 def tokenise(tokenizer: Any, texts: Sequence[str], conventions: Conventions) -> Features:
@@ -276,13 +273,3 @@ def padded(ids: Sequence[Sequence[int]], padding: int = 0) -> Features:
         tensor[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
     lengths = torch.tensor(list(map(len, ids)))
     return {"input_ids": tensor, "attention_mask": torch.arange(longest)[None] < lengths[:, None]}
-
-
-def check(conventions: Conventions) -> None:
-    """Refuse a `max_tokens` that is too short for any question.
-
-    Raises:
-        IfqaError: `max_tokens` is below 16.
-    """
-    if conventions.max_tokens < 16:
-        raise IfqaError(f"max_tokens: wanted 16 or more for question and passage, found {conventions.max_tokens}")

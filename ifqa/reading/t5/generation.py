@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ifqa.reading.t5.model import FusionInDecoder
 
+NO_NUMBERS = "the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged"
 _WIDTH = 8  # lengths are padded to a multiple of this: attention kernels need it of their bias
 _DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
 _TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
@@ -31,20 +32,12 @@ class Reading:
     passage_scores: list[float]
 
 
-Make = Callable[[Features, Sequence[int]], list[Reading]]
-
-
 @dataclass
 class Budget:
     """Batch sizes in passage tokens, padding included: tokens encoded at a time, and tokens decoded over at a time."""
 
     encoded: int
     decoded: int
-
-    def halve(self, tokens: int) -> None:
-        """Halve both sizes, after memory ran out for a group of this many tokens."""
-        self.encoded = max(1, min(self.encoded, tokens) // 2)
-        self.decoded = max(1, min(self.decoded, tokens) // 2)
 
 
 def budget(model: "FusionInDecoder", beams: int, encoded: int = 0) -> Budget:
@@ -85,20 +78,12 @@ def read(
 
 
 def in_groups(
-    model: "FusionInDecoder", features: Features, counts: Sequence[int], room: Budget, make: Make, together: int = _TOGETHER
+    model: "FusionInDecoder", features: Features, counts: Sequence[int], room: Budget,
+    make: Callable[[Features, Sequence[int]], list[Reading]], together: int = _TOGETHER,
 ) -> list[Reading]:  # fmt: skip
     """What `make` gives for each question, asked for groups of questions of similar length that fit into the memory.
 
-    Args:
-        model: on its device.
-        features: tensors whose rows are the passages of all questions, in order.
-        counts: passages of each question, at least one.
-        room: batch sizes; halved, with a message, if memory runs out.
-        make: (rows of the features, counts) -> the reading of each question of a group.
-        together: most questions of a group.
-
-    Raises:
-        IfqaError: a single question does not fit into the memory.
+    `make` gets rows of the features, and their counts; `together` is the most questions of a group. The others are as in `read`.
     """
     import torch
 
@@ -111,10 +96,9 @@ def in_groups(
         most = min(together, max(1, room.decoded // max(1, sizes[todo[0]])))
         group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as few groups as possible, of similar size
         rows = [row for n in group for row in range(starts[n], starts[n] + counts[n])]
-        chosen = {key: value[rows] for key, value in features.items()}
         try:
             with torch.inference_mode():
-                batch = make(chosen, [counts[n] for n in group])
+                batch = make({key: value[rows] for key, value in features.items()}, [counts[n] for n in group])
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
@@ -128,7 +112,8 @@ def in_groups(
                 f"one question with {counts[group[0]]} passages does not fit into the memory of {model.device}; "
                 "read fewer passages, with a smaller checkpoint, or on another device"
             )
-        room.halve(len(group) * sizes[group[0]])
+        tokens = len(group) * sizes[group[0]]
+        room.encoded, room.decoded = (max(1, min(size, tokens) // 2) for size in (room.encoded, room.decoded))
         if model.device.type == "cuda":
             torch.cuda.empty_cache()
         say(f"out of memory reading {len(group)} at a time: going on with batches of {room.encoded:,} tokens")
@@ -168,13 +153,9 @@ def _read(
     steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
     scores = model.passage_scores([hidden[::beams] for hidden in first], means)
     if steps.isnan().any() or scores.isnan().any():
-        raise IfqaError("the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged")
-    return [
-        Reading(ids[:length], score, shares[:count])
-        for ids, length, score, shares, count in zip(
-            tokens.tolist(), lengths.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True
-        )
-    ]
+        raise IfqaError(NO_NUMBERS)
+    rows = zip(tokens.tolist(), lengths.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True)
+    return [Reading(ids[:length], score, shares[:count]) for ids, length, score, shares, count in rows]
 
 
 def encode(
@@ -183,9 +164,7 @@ def encode(
     """Encode passages in batches of similar length, then concatenate each question's passages without the padding.
 
     Args:
-        model: on its device.
-        features: of all passages of all questions, in order.
-        counts: passages of each question.
+        model, features, counts: as of `read`.
         tokens: most tokens of a batch, padding included.
 
     Returns:

@@ -45,11 +45,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
             attention.relative_attention_bias = torch.nn.Embedding(buckets, config.num_heads)
             self.post_init()
 
-    def forward(
-        self, passage_ids: Tensor | None = None, passage_mask: Tensor | None = None, counts: Tensor | None = None,
-        encoder_outputs: Any = None, attention_mask: Tensor | None = None, labels: Tensor | None = None,
-        weights: Tensor | None = None, **inputs: Any,
-    ) -> Any:  # fmt: skip
+    def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
         """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
 
         The loss is the mean over questions of the mean over an answer's tokens. FiD trains with this loss, with one question
@@ -57,19 +53,14 @@ class FusionInDecoder(T5ForConditionalGeneration):
 
         Args:
             passage_ids: token ids of all passages of all questions, in order, [passages, tokens].
-            passage_mask: False at padding, same shape.
-            counts: passages of each question, [questions].
-            encoder_outputs, attention_mask: T5's, given instead of passages; `generate` looks for these names.
-            labels: token ids of the answers, padded with -100, [questions, tokens].
-            weights: of the questions in the loss's mean, [questions]; all 1 if not given.
-            inputs: further arguments of T5's `forward`.
+            encoder_outputs, inputs: T5's own; `generate` looks for the former's name. With passages also `passage_mask`, False
+                at padding, same shape; `counts`, the passages of each question, [questions]; `labels`, token ids of the
+                answers, padded with -100, [questions, tokens]; `weights`, of the questions in the loss's mean, [questions].
         """
         if passage_ids is None:
-            return super().forward(
-                encoder_outputs=encoder_outputs, attention_mask=attention_mask, labels=labels, **inputs
-            )
-        assert passage_mask is not None
-        assert counts is not None
+            return super().forward(encoder_outputs=encoder_outputs, **inputs)
+        passage_mask, counts = inputs.pop("passage_mask"), inputs.pop("counts")
+        labels, weights = inputs.pop("labels", None), inputs.pop("weights", None)
         size = self.micro_batch or len(passage_ids)
         batches = zip(torch.split(passage_ids, size), torch.split(passage_mask, size), strict=True)
         parts = [self.checkpointed(self._hidden, *batch) for batch in batches]
@@ -96,17 +87,10 @@ class FusionInDecoder(T5ForConditionalGeneration):
         return hidden
 
     def encode(self, ids: Tensor, mask: Tensor, ragged: bool = True) -> Tensor:
-        """The encoder without dropout: computes the same as `self.encoder`, faster.
+        """The encoder without dropout: the same as `self.encoder`, faster, as all layers' bias is computed once.
 
-        The bias that all layers add to attention scores (relative positions and padding) is computed once.
-
-        Args:
-            ids: token ids, [passages, tokens].
-            mask: False at padding, same shape.
-            ragged: whether there is any padding.
-
-        Returns:
-            Hidden states, [passages, tokens, d_model]; values at padding are undefined.
+        `ids` and `mask`, False at padding, are [passages, tokens]; `ragged` tells whether there is padding. Gives the hidden
+        states, [passages, tokens, d_model]; values at padding are undefined.
         """
         rows, length = ids.shape
         stack: Any = self.encoder

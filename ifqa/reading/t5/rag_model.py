@@ -19,20 +19,17 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
-from ifqa.reading.t5.base_reader import Mode
-from ifqa.reading.t5.generation import Budget, Reading, budget, encode, in_groups
+from ifqa.reading.t5.checkpoint import Mode
+from ifqa.reading.t5.generation import NO_NUMBERS, Budget, Reading, budget, encode, in_groups
 from ifqa.reading.t5.model import FusionInDecoder
 
-IGNORED = -100  # a label that is padding
-Decoding = Literal["thorough", "fast"]
 _TOGETHER = 1024  # most positions whose probabilities of the whole vocabulary are kept at a time
+_Hypothesis = tuple[tuple[int, ...], float]  # token ids, with `</s>` unless it is cut off, and their log-probability
 
 
 def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | float = 1.0) -> Tensor:
     """The log-probabilities log p(z|x) of all passages of all questions, in order, from their scores; both are [passages]."""
-    return torch.cat(
-        [of_question.log_softmax(0) for of_question in torch.split(scores.float() / temperature, list(counts))]
-    )
+    return torch.cat([part.log_softmax(0) for part in torch.split(scores.float() / temperature, list(counts))])
 
 
 def mixed(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
@@ -53,7 +50,7 @@ def mixed(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> T
 
 
 def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode: Mode) -> Tensor:
-    """The log-likelihood log p(y|x) of an answer to each question.
+    """The log-likelihood log p(y|x) of an answer to each question, [questions] or [questions, answers].
 
     "sequence": one passage is drawn for the whole answer, sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1). "token": a passage is drawn
     for each token, prod_i sum_z p(z|x) p(y_i|x,z,y_1..i-1).
@@ -63,9 +60,6 @@ def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode:
             [passages, answers, tokens].
         priors, counts: as `mixed` takes them.
         mode: "sequence" or "token".
-
-    Returns:
-        [questions] or [questions, answers].
     """
     if mode == "sequence":
         return mixed(tokens.sum(-1), priors, counts)
@@ -76,12 +70,7 @@ def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
     """How much each passage of one question gave to its answer, [passages]; the sum is 1.
 
     "sequence": p(z|x,y). "token": the share of the answer's tokens that were drawn from the passage, the mean over tokens of
-    p(z|x,y_1..i).
-
-    Args:
-        tokens: log p(y_i|x,z,y_1..i-1) of the answer's tokens, without padding, [passages, tokens].
-        priors: log p(z|x), [passages].
-        mode: "sequence" or "token".
+    p(z|x,y_1..i). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, without padding, [passages, tokens].
     """
     if mode == "sequence":
         return (tokens.sum(1) + priors).softmax(0)
@@ -92,45 +81,29 @@ class Marginal(FusionInDecoder):
     """A T5 in training for RAG: its loss is the negative log-likelihood of the answers, and it learns the temperature too.
 
     `micro_batch` passages go through encoder and decoder at once; with `recompute` only their tokens' log-probabilities are kept
-    for the gradients.
-
-    Attributes:
-        mode: "sequence" or "token".
-        log_temperature: logarithm of the temperature, a parameter of one number.
+    for the gradients. `log_temperature` is a parameter of one number.
     """
 
     mode: Mode
     log_temperature: torch.nn.Parameter
 
-    def forward(  # type: ignore[override]  # its loss has scores, and no weights
-        self, passage_ids: Tensor | None = None, passage_mask: Tensor | None = None, counts: Tensor | None = None,
-        encoder_outputs: Any = None, attention_mask: Tensor | None = None, labels: Tensor | None = None,
-        scores: Tensor | None = None, **inputs: Any,
-    ) -> Any:  # fmt: skip
+    def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
         """An output with a loss: the mean over questions of -log p(y|x). Without passages: T5's own outputs.
 
         Args:
-            passage_ids, passage_mask, counts: as `FusionInDecoder.forward` takes them.
-            encoder_outputs, attention_mask, inputs: T5's, given instead of passages.
-            labels: token ids of the answers, padded with -100, [questions, tokens].
-            scores: of the retriever, of all passages, [passages].
+            passage_ids: as `FusionInDecoder.forward` takes them.
+            encoder_outputs, inputs: T5's own; or with passages `passage_mask`, `counts` and `labels`, as
+                `FusionInDecoder.forward` takes them, and `scores`, the retriever's of all passages, [passages].
         """
         if passage_ids is None:
-            return super().forward(
-                encoder_outputs=encoder_outputs, attention_mask=attention_mask, labels=labels, **inputs
-            )
-        assert passage_mask is not None
-        assert counts is not None
-        assert labels is not None
-        assert scores is not None
-        several = counts.tolist()
+            return super().forward(encoder_outputs=encoder_outputs, **inputs)
+        counts, labels = inputs["counts"], inputs["labels"]
         size = self.micro_batch or len(passage_ids)
-        targets = labels.repeat_interleave(counts, 0)
-        batches = zip(*(torch.split(one, size) for one in (passage_ids, passage_mask, targets)), strict=True)
+        tensors = (passage_ids, inputs["passage_mask"], labels.repeat_interleave(counts, 0))
+        batches = zip(*(torch.split(tensor, size) for tensor in tensors), strict=True)
         tokens = torch.cat([self.checkpointed(self._tokens, *batch) for batch in batches])
-        priors = log_priors(scores, several, self.log_temperature.exp())
-        losses = -log_likelihoods(tokens, priors, several, self.mode)
-        return Seq2SeqLMOutput(loss=losses.mean())
+        priors = log_priors(inputs["scores"], counts.tolist(), self.log_temperature.exp())
+        return Seq2SeqLMOutput(loss=-log_likelihoods(tokens, priors, counts.tolist(), self.mode).mean())
 
     def _tokens(self, ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Log-probabilities log p(y_i|x,z,y_1..i-1), 0 at padding, [passages, tokens]."""
@@ -138,7 +111,7 @@ class Marginal(FusionInDecoder):
         encoded: Any = BaseModelOutput(last_hidden_state=hidden)
         inputs = self._shift_right(labels)
         outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=inputs)
-        return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+        return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
 
 
 def as_marginal(model: FusionInDecoder, mode: Mode, temperature: float) -> Marginal:
@@ -160,14 +133,6 @@ def as_t5(model: Marginal) -> float:
 
 
 @dataclass(frozen=True)
-class Hypothesis:
-    """An answer that the beam search ended: its token ids, with `</s>` unless it is cut off, and their log-probability."""
-
-    tokens: tuple[int, ...]
-    score: float
-
-
-@dataclass(frozen=True)
 class Mixture:
     """How passages are marginalised.
 
@@ -179,7 +144,7 @@ class Mixture:
     """
 
     mode: Mode = "sequence"
-    decoding: Decoding = "thorough"
+    decoding: Literal["thorough", "fast"] = "thorough"
     temperature: float = 1.0
 
 
@@ -197,9 +162,6 @@ def read(
         scores: of the retriever, of all passages of all questions, in order.
         mixture: how passages are marginalised.
         beams: hypotheses of each passage's beam, or in mode "token" of each question's.
-
-    Raises:
-        IfqaError: a single question does not fit into the memory.
     """
     room = room or budget(model, beams)
     priors = log_priors(torch.tensor(list(scores), dtype=torch.float32), counts, mixture.temperature)
@@ -211,42 +173,30 @@ def read(
 def _read(
     model: FusionInDecoder, mixture: Mixture, most: int, beams: int, room: Budget, features: Features, counts: Sequence[int]
 ) -> list[Reading]:  # fmt: skip
-    priors = features["priors"].to(model.device)
-    passages = {key: value for key, value in features.items() if key != "priors"}
-    alone = [1] * len(priors)
-    states, mask, _ = encode(model, passages, alone, room.encoded)
-    if mixture.mode == "token":
-        hypotheses = beam_search(model, states, mask, counts, priors, beams, most)
-    else:
-        hypotheses = beam_search(model, states, mask, alone, torch.zeros_like(priors), beams, most)
+    priors = features.pop("priors").to(model.device)
+    alone, by_token = [1] * len(priors), mixture.mode == "token"
+    states, mask, _ = encode(model, features, alone, room.encoded)
+    owners, weights = (counts, priors) if by_token else (alone, torch.zeros_like(priors))
+    hypotheses = beam_search(model, states, mask, owners, weights, beams, most)
     readings, start = [], 0
     for number, count in enumerate(counts):
         rows = slice(start, start + count)
-        scored = partial(token_scores, model, states[rows], mask[rows], room=room)
-        if mixture.mode == "token":
-            best = hypotheses[number][0].tokens
-            shares = posteriors(scored([best])[:, 0], priors[rows], "token")
-            readings.append(Reading(list(best), hypotheses[number][0].score, shares.tolist()))
-        else:
-            readings.append(_of_sequence(hypotheses[rows], priors[rows], mixture, scored))
         start += count
+        beam = [hypotheses[number][:1]] if by_token else hypotheses[rows]
+        answers = list(dict.fromkeys(tokens for passage in beam for tokens, _ in passage))
+        if mixture.decoding == "fast" and not by_token:
+            scores = priors.new_full((count, len(answers), 1), -torch.inf)
+            for passage, several in enumerate(beam):
+                for tokens, score in several:
+                    scores[passage, answers.index(tokens)] = score
+        else:
+            scores = token_scores(model, states[rows], mask[rows], answers, room)
+        totals = log_likelihoods(scores, priors[rows], [count], mixture.mode)[0]
+        best = int(totals.argmax())
+        score = beam[0][0][1] if by_token else float(totals[best])
+        shares = posteriors(scores[:, best], priors[rows], mixture.mode)
+        readings.append(Reading(list(answers[best]), score, shares.tolist()))
     return readings
-
-
-def _of_sequence(beams: Sequence[Sequence[Hypothesis]], priors: Tensor, mixture: Mixture, scored: Any) -> Reading:
-    """The best of the hypotheses in all beams of a question's passages, by its likelihood over the passages."""
-    answers = list(dict.fromkeys(hypothesis.tokens for beam in beams for hypothesis in beam))
-    if mixture.decoding == "thorough":
-        scores = scored(answers)
-    else:  # [passages, answers, 1]
-        places = {tokens: place for place, tokens in enumerate(answers)}
-        scores = priors.new_full((len(beams), len(answers), 1), -torch.inf)
-        for passage, beam in enumerate(beams):
-            for hypothesis in beam:
-                scores[passage, places[hypothesis.tokens]] = hypothesis.score
-    totals = log_likelihoods(scores, priors, [len(beams)], "sequence")[0]
-    best = int(totals.argmax())
-    return Reading(list(answers[best]), float(totals[best]), posteriors(scores[:, best], priors, "sequence").tolist())
 
 
 def token_scores(
@@ -254,14 +204,8 @@ def token_scores(
 ) -> Tensor:
     """Log-probabilities log p(y_i|x,z,y_1..i-1) of several answers from each passage, [passages, answers, tokens].
 
-    They are 0 after an answer's end.
-
-    Args:
-        model: on its device.
-        states: hidden states of the passages, [passages, tokens, d_model].
-        mask: False at padding, [passages, tokens].
-        answers: token ids of each answer.
-        room: decides how many answers are scored at a time.
+    They are 0 after an answer's end. `states` and `mask` are the passages', [passages, tokens, ...]; `room` decides how many
+    answers are scored at a time.
     """
     longest = max(map(len, answers))
     ids = torch.tensor([[*answer, *[0] * (longest - len(answer))] for answer in answers], device=states.device)
@@ -282,7 +226,7 @@ def token_scores(
 
 def beam_search(
     model: FusionInDecoder, states: Tensor, mask: Tensor, counts: Sequence[int], priors: Tensor, beams: int, most: int
-) -> list[list[Hypothesis]]:
+) -> list[list[_Hypothesis]]:
     """The answers of the highest probability that a beam search finds, of the mixture of each group's passages.
 
     The next token's probability is the mean over the group's passages, weighted by the priors. With one passage a group this is
@@ -292,18 +236,13 @@ def beam_search(
 
     Args:
         model: on its device.
-        states: hidden states of the passages, [passages, tokens, d_model].
-        mask: False at padding, [passages, tokens].
-        counts: passages of each group.
-        priors: log p(z|x) of the passages, [passages].
+        states, mask: of the passages, [passages, tokens, d_model] and, False at padding, [passages, tokens].
+        counts, priors: passages of each group, and their log p(z|x), [passages].
         beams: hypotheses that are kept, 1 for greedy decoding.
         most: most tokens of an answer, including the token that starts decoding.
 
     Returns:
         Up to `beams` hypotheses for each group, best first.
-
-    Raises:
-        IfqaError: a probability is no number.
     """
     groups, device = len(counts), states.device
     owners = torch.repeat_interleave(torch.arange(groups), torch.tensor(counts)).to(device)
@@ -315,43 +254,35 @@ def beam_search(
     live[:, 0] = 0.0  # the beams are one hypothesis at first
     tokens = torch.zeros(groups, beams, 0, dtype=torch.long, device=device)
     step = step[:, None].expand(-1, beams, -1)  # [passages, beams, vocabulary]
-    ended: list[list[Hypothesis]] = [[] for _ in counts]
+    ended: list[list[_Hypothesis]] = [[] for _ in counts]
+
+    def keep(ids: Tensor, scores: Tensor, chosen: Tensor) -> None:
+        """Add the chosen hypotheses, [groups, some], to the best of each group; equal ones stay in the order they came."""
+        rows = zip(ended, ids.tolist(), scores.tolist(), (chosen & (scores > -torch.inf)).tolist(), strict=True)
+        for best, answers, logs, those in rows:
+            best += [(tuple(answer), log) for answer, log, kept in zip(answers, logs, those, strict=True) if kept]
+            best.sort(key=lambda hypothesis: -hypothesis[1])
+            del best[beams:]
+
     for length in range(1, most):
         following = live[..., None] + mixed(step, priors, counts)
         best = following.flatten(1).topk(min(2 * beams, following[0].numel()))
         if best.values.isnan().any():
-            raise IfqaError("the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged")
+            raise IfqaError(NO_NUMBERS)
         sources, ids = best.indices // following.shape[2], best.indices % following.shape[2]
         stops = torch.isin(ids, ends)
         tokens = torch.cat([tokens.gather(1, sources[..., None].expand(-1, -1, length - 1)), ids[..., None]], 2)
-        _keep(ended, tokens[:, :beams], best.values[:, :beams], stops[:, :beams], beams)
+        keep(tokens[:, :beams], best.values[:, :beams], stops[:, :beams])
         live, places = best.values.masked_fill(stops, -torch.inf).topk(beams)
-        sources, tokens = (
-            sources.gather(1, places),
-            tokens.gather(1, places[..., None].expand(-1, -1, length)),
-        )
-        least = [best_ended[beams - 1].score if len(best_ended) >= beams else -torch.inf for best_ended in ended]
+        sources, tokens = sources.gather(1, places), tokens.gather(1, places[..., None].expand(-1, -1, length))
+        least = [best_ended[-1][1] if len(best_ended) == beams else -torch.inf for best_ended in ended]
         if length == most - 1 or all(top <= low for top, low in zip(live[:, 0].tolist(), least, strict=True)):
+            keep(tokens, live, torch.ones_like(live, dtype=torch.bool))  # those that are cut off
             break
         rows = sources[owners] + beams * torch.arange(len(owners), device=device)[:, None]
         cache.self_attention_cache.reorder_cache(rows.flatten())
         step = _step(model, tokens[owners, :, -1].reshape(-1, 1), mask, cache).view(len(owners), beams, -1)
-    else:
-        return ended
-    _keep(ended, tokens, live, torch.ones_like(live, dtype=torch.bool), beams)  # those that are cut off
     return ended
-
-
-def _keep(ended: list[list[Hypothesis]], tokens: Tensor, scores: Tensor, chosen: Tensor, beams: int) -> None:
-    """Add the chosen hypotheses, [groups, some], to the best `beams` of each group; equal ones stay in the order they came."""
-    rows = zip(ended, tokens.tolist(), scores.tolist(), (chosen & (scores > -torch.inf)).tolist(), strict=True)
-    for best, answers, logs, those in rows:
-        if any(those):
-            best += [
-                Hypothesis(tuple(ids), log) for ids, log, is_kept in zip(answers, logs, those, strict=True) if is_kept
-            ]
-            best.sort(key=lambda hypothesis: -hypothesis.score)
-            del best[beams:]
 
 
 def _first_step(model: FusionInDecoder, states: Tensor, mask: Tensor) -> tuple[Tensor, EncoderDecoderCache]:

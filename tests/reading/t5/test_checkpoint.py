@@ -20,9 +20,9 @@ from tiny_t5 import TEXTS, config, flat, model, plain, save, tokenizer
 from transformers import BertConfig, BertForMaskedLM, ByT5Tokenizer
 
 from ifqa.errors import IfqaError
-from ifqa.reading.fid import Fid
 from ifqa.reading.t5.checkpoint import Conventions, checkpoint_folder, open_checkpoint, tokenizer_folder
 from ifqa.reading.t5.generation import Budget, read
+from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question
 
 HEADS, LAYERS, WIDTH = 4, 3, 40
@@ -197,8 +197,8 @@ def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
     manifest["conventions"] = {"max_tokens": 99, "titles": False}
     (tmp_path / "ours" / "manifest.json").write_text(json.dumps(manifest))
     opened = open_checkpoint(str(tmp_path / "ours"))
-    assert opened.family == "ifqa/full"
-    assert opened.sources == {"12", "34"}
+    assert opened.manifest.family == "ifqa/full"
+    assert opened.manifest.sources == {"a": "12", "b": "34"}
     assert opened.conventions == Conventions(max_tokens=99, titles=False, encoder_eos=True)
     assert not opened.model.training
     assert opened.model.dtype == torch.float32

@@ -1,0 +1,496 @@
+"""Readers 'fid', 'rag' and 'unifiedqa': Fusion-in-Decoder, RAG and UnifiedQA with any checkpoint of T5's family.
+
+Decoding is greedy as in the originals, and batching changes no answer, except by bfloat16's rounding. A question without passages
+is answered from its own text alone.
+"""
+
+import glob
+import hashlib
+import re
+import string
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from ifqa.errors import IfqaError
+from ifqa.models.devices import resolve_device, resolve_precision
+from ifqa.models.hub import model_requirement
+from ifqa.protocols import Advance, Place, Reader, Requirement, silent
+from ifqa.reading.t5.checkpoint import (
+    DEFAULT,
+    Checkpoint,
+    checkpoint_folder,
+    identity,
+    manifest_of,
+    mend_of,
+    open_checkpoint,
+    tokenise,
+)
+from ifqa.reading.t5.generation import Budget, Reading, budget, read
+from ifqa.records import Passage, Prediction, Question
+from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, checked
+
+GROUP = "{group}"
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_Answer = Annotated[int, Field(ge=2)]  # most tokens of an answer, including the token that starts decoding
+
+
+@dataclass(kw_only=True)
+class OpenedT5(Checkpoint):
+    """A checkpoint on its device, and how it answers: `beams` 1 for greedy decoding; `room` has the batch sizes."""
+
+    max_answer_tokens: int
+    beams: int
+    room: Budget
+
+    def answer(
+        self, texts: Sequence[Sequence[str]], decode: Callable[..., list[Reading]] = read
+    ) -> list[tuple[Reading, str]]:
+        """What the decoder gives for each question, and its text; `texts` has one or more inputs for each question.
+
+        `decode` takes the arguments of `ifqa.reading.t5.generation.read`.
+
+        Raises:
+            IfqaError: a single question does not fit into the memory.
+        """
+        if not texts:  # batch_decode gives one text for an empty batch
+            return []
+        features = tokenise(self.tokenizer, list(chain.from_iterable(texts)), self.conventions)
+        readings = decode(
+            self.model, features, list(map(len, texts)), max_answer_tokens=self.max_answer_tokens, beams=self.beams,
+            room=self.room,
+        )  # fmt: skip
+        answers = self.tokenizer.batch_decode([reading.tokens for reading in readings], skip_special_tokens=True)
+        return list(zip(readings, answers, strict=True))
+
+
+def open_t5(
+    reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int, beams: int,
+    device: str, precision: str, batch_tokens: int, encoder_eos: YesNo = "auto",
+) -> OpenedT5:  # fmt: skip
+    """Open a checkpoint with a reader's settings; those given replace the checkpoint's own conventions.
+
+    Raises:
+        IfqaError: the checkpoint is missing or not a T5, there is no such device, or `max_tokens` is too small.
+    """
+    device = resolve_device(device)
+    stored = open_checkpoint(checkpoint, tokenizer, reader)
+    changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
+    named = {"titles": titles, "encoder_eos": encoder_eos}
+    changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
+    model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
+    return OpenedT5(
+        model=model, tokenizer=stored.tokenizer, conventions=replace(stored.conventions, **changes),
+        manifest=stored.manifest, max_answer_tokens=max_answer_tokens, beams=beams, room=budget(model, beams, batch_tokens),
+    )  # fmt: skip
+
+
+class T5Reader(Reader):
+    """Reads with a checkpoint of T5's family, or with one for each group of questions (see `group_folders`)."""
+
+    name: ClassVar[str]  # of the reader, in settings and messages
+    not_identity = ("device", "batch_tokens")
+    _group = ""  # whose checkpoint is in memory
+
+    def pace(self) -> float:
+        """Passages a second, measured now with eight passages of 100 words for one question, for `ifqa check`."""
+        question = Question("check", "If " + "it were so, " * 5 + "how long?", group=self._group)
+        passages = [Passage("", "", "words " * 100)] * 8
+        self.answer([question], [passages[:1]])
+        start = time.perf_counter()
+        self.answer([question], [passages])
+        return len(passages) / (time.perf_counter() - start)
+
+    @classmethod
+    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
+        """The checkpoint, of every group."""
+        name = checkpoint or DEFAULT[cls.name]
+        try:
+            folders = group_folders(name, root).values()
+            here = all(model_requirement(folder, root).here for folder in folders)
+            return [Requirement(f"the checkpoint {name}", "" if here else mend_of(cls.name))]
+        except IfqaError as error:
+            return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
+
+    @classmethod
+    def trained(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
+        """The split family a checkpoint was trained on, read without loading it; empty if unknown.
+
+        Raises:
+            IfqaError: the groups' checkpoints were trained on several families.
+        """
+        folders = [checkpoint_folder(name, cls.name) for name in group_folders(checkpoint, root).values()]
+        families = sorted({manifest_of(folder, cls.name).family for folder in folders} - {""})
+        if len(families) > 1:
+            raise IfqaError(
+                f"{checkpoint}: its models were trained on {' and '.join(families)}, which may share questions; "
+                "keep the models of one split family under one name"
+            )
+        return "".join(families)
+
+    @classmethod
+    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
+        """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
+        return identity(checkpoint_folder(checkpoint, cls.name), tokenizer)
+
+
+class Fid(T5Reader):
+    """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of them in the answer.
+
+    Args:
+        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the
+            hub; empty for google/flan-t5-base, which is not trained on IfQA.
+        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
+        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own (250, as published, by default).
+        titles: whether passages' titles are read: "yes", "no", or "auto" for the checkpoint's own (yes).
+        encoder_eos: whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own: facebookresearch/FiD's
+            were trained without, by a tokenizer that added none.
+        max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
+        beams: 1 for greedy decoding; more beams take longer and that many times the memory.
+        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
+        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved, with a message, if
+            memory runs out.
+
+    Attributes:
+        label: shown with the scores if the checkpoint was not trained on a benchmark.
+
+    Raises:
+        IfqaError: the checkpoint is missing or not a T5, or a setting has an invalid value.
+    """
+
+    name = "fid"
+    version = 1
+
+    @checked("setting of reader 'fid'")
+    def __init__(
+        self,
+        checkpoint: Place = "",
+        tokenizer: Place = "",
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        encoder_eos: YesNo = "auto",
+        max_answer_tokens: _Answer = 50,
+        beams: Positive = 1,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+    ) -> None:
+        self._t5 = open_t5(
+            self.name, checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
+            max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
+            batch_tokens=batch_tokens,
+        )  # fmt: skip
+        self.conventions = self._t5.conventions
+        self.family, self.trained_on = self._t5.manifest.family, frozenset(self._t5.manifest.sources.values())
+        self.label = "" if self.family else f"{checkpoint or DEFAULT[self.name]} is not trained on IfQA"
+
+    def answer(
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: Advance = silent,
+        scores: Sequence[Sequence[float]] | None = None,
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first.
+
+        A prediction's passages are ordered by their `passage_scores`: the decoder's attention to them, or what RAG says.
+
+        Raises:
+            IfqaError: a single question does not fit into the memory.
+        """
+        texts = [
+            passage_inputs(question.text, ranking, self.conventions.titles)
+            for question, ranking in zip(questions, passages, strict=True)
+        ]
+        answers = self._t5.answer(texts, self._decoder(questions, passages, scores))
+        advance(len(questions))
+        predictions = []
+        for question, ranking, (reading, text) in zip(questions, passages, answers, strict=True):
+            # without passages there is still one score, for the question read alone
+            scored = sorted(zip(reading.passage_scores, ranking, strict=False), key=lambda pair: -pair[0])
+            ids, shares = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
+            predictions.append(
+                Prediction(
+                    question.id,
+                    text.strip(),
+                    completion=text,
+                    passage_ids=ids,
+                    score=reading.score,
+                    passage_scores=shares,
+                )
+            )
+        return predictions
+
+    def _decoder(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
+    ) -> Callable[..., list[Reading]]:  # fmt: skip
+        return read
+
+
+def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
+    """The input texts of a question's passages, best first; without passages, the question alone.
+
+    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD's code would read the
+    question alone, but that code is never reached (src/data.py:46-51).
+    """
+    start = f"question: {question}"
+    if not passages:
+        return [start]
+    return [f"{start} title: {passage.title if titles else ''} context: {passage.text}" for passage in passages]
+
+
+class Rag(Fid):
+    """RAG (Lewis et al. 2020), with any retriever in place of the paper's: answers from each passage apart, then averages.
+
+    p(y|x) is the mean of the answer's probabilities from each passage. A passage's weight p(z|x) is the softmax of the read
+    passages' retrieval scores, divided by the temperature. A prediction's `score` is log p(y|x). Its `passage_scores` say where
+    the answer comes from, and their sum is 1: in mode "sequence" p(z|x,y), in mode "token" the share of its tokens that come from
+    the passage.
+
+    Args:
+        checkpoint: a folder that `ifqa train rag` or `ifqa train fid` made, or a T5 of the hub; empty for google/flan-t5-base,
+            which is not trained on IfQA.
+        mode: "sequence": the whole answer comes from one passage; "token": each of its tokens may come from another; "auto" for
+            the checkpoint's own (sequence).
+        decoding: of mode "sequence": "thorough" scores each passage's hypotheses from every passage; "fast" takes a hypothesis
+            for impossible from a passage whose beam lacks it (section 2.5).
+        temperature: what scores are divided by; 0 for the checkpoint's own, or 1 if it was not trained by `ifqa train rag`.
+        beams: hypotheses of each passage, or in mode "token" of the question; 1 for greedy decoding, as the paper for question
+            answering (its appendix A).
+        tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as of `Fid`.
+
+    Raises:
+        IfqaError: as `Fid`; or a setting does not fit another.
+    """
+
+    name = "rag"
+    version = 1
+    takes_scores = True
+
+    @checked("setting of reader 'rag'")
+    def __init__(
+        self,
+        checkpoint: Place = "",
+        tokenizer: Place = "",
+        mode: Literal["auto", "sequence", "token"] = "auto",
+        decoding: Literal["thorough", "fast"] = "thorough",
+        temperature: NotNegative = 0.0,
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        encoder_eos: YesNo = "auto",
+        max_answer_tokens: _Answer = 50,
+        beams: Positive = 1,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+    ) -> None:
+        from ifqa.reading.t5.rag_model import Mixture
+
+        learnt = manifest_of(checkpoint_folder(checkpoint, "rag"), "rag").rag
+        self.mixture = Mixture(learnt.mode if mode == "auto" else mode, decoding, temperature or learnt.temperature)
+        if decoding == "fast" and self.mixture.mode == "token":
+            raise IfqaError(
+                "setting of reader 'rag': decoding = 'fast' is of mode 'sequence', and the mode is 'token'; "
+                "leave decoding out, or set mode = 'sequence'"
+            )
+        super().__init__(
+            checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
+            max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
+            batch_tokens=batch_tokens,
+        )  # fmt: skip
+
+    def _decoder(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
+    ) -> Callable[..., list[Reading]]:  # fmt: skip
+        """Decoding of the mixture; without scores the passages have equal probabilities."""
+        from ifqa.reading.t5.rag_model import read
+
+        rows = scores or [[0.0] * len(ranking) for ranking in passages]
+        flat: list[float] = []
+        for question, ranking, row in zip(questions, passages, rows, strict=True):
+            if len(ranking) != len(row):
+                raise IfqaError(
+                    f"question {question.id} has {len(ranking)} passages and {len(row)} scores; give one for each"
+                )
+            flat += scores_of(row, max(1, len(ranking)))
+        return partial(read, scores=flat, mixture=self.mixture)
+
+
+def scores_of(scores: Sequence[float], inputs: int) -> list[float]:
+    """The scores of a question's inputs, of which there may be one more than its retrieved passages.
+
+    Another passage, a gold one that training includes, gets the last score. Without passages the question's own text is the one
+    input, whose probability is 1 with any score.
+    """
+    known = list(scores[:inputs])
+    return known + [known[-1] if known else 0.0] * (inputs - len(known))
+
+
+class UnifiedQA(T5Reader):
+    """UnifiedQA-v2 (Khashabi et al. 2022): reads the question and all its passages as one text, as CausalQA's baseline.
+
+    The passages are joined in their order and cut off at `max_tokens`. What the model writes is split at tabs, and the first part
+    is the answer, because CausalQA trains on all answers of a question, joined by tabs. T5's own tokenizers read a tab as a blank
+    and so write none: the whole text is then the answer, as CausalQA scores it (evaluate_unifiedqa.py:61-71 splits the gold
+    answers alone). ByT5's tokenizer keeps tabs.
+
+    Args:
+        checkpoint: a folder that `ifqa train unifiedqa` made, CausalQA's published folders, or a T5 of the hub; empty for
+            allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in its name, each group of questions (CausalQA's datasets) is
+            answered by its own folder, as `models/unifiedqa-{group}`; one of them is in memory at a time.
+        max_tokens: most tokens of question and passages together; 0 for the checkpoint's own (2048 by default).
+        max_answer_tokens: as of `Fid`; CausalQA's is 500 (evaluate_unifiedqa.py:47).
+        tokenizer, titles, beams, device, precision, batch_tokens: as of `Fid`.
+        root: the folder that a relative checkpoint with `{group}` counts from.
+
+    Attributes:
+        label: shown with the scores if it is unknown what a checkpoint was trained on.
+
+    Raises:
+        IfqaError: a checkpoint is missing or not a T5, the groups' checkpoints were trained on several families, or a setting
+            has an invalid value.
+    """
+
+    name = "unifiedqa"
+    version = 1
+    chunk = 64  # as many as are decoded together
+
+    @checked("setting of reader 'unifiedqa'")
+    def __init__(
+        self,
+        checkpoint: Place = "",
+        tokenizer: Place = "",
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        max_answer_tokens: _Answer = 500,
+        beams: Positive = 1,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+        root: Path = Path(),
+    ) -> None:
+        self.family = self.trained(checkpoint, root)
+        self._checkpoint, self._named = checkpoint, group_folders(checkpoint, root)
+        sources = [
+            manifest_of(checkpoint_folder(name, self.name), self.name).sources.values() for name in self._named.values()
+        ]
+        self.trained_on = frozenset(chain.from_iterable(sources))
+        unknown = f"{checkpoint or DEFAULT['unifiedqa']} was not trained by ifqa and may have seen these questions"
+        self.label = "" if all(sources) else unknown
+        self._opener = partial(
+            open_t5, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
+            max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,
+        )  # fmt: skip
+        self._group = next(iter(self._named))
+        self._t5: OpenedT5 | None = self._opener(self._named[self._group])
+
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, in the order in which they are read.
+
+        Raises:
+            IfqaError: a single question does not fit into the memory, or there is no checkpoint for a question's group.
+        """
+        groups: dict[str, list[int]] = defaultdict(list)
+        for number, question in enumerate(questions):
+            group = question.group if GROUP in self._checkpoint else ""
+            if group not in self._named:
+                raise IfqaError(
+                    f"question {question.id} is of group {group!r}, and {self._checkpoint} is there for "
+                    f"{', '.join(self._named)} alone; train one with: ifqa train unifiedqa --dataset {group or 'NAME'}"
+                )
+            groups[group].append(number)
+        predictions: dict[int, Prediction] = {}
+        for group, numbers in sorted(
+            groups.items(), key=lambda pair: pair[0] != self._group
+        ):  # the one in memory first
+            t5 = self._opened(group)
+            texts = [[input_text(questions[n], passages[n], t5.conventions.titles)] for n in numbers]
+            for number, (reading, text) in zip(numbers, t5.answer(texts), strict=True):
+                ids = tuple(passage.id for passage in passages[number])
+                predictions[number] = Prediction(
+                    questions[number].id, first_answer(text), completion=text, passage_ids=ids, score=reading.score
+                )
+            advance(len(numbers))
+        return [predictions[number] for number in range(len(questions))]
+
+    def _opened(self, group: str) -> OpenedT5:
+        if self._t5 is None or group != self._group:
+            import torch
+
+            self._t5 = None  # its memory is needed
+            torch.cuda.empty_cache()
+            self._group, self._t5 = group, self._opener(self._named[group])
+        return self._t5
+
+    @classmethod
+    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
+        """SHA-256 over the files of all checkpoints, and the tokenizer's files if they are in another folder."""
+        files = [
+            f"{group} {identity(checkpoint_folder(name, 'unifiedqa'), tokenizer)}\n"
+            for group, name in group_folders(checkpoint, root).items()
+        ]
+        return hashlib.sha256("".join(files).encode()).hexdigest()
+
+
+def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
+    """Group -> the checkpoint that answers its questions; for a checkpoint without `{group}`, "" -> the checkpoint.
+
+    Raises:
+        IfqaError: no folder fits a checkpoint with `{group}`, or it has `{group}` twice.
+    """
+    if GROUP not in checkpoint:
+        return {"": checkpoint}
+    before, *after = str(root / checkpoint).split(GROUP)
+    if len(after) > 1:
+        raise IfqaError(f"checkpoint {checkpoint}: wanted {GROUP} once, found it {len(after)} times")
+    places = sorted(glob.glob(f"{glob.escape(before)}*{glob.escape(after[0])}"))  # noqa: PTH207 - of an escaped, whole path
+    folders = {path[len(before) : len(path) - len(after[0])]: path for path in places if Path(path).is_dir()}
+    if not folders:
+        raise IfqaError(
+            f"checkpoint {checkpoint}: no folder has such a name; train one with: ifqa train unifiedqa --dataset NAME"
+        )
+    return folders
+
+
+def input_text(question: Question, passages: Sequence[Passage], titles: bool = True) -> str:
+    r"""A question and its passages as one text in UnifiedQA's format, normalised: `question \n (a) .. (b) .. \n (Title) text`.
+
+    The separator is a blank, a backslash, an n and a blank (allenai/unifiedqa README.md, "Feeding data into UnifiedQA"). Parts
+    that a question lacks are left out with their separator. Several passages follow each other with a blank between them,
+    each after its title, as the documents of one question (encode_datasets.py, `read_and_parse_multiqa`). Line ends, tabs and
+    repeated blanks become one blank, as there.
+    """
+
+    def line(text: str) -> str:
+        return " ".join(text.split())
+
+    options = " ".join(f"({chr(ord('A') + n)}) {line(choice)}" for n, choice in enumerate(question.choices))
+    texts = [
+        f"({title}) {line(passage.text)}" if titles and (title := line(passage.title)) else line(passage.text)
+        for passage in passages
+    ]
+    parts = [line(question.text), options, " ".join(text.strip() for text in texts if text)]
+    return normalised(r" \n ".join(filter(None, parts)))
+
+
+def normalised(text: str) -> str:
+    """Lower-case, without the first and the last of the text's single quotes, if it has two.
+
+    allenai/unifiedqa tasks_v2.py:14-18 does so. `tf.strings.lower` takes a text for ASCII, so other letters keep their case.
+    """
+    return re.sub("'(.*)'", r"\1", text.translate(_LOWER))
+
+
+def first_answer(text: str) -> str:
+    """The answer in what the model wrote: all up to the first tab."""
+    return text.split("\t")[0].strip()
