@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.causal import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
 from ifqa.progress import bar, say
+from ifqa.protocols import silent
 from ifqa.storage.circumstances import versions
 from ifqa.storage.files import create, read_json, sha256, write, write_json
 
@@ -37,21 +39,20 @@ def world() -> tuple[int, int]:
 
 
 def refuse_strangers(folder: Path) -> None:
-    """Refuse a folder that holds weights of somebody else, which a training would overwrite.
+    """Refuse a folder that holds weights or checkpoints of somebody else, which a training would overwrite.
 
     Raises:
-        IfqaError: there are weights, and no file shows that ifqa made them; or the manifest is no JSON object.
+        IfqaError: there are some, and no file shows that ifqa made them; or the manifest is no JSON object.
     """
-    if any((folder / name).exists() for name in (MANIFEST, INPUTS)):
-        for path in (folder / MANIFEST, folder / INPUTS):
-            if path.exists() and not isinstance(read_json(path), dict):
-                raise IfqaError(f"{path} is not from a training of ifqa; train into another folder, or move it away")
-        return
+    own = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
+    if strange := [path for path in own if not isinstance(read_json(path), dict)]:
+        raise IfqaError(f"{strange[0]} is not from a training of ifqa; train into another folder, or move it away")
     places = (folder, *(path for name in _ENCODERS for path in folder.glob(name)))
     weights = sorted(path for place in places for path in place.glob("*") if path.suffix in _WEIGHTS)
-    if weights:
+    theirs = [*weights, *(path for path in [folder / CHECKPOINTS] if path.exists())]
+    if theirs and not own:
         raise IfqaError(
-            f"{weights[0]} is not from a training of ifqa (no {folder / MANIFEST}); train into another folder, or move it away"
+            f"{theirs[0]} is not from a training of ifqa (no {folder / MANIFEST}); train into another folder, or move it away"
         )
 
 
@@ -71,11 +72,6 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
         say(f"{folder}: {file} is missing or altered; training again")
     if (folder / INPUTS).exists():
         _of_same(folder, INPUTS, inputs)
-    elif (folder / CHECKPOINTS).exists():  # `finish` would delete the user's files
-        raise IfqaError(
-            f"{folder / CHECKPOINTS} is not from a training of ifqa (no {folder / INPUTS}); "
-            "train into another folder, or move it away"
-        )
     if world()[0] == 0:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / INPUTS, inputs)
@@ -92,18 +88,16 @@ def _of_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str,
 
 def fit(trainer: Any, folder: Path) -> dict[str, Any]:
     """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss."""
-    from transformers import TrainerCallback
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
 
-    class Seal(TrainerCallback):
+    class Told(TrainerCallback):
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             trainer.accelerator.wait_for_everyone()  # each process writes the state of its own random generators
             if world()[0] == 0:
-                best = Path(state.best_model_checkpoint or "").name
-                seal(checkpoint_of(folder, state.global_step), best)
+                seal(checkpoint_of(folder, state.global_step))
 
-    class Bar(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.context = bar(f"training {folder.name}", state.max_steps)
+            self.context = bar(f"training {folder.name}", state.max_steps) if world()[0] == 0 else nullcontext(silent)
             self.advance = self.context.__enter__()
             self.advance(state.global_step)
 
@@ -112,19 +106,15 @@ def fit(trainer: Any, folder: Path) -> dict[str, Any]:
 
         def on_log(self, args: Any, state: Any, control: Any, **given: Any) -> None:
             for name, text in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
-                if name in given["logs"]:
+                if name in given["logs"] and world()[0] == 0:
                     say(f"step {state.global_step}/{state.max_steps}, {text.format(float(given['logs'][name]))}")
 
         def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.context.__exit__(None, None, None)
 
-    from transformers.trainer_callback import PrinterCallback, ProgressCallback
-
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
-    trainer.add_callback(Seal())
-    if world()[0] == 0:
-        trainer.add_callback(Bar())
+    trainer.add_callback(Told())
     whole = newest(folder) if world()[0] == 0 else None  # one process removes those that are damaged
     trainer.accelerator.wait_for_everyone()
     whole = whole or newest(folder)
@@ -134,25 +124,16 @@ def fit(trainer: Any, folder: Path) -> dict[str, Any]:
     return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}
 
 
-def seal(checkpoint: Path, best: str = "") -> None:
-    """Write a checkpoint's manifest, with the SHA-256 of each of its files. It is written last: without it, none is whole.
-
-    `best` is the name of the checkpoint whose weights the training gives at its end, empty if that is not known yet.
-    """
-    manifest = checkpoint / MANIFEST
-    manifest.unlink(missing_ok=True)
-    write_json(manifest, {"files": hashes(checkpoint, ["**/*"]), "best": "" if best == checkpoint.name else best})
+def seal(checkpoint: Path) -> None:
+    """Write a checkpoint's manifest, last of its files: without it, a checkpoint is not whole."""
+    write_json(checkpoint / MANIFEST, {"step": step_of(checkpoint)})
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest whole checkpoint of a training. Those after it are not whole: they are named on stderr and removed."""
-    checkpoints = _checkpoints(folder)
-    for checkpoint in reversed(checkpoints):
-        file = _damaged_file(checkpoint)
-        if not file:
+    """The newest whole checkpoint of a training. Those after it, which a kill cut off, are removed."""
+    for checkpoint in reversed(_checkpoints(folder)):
+        if (checkpoint / MANIFEST).exists():
             return checkpoint
-        before = "training starts anew" if checkpoint == checkpoints[0] else "trying the checkpoint before it"
-        say(f"{checkpoint}: {file} is missing or altered; {before}")
         shutil.rmtree(checkpoint)  # else it would count as the newest when the oldest is removed
     return None
 
@@ -161,21 +142,6 @@ def keep_newest(folder: Path, most: int = 2) -> None:
     """Remove all but the newest checkpoints of a training, as transformers does after each that it writes."""
     for checkpoint in _checkpoints(folder)[:-most]:
         shutil.rmtree(checkpoint)
-
-
-def _damaged_file(checkpoint: Path) -> str:
-    try:
-        manifest = read_json(checkpoint / MANIFEST)
-    except IfqaError:  # it was killed before the manifest, or the manifest is torn
-        return MANIFEST
-    files = manifest.get("files") if isinstance(manifest, dict) else None
-    if not files or not isinstance(files, dict):
-        return MANIFEST
-    best = manifest.get("best")
-    file = damaged(checkpoint, files)
-    if best and not file and (of_best := _damaged_file(checkpoint.with_name(best))):
-        return f"{best}/{of_best}"
-    return file
 
 
 def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
@@ -250,18 +216,14 @@ def finish(
         weights: glob patterns, relative to the folder, of the files of weights.
         flat: whether the record's keys lie beside the inputs, and not under "record".
     """
-    record = {**record, "versions": versions(_LIBRARIES), "files": hashes(folder, weights)}
+    paths = sorted({path for pattern in weights for path in folder.glob(pattern) if path.is_file()})
+    files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+    record = {**record, "versions": versions(_LIBRARIES), "files": files}
     manifest = {**inputs, **(record if flat else {"record": record})}
     write_json(folder / MANIFEST, manifest)
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     (folder / INPUTS).unlink(missing_ok=True)
     return manifest
-
-
-def hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
-    """Path relative to the folder -> SHA-256, of the files that match any of the glob patterns."""
-    paths = sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()})
-    return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
 
 
 def damaged(folder: Path, files: Mapping[str, str]) -> str:

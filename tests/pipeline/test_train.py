@@ -87,7 +87,7 @@ def test_a_training_that_is_stopped_says_whether_anything_of_it_is_kept(written,
             seal(checkpoint_of(folder, 2))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ifqa.training.choice.adaboost.AdaBoost.train", stopped)
+    monkeypatch.setattr("ifqa.training.choice.AdaBoost.train", stopped)
     with pytest.raises(KeyboardInterrupt):
         train("adaboost", {}, benchmark="sample-wiqa", corpus="")
     assert ("to: stopped before its first checkpoint" in capsys.readouterr().err) == (not written)
