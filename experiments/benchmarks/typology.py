@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from ifqa.benchmarks.causalqa.labels import read_annotations
-from ifqa.formats.rows import iter_questions
+from ifqa.formats.questions import iter_questions
 
 NUMBERED = {"hotpotqa", "nq-dpr", "trivia-dpr"}
 

@@ -60,11 +60,11 @@ def ask(
     if chosen.reader is None:
         raise IfqaError(f"experiment {chosen.name} has no [reader]")
     if questions is not None and out is not None:
-        from ifqa.formats.rows import load_questions
+        from ifqa.formats.questions import read_questions
         from ifqa.report.batch_ask import answer_into, check_out
 
         check_out(out)
-        asked = as_questions(load_questions(questions))
+        asked = as_questions(read_questions(questions))
         with open_system(chosen) as system:
             failed = answer_into(out, asked, system, threshold)
         if json:

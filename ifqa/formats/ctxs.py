@@ -20,7 +20,7 @@ from pathlib import Path
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question
 from ifqa.scoring.measures.answer_recall import has_answer
-from ifqa.storage.files import LONGEST_LINE, create, field, open_unpacked, text_field, unicode_text, write
+from ifqa.storage.files import LONGEST_LINE, create, field, open_unpacked, text_field, texts_field, unicode_text, write
 from ifqa.storage.json_stream import JsonStream
 
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
@@ -94,20 +94,12 @@ def write_ctxs(
 
 
 def is_ctxs(path: Path) -> bool:
-    """Whether a file, compressed or not, begins as JSON, and so is no TREC run.
-
-    Raises:
-        IfqaError: the file is missing, or its compressed data is broken.
-    """
+    """Whether a file, compressed or not, begins as JSON, and so is no TREC run."""
     return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
 
 
 def starts_list(path: Path) -> bool:
-    """Whether a file, compressed or not, begins as a JSON list.
-
-    Raises:
-        IfqaError: as `is_ctxs`.
-    """
+    """Whether a file, compressed or not, begins as a JSON list."""
     return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
@@ -161,9 +153,9 @@ def _id(record: dict[str, object], where: str) -> str:
 
 def _answers(entry: dict[str, object], where: str) -> tuple[str, ...]:
     values = field(entry, "answers", list, where) if entry.get("answers") is not None else []
-    if wrong := [type(value).__name__ for value in values if not isinstance(value, str)]:
-        raise IfqaError(f"{where}: 'answers' must be a list of strings, found {wrong[0]} in it")
-    return tuple(unicode_text(value, "answers", where) for value in values if value.strip())
+    return texts_field(
+        {"answers": [value for value in values if value != "" and not str(value).isspace()]}, "answers", where
+    )
 
 
 def _score(value: object, where: str) -> float | None:

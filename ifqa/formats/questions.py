@@ -15,26 +15,16 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from ifqa.errors import IfqaError
+from ifqa.formats.rows import JSON, TABLES, columns_of, first_line, kind_of, read_rows, row_id
 from ifqa.formats.runs import id_word
 from ifqa.records import Question
-from ifqa.storage.files import (
-    create,
-    field,
-    json_line,
-    read_jsonl,
-    read_lines,
-    text_field,
-    texts_field,
-    unicode_text,
-    write,
-)
+from ifqa.storage.files import create, field, json_line, text_field, texts_field, unicode_text, write
 
-_PACKED = (".gz", ".xz", ".bz2")
-_LONGEST = 1 << 30  # characters of one JSON value; HotpotQA's training questions are one line of 540 MB
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ORIGIN = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
 _ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
@@ -123,28 +113,31 @@ WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
 }
 
 
-def read_questions(path: Path) -> list[Question]:
-    """The questions of a file, plain or compressed: topics (.tsv), SQuAD (.json) or records (.json, .jsonl).
+def iter_questions(path: Path) -> Iterator[Question]:
+    """Each question of a file: its text, its id, its dataset as `group`, and "true" or "false" as its label "causal".
 
-    Records are a JSON list or JSON lines of objects. Each has a `question`, and may have: `id` or `idx`, else its number
-    from 1; `answers`, `answer` or `target`: a text, a list, or the objects of SQuAD or TriviaQA; `passages` or `context`: a
-    text or a list; `choices`; `source` and `licence`, which become labels. This covers lm-eval, the IfQA release, DPR and
-    FiD. SQuAD's impossible questions have no answers.
+    A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; else its number from 1), `dataset` and `causal`. A
+    .tsv or .txt whose first line names no columns has `id TAB question` (Pyserini's topics), or a question a line.
 
     Raises:
-        IfqaError: the file is missing, has another format or no questions, or two questions have the same id.
+        IfqaError: as `read_rows`, or a row is not as above, or there is none.
     """
-    suffix = next((Path(path.name.removesuffix(end)).suffix for end in _PACKED if path.name.endswith(end)), path.suffix)
-    if suffix == ".tsv":
-        questions = list(_topics(path))
-    elif suffix == ".jsonl":
-        records = ((f"{path}:{number}", record) for number, record in read_jsonl(path))
-        questions = [_record(record, number, where) for number, (where, record) in enumerate(records, start=1)]
-    elif suffix == ".json":
-        questions = list(_json(path))
-    else:
-        raise IfqaError(f"{path}: wanted questions in a .tsv (topics), .json (SQuAD, IfQA) or .jsonl (lm-eval)")
-    return distinct(path, questions)
+    return _read(path, _brief)
+
+
+def read_questions(path: Path) -> list[Question]:
+    """The questions of a file, each with an id of its own; those of JSON with all that they have.
+
+    Beside what `iter_questions` reads, a record may have: `answers`, `answer` or `target`: a text, a list, or the objects of
+    SQuAD or TriviaQA; `passages` or `context`: a text or a list; `choices`; `source` and `licence`, which become labels. This
+    covers SQuAD, lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible questions have no answers.
+
+    Raises:
+        IfqaError: as `iter_questions`, or two questions have the same id.
+    """
+    if kind_of(path) in JSON:
+        return distinct(path, list(_read(path, _whole)))
+    return distinct(path, [replace(question, text=question.text.strip()) for question in _read(path, _brief)])
 
 
 def distinct(path: Path, questions: list[Question]) -> list[Question]:
@@ -163,107 +156,64 @@ def distinct(path: Path, questions: list[Question]) -> list[Question]:
     return questions
 
 
-def _topics(path: Path) -> Iterator[Question]:
-    for number, line in read_lines(path):
-        question_id, _, text = line.strip().partition("\t")
-        if line.strip() and (question_id.split() != [question_id] or not text.strip()):
-            raise IfqaError(
-                f"{path}:{number}: wanted 'id TAB question', the id without white space; found {line[:80]!r}"
-            )
-        if line.strip():
-            yield Question(question_id, text)
-
-
-def _json(path: Path) -> Iterator[Question]:
-    value = read_value(path)
-    if isinstance(value, list):
-        for number, record in enumerate(value, start=1):
-            yield _record(record, number, f"{path}: question {number}")
-    elif isinstance(value, dict) and isinstance(value.get("data"), list):
-        yield from squad(value["data"], str(path))
+def _read(path: Path, parse: Callable[[dict[str, object], str, int], Question]) -> Iterator[Question]:
+    kind, number = kind_of(path), 0
+    first, lines = first_line(path) if kind in TABLES else ("", iter(()))
+    if kind in (".tsv", ".txt") and "question" not in columns_of(first, kind):
+        questions = _bare(path, lines, "\t" in first)
     else:
-        raise IfqaError(f"{path}: wanted a list of questions, or SQuAD's object with a list 'data'; found neither")
+        rows = enumerate(read_rows(path, "question"), start=1)
+        questions = (parse(row, where, number) for number, (where, row) in rows)
+    for number, question in enumerate(questions, start=1):  # noqa: B007
+        yield question
+    if not number:
+        raise IfqaError(f"{path}: wanted questions, found none")
 
 
-def read_value(path: Path) -> object:
-    """The value of a JSON file, compressed or not, of bounded length.
-
-    Raises:
-        IfqaError: the file is missing, too long or not JSON.
-    """
-    try:
-        return json.loads("\n".join(_lines(path)))
-    except json.JSONDecodeError as error:
-        raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
-    except (ValueError, RecursionError) as error:
-        raise IfqaError(f"{path}: not JSON that can be read ({error})") from error
+def _bare(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Iterator[Question]:
+    """Questions without names of columns."""
+    for number, line in lines:
+        name, tab, text = line.partition("\t") if are_topics else (str(number), "", line)
+        if not line.strip():
+            continue
+        if are_topics != bool(tab) or "\t" in text or name.split() != [name.strip()] or not text.strip():
+            layout = "'id TAB question', the id without white space," if are_topics else "'a question'"
+            raise IfqaError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}")
+        yield Question(name.strip(), text)
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file that is a single JSON value, possibly on one line; their total length is bounded."""
-    size = 0
-    for number, line in read_lines(path, longest=_LONGEST):
-        size += len(line)
-        if size > _LONGEST:
-            raise IfqaError(
-                f"{path}:{number}: more than {_LONGEST:,} characters so far; wanted a smaller file, or .jsonl"
-            )
-        yield line
+def _brief(row: dict[str, object], where: str, number: int) -> Question:
+    group, causal = row.get("dataset"), str(row.get("causal") or "").strip().lower()
+    if group is not None and not isinstance(group, str):
+        raise IfqaError(f"{where}: 'dataset' must be text, found {type(group).__name__}")
+    if row.get("causal") in (0, False):
+        causal = "false"
+    if causal not in ("", "true", "false", "1", "0"):
+        raise IfqaError(f"{where}: 'causal' must be true or false, found {row['causal']!r:.40}")
+    labels = (("causal", "true" if causal in ("true", "1") else "false"),) if causal else ()
+    text = text_field(row, "question", where)
+    return Question(row_id(row, where) or str(number), text, group=group or "", labels=labels)
 
 
-def squad(data: list[object], path: str) -> Iterator[Question]:
-    """The questions of SQuAD's list of articles; `path` names the file in messages.
-
-    Raises:
-        IfqaError: an article has another layout.
-    """
-    for number, article in enumerate(data, start=1):
-        where = f"{path}: article {number}"
-        for paragraph in field(_object(article, where), "paragraphs", list, where):
-            context = text_field(_object(paragraph, where), "context", where)
-            for qa in field(paragraph, "qas", list, where):
-                answers = _marked(_object(qa, where).get("answers", []), "answers", where)
-                if qa.get("is_impossible") is True:
-                    answers = ()
-                yield Question(_id(qa, 0, where), text_field(qa, "question", where), answers, (context,))
-
-
-def _record(value: object, number: int, where: str) -> Question:
-    record = _object(value, where)
+def _whole(record: dict[str, object], where: str, number: int) -> Question:
     key = next((key for key in _ANSWER_KEYS if key in record), "")
     answers = record.get(key)
     if isinstance(answers, dict):  # as `datasets` has SQuAD and TriviaQA
         answers = answers.get("text", answers.get("aliases"))
+    if isinstance(answers, list) and any(
+        isinstance(answer, dict) for answer in answers
+    ):  # with their places, as in SQuAD
+        texts = [field(answer, "text", str, where) if isinstance(answer, dict) else answer for answer in answers]
+        answers = list(dict.fromkeys(texts))  # one of each annotator, often the same
     gold = "passages" if "passages" in record else "context"
     return Question(
-        _id(record, number, where),
+        row_id(record, where) or str(number),
         text_field(record, "question", where),
-        _marked(answers, key, where),
+        _texts(answers, key, where),
         _texts(record.get(gold), gold, where),
         _texts(record.get("choices"), "choices", where),
         labels=tuple((name, text_field(record, name, where)) for name in _ORIGIN if record.get(name)),
     )
-
-
-def _object(value: object, where: str) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
-    return value
-
-
-def _id(record: dict[str, object], number: int, where: str) -> str:
-    value = record.get("id", record.get("idx", number or None))
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise IfqaError(f"{where}: 'id' must be text or a whole number, found {value!r}")
-    return unicode_text(str(value), "id", where)
-
-
-def _marked(value: object, key: str, where: str) -> tuple[str, ...]:
-    """Answers as texts, or as SQuAD has them, objects with a `text` and its place; each text once."""
-    if isinstance(value, list) and any(isinstance(answer, dict) for answer in value):
-        value = [field(_object(answer, where), "text", str, where) for answer in value]
-        return tuple(dict.fromkeys(_texts(value, key, where)))  # one of each annotator, often the same
-    return _texts(value, key, where)
 
 
 def _texts(value: object, key: str, where: str) -> tuple[str, ...]:

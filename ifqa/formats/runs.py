@@ -56,8 +56,8 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
         IfqaError: a line does not have six fields, a score is no number, or a passage is twice in a ranking.
     """
     rankings: dict[str, dict[str, float]] = {}
-    for where, question_id, hit in _hits(path):
-        _add(rankings.setdefault(question_id, {}), hit, question_id, where)
+    for line in _hits(path):
+        _add(rankings.setdefault(line[1], {}), *line)
     return {question_id: _sorted(ranking) for question_id, ranking in rankings.items()}
 
 
@@ -69,8 +69,8 @@ def each_ranking(path: Path) -> Iterator[tuple[str, list[Hit]]]:
     """
     for question_id, lines in groupby(_hits(path), key=itemgetter(1)):
         ranking: dict[str, float] = {}
-        for where, _, hit in lines:
-            _add(ranking, hit, question_id, where)
+        for line in lines:
+            _add(ranking, *line)
         yield question_id, _sorted(ranking)
 
 
@@ -91,7 +91,7 @@ def _hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
         yield where, question_id, Hit(passage_id, value)
 
 
-def _add(ranking: dict[str, float], hit: Hit, question_id: str, where: str) -> None:
+def _add(ranking: dict[str, float], where: str, question_id: str, hit: Hit) -> None:
     if hit.passage_id in ranking:
         raise IfqaError(f"{where}: passage {hit.passage_id} appears twice in the ranking of {question_id}")
     ranking[hit.passage_id] = hit.score
@@ -109,7 +109,7 @@ def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
         judged: question id -> passage id -> relevance.
 
     Raises:
-        IfqaError: an id is empty, or holds white space or half a surrogate pair.
+        IfqaError: as `id_word`.
     """
     with create(path) as handle:
         for question_id, passages in judged.items():

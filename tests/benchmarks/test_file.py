@@ -132,9 +132,9 @@ def test_a_wrong_file_is_refused_in_one_line_with_its_place(text, complaint):
         ({"question": "If?", "answers": "x", "id": 1.5}, "'id' must be text or a whole number"),
     ],
 )
-def test_wrong_json_is_refused_with_the_number_of_its_entry(row, complaint):
+def test_wrong_json_is_refused_with_the_number_of_its_line(row, complaint):
     Path("mine.jsonl").write_text('{"question": "If?", "answers": "x"}\n' + json.dumps(row) + "\n")
-    with pytest.raises(IfqaError, match="entry 2: ") as refused:
+    with pytest.raises(IfqaError, match=r"mine.jsonl:2: ") as refused:
         read("mine.jsonl")
     assert complaint in str(refused.value)
 

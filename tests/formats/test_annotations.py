@@ -166,10 +166,10 @@ def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wron
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[{"data": 1}]', "task 1: wanted an object with 'data'"),
-        ('[{"data": {}, "annotations": 3}]', "'annotations' must be a list"),
+        ('[{"data": 1}]', "task 1: not as Label Studio exports tasks as JSON .data: "),
+        ('[{"data": {}, "annotations": 3}]', "annotations: Input should be a valid list"),
         ('[{"data": {"a": {}}}]', "'a' must be a text or a list of texts"),
-        ('[{"data": {}, "annotations": [{"result": [{}]}]}]', "wanted results with 'from_name'"),
+        ('[{"data": {}, "annotations": [{"result": [{}]}]}]', "annotations.0.result.0.from_name: Field required"),
     ],
 )
 def test_another_layout_is_refused_with_its_place(tmp_path, text, message):

@@ -3,7 +3,7 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.formats.rows import load_questions
+from ifqa.formats.questions import read_questions
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from ifqa.formats.rows import load_questions
 )
 def test_questions_are_read_in_their_order(tmp_path, name, text, wanted):
     (tmp_path / name).write_text(text)
-    assert [(one.id, one.text) for one in load_questions(tmp_path / name)] == wanted
+    assert [(one.id, one.text) for one in read_questions(tmp_path / name)] == wanted
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_questions_are_read_in_their_order(tmp_path, name, text, wanted):
 def test_a_file_without_questions_is_refused(tmp_path, name, text, complaint):
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError, match=complaint):
-        load_questions(tmp_path / name)
+        read_questions(tmp_path / name)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.formats.rows import iter_questions, kind_of, read_rows
+from ifqa.formats.questions import iter_questions
+from ifqa.formats.rows import kind_of, read_rows
 from ifqa.records import Question
 
 SQUAD = {"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "s", "question": "Why?", "answers": []}]}]}]}
@@ -19,13 +20,10 @@ LAYOUTS = {  # name -> (text, what is read)
     "lines.jsonl": ('{"question": "Why?", "id": 7}\n\n{"question": "Who?"}\n', [("7", "Why?"), ("2", "Who?")]),
     "list.json": ('[{"question": "Why?", "qid": "a"},\n{"question": "Who?"}]', [("a", "Why?"), ("2", "Who?")]),
     "squad.json": (json.dumps(SQUAD), [("s", "Why?")]),
-    "columns.json": ('{"question": {"9": "Why?", "4": "Who?"}}', [("9", "Why?"), ("4", "Who?")]),
     "named.csv": ('x,question,id\n1,"Why, and\nwho?",a\n', [("a", "Why, and\nwho?")]),
     "capitals.csv": ("ID;Question\n;\na;Why?\n", [("a", "Why?")]),
     "named.tsv": ("id\tquestion\na\tWhy?\n\n", [("a", "Why?")]),
     "topics.tsv": ("17\tWhy?\n\n18\tWho? [x]\n", [("17", "Why?"), ("18", "Who? [x]")]),
-    "dpr.txt": ("why is it\t['a']\nwho is it\t['b', \"c\"]\n", [("1", "why is it"), ("2", "who is it")]),
-    "dpr.csv": ('why is it\t[\'a\']\nwho is it\t"[\'b\', ""c""]"\n', [("1", "why is it"), ("2", "who is it")]),
     "plain.txt": ('Why "that?\n\nWho?\n', [("1", 'Why "that?'), ("3", "Who?")]),
 }
 
@@ -54,18 +52,18 @@ WRONG = {  # name -> (text, message)
     "no.jsonl": ("", "found none"),
     "no.txt": ("", "found none"),
     "no.csv": ("", "names columns, one of them 'question'; found ''"),
-    "x.jsonl": ('{"query": "Why?"}', "entry 1: key 'question' is missing; found 'query'"),
+    "x.jsonl": ('{"query": "Why?"}', ":1: key 'question' is missing; found 'query'"),
     "blank.jsonl": ('{"question": " "}', "'question' is empty"),
     "label.jsonl": ('{"question": "Why?", "causal": "maybe"}', "'causal' must be true or false, found 'maybe'"),
     "group.jsonl": ('{"question": "Why?", "dataset": 7}', "'dataset' must be text"),
     "id.jsonl": ('{"question": "Why?", "id": [7]}', "'id' must be text or a whole number"),
-    "x.json": ('{"a": 1}', "wanted a list of objects, SQuAD's object, or an object of columns"),
+    "x.json": ('{"a": 1}', "key 'data' is missing; found 'a'"),
     "cut.json": ('[{"question": "Why?"}', "entry 2: the JSON ends too early; fetch the file again"),
     "x.csv": ("id,text\n1,Why?\n", "one of them 'question'; found 'id,text'"),
     "short.csv": ("id,question\n1\n", ":2: wanted 2 columns as in line 1, found 1"),
     "open.csv": ('id,question\n1,"Why\n', "not CSV that can be read"),
     "open.tsv": ('id\tquestion\n1\t"Why\n2\tWho\n', "a cell goes over several lines"),
-    "topics.tsv": ("1\tWhy?\tb\n", "wanted 'id TAB question' as in the first line"),
+    "topics.tsv": ("1\tWhy?\tb\n", "wanted 'id TAB question', the id without white space, as in the first line"),
     "mixed.txt": ("Why?\n2\tWho?\n", ":2: wanted 'a question' as in the first line"),
 }
 

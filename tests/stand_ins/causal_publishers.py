@@ -4,7 +4,6 @@ Of every ten questions, number 0, 3, 6 and 9 are causal ("why ..."), and number 
 """
 
 import bz2
-import csv
 import gzip
 import json
 import lzma
@@ -22,12 +21,7 @@ def lines(records: list[dict]) -> bytes:
     return "".join(json.dumps(one) + "\n" for one in records).encode()
 
 
-def paq(folder: Path, metadata: bool = True) -> None:
-    if not metadata:
-        (folder / "PAQ.jsonl").write_bytes(
-            lines([{"question": question(n), "answer": [f"heat {n}"]} for n in range(10)])
-        )
-        return
+def paq(folder: Path) -> None:
     answers = [[{"passage_id": str(n + 1), "offset": 0, "text": f"heat {n}", "extractor": "L"}] for n in range(10)]
     records = [
         {
@@ -55,7 +49,7 @@ def gooaq(folder: Path) -> None:
     (folder / "split.json").write_text(json.dumps(split))
 
 
-def msmarco(folder: Path, rows: bool = False) -> None:
+def msmarco(folder: Path) -> None:
     for part, first in (("train", 0), ("dev", 5)):
         records = [
             {
@@ -65,11 +59,8 @@ def msmarco(folder: Path, rows: bool = False) -> None:
             }
             for n in range(first, first + 5)
         ]  # fmt: skip
-        if rows:
-            (folder / f"{part}_v2.1.jsonl").write_bytes(lines(records))
-        else:
-            columns = {key: {str(place): one[key] for place, one in enumerate(records)} for key in records[0]}
-            (folder / f"{part}_v2.1.json.gz").write_bytes(gzip.compress(json.dumps(columns).encode()))
+        columns = {key: {str(place): one[key] for place, one in enumerate(records)} for key in records[0]}
+        (folder / f"{part}_v2.1.json.gz").write_bytes(gzip.compress(json.dumps(columns).encode()))
     columns = {"passages": {"0": []}, "query": {"0": "why is eval hidden"}, "query_id": {"0": 7}}
     (folder / "eval_v2.1_public.json").write_text(json.dumps(columns))
 
@@ -151,30 +142,7 @@ def squad2(folder: Path) -> None:
 _STORY = "Hyrule -- A lamp is hot. It burns."
 
 
-def newsqa(folder: Path, table: bool = False) -> None:
-    if table:
-        with open(folder / "combined-newsqa-data-v1.csv", "w", newline="") as handle:
-            writer = csv.writer(handle, lineterminator="\n")
-            writer.writerow(
-                [
-                    "story_id",
-                    "question",
-                    "answer_char_ranges",
-                    "is_answer_absent",
-                    "is_question_bad",
-                    "validated_answers",
-                    "story_text",
-                ]
-            )
-            for n in range(10):
-                votes = json.dumps({"none": 1, "17:20,20:23": 2}) if n < 5 else ""
-                ranges = "17:24|None|17:24" if n != 9 else "None|None"
-                writer.writerow(
-                    [f"./cnn/stories/{n // 5}.story", question(n), ranges, "0.0", "0.0", votes, _STORY + "\nTwo lines."]
-                )
-        for part, story in (("train", 0), ("dev", 1)):
-            (folder / f"{part}_story_ids.csv").write_text(f"story_id\n./cnn/stories/{story}.story\n")
-        return
+def newsqa(folder: Path) -> None:
     stories = []
     for story, part in enumerate(("train", "dev")):
         questions = [

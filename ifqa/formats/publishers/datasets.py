@@ -1,11 +1,9 @@
 """The ten datasets of CausalQA: the files of their publishers, and where these have questions, contexts and answers."""
 
-import json
 import os
 import re
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from csv import reader
 from functools import partial
 from itertools import pairwise
@@ -22,24 +20,16 @@ from ifqa.storage.json_stream import JsonStream
 class PAQ(Publisher):
     """65 million questions that a model asked about passages of Wikipedia (Lewis et al., TACL 2021).
 
-    Files (github.com/facebookresearch/PAQ, README.md): `PAQ.metadata.jsonl`, one question a line,
+    A line of `PAQ.metadata.jsonl` (github.com/facebookresearch/PAQ):
 
-        {"question": "...", "subsets": ["L1"], "answer": "...", "passage_score": -1.2,
-         "answers": [{"passage_id": "123", "offset": 7, "text": "...", "extractor": "L"}]}
+        {"question": "...", "answer": "...", "answers": [{"passage_id": "123", "offset": 7, "text": "..."}], ...}
 
-    and `psgs_w100.tsv`, DPR's passages (id, text, title, by tab), where the contexts are looked up: unpacked, because
-    770,000 places of 13 GB are read. Without it the contexts are empty, and so they are with `PAQ.jsonl` (NQ-open's format:
-    `question`, and `answer`, a list), which names no passage.
-
-    The gold answer is `answer`, the context the passage of the first of `answers`. The authors' release gives PAQ's
-    questions one answer and passage ids as their ids; passage ids are not unique, so here the id is the number of the line.
-    PAQ has no split: the paper's 76,961 questions to test on are 10% of 769,606, so the random split stands for the
-    original one.
+    The context is the passage of the first of `answers`, of DPR's `psgs_w100.tsv` beside it, unpacked; else it is empty.
+    Passage ids are not unique, so an id is the number of the line. PAQ has no split: the random one stands for it.
     """
 
-    title = "PAQ"
-    wanted = "PAQ.metadata.jsonl and psgs_w100.tsv, or PAQ.jsonl"
-    files = ((r"PAQ\.metadata\.jsonl", r"PAQ\.jsonl"),)
+    wanted = "PAQ.metadata.jsonl and psgs_w100.tsv"
+    files = ((r"PAQ\.metadata\.jsonl",),)
     beside = r"psgs_w100\.tsv"
 
     def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
@@ -54,10 +44,10 @@ class PAQ(Publisher):
         return question.where.rpartition(":")[2]
 
     def answers(self, question: Record) -> Sequence[str]:
-        return [question.optional("answer")] if "answers" in question.values else question.texts("answer")
+        return [question.optional("answer")]
 
     def context(self, question: Record) -> str:
-        places = question.records("answers") if "answers" in question.values else []
+        places = question.records("answers")
         if self._passages and places:
             return self._passages.text(places[0].identifier("passage_id"), question.where)
         return ""
@@ -118,21 +108,17 @@ class Passages:
 class GooAQ(Publisher):
     """Questions of Google's auto-complete with the answers of its answer boxes (Khashabi et al., EMNLP Findings 2021).
 
-    Files (github.com/allenai/gooaq, README.md; the loader datasets/gooaq/gooaq.py of huggingface/datasets): `gooaq.jsonl`,
+    A line of `gooaq.jsonl` (github.com/allenai/gooaq), and its `split.json`:
 
         {"id": 1032187, "question": "...", "short_answer": null, "answer": "...", "answer_type": "feat_snip"}
+        {"train": [[id, similarity], ...], "dev": [id, ...], "test": [id, ...]}
 
-    and `split.json`: {"train": [[id, similarity], ...], "dev": [id, ...], "test": [id, ...]}.
-
-    The gold answer is `answer`, else `short_answer`; a collection stays the text of a list, as in the authors' release.
-    The 2,500 questions of `dev` are the original validation part (the paper tests on 33 causal ones; whether of dev or of
-    test, which is as large, cannot be told). Those in `test` or in no list are in the random split alone, as is everything
-    without `split.json`.
+    The gold answer is `answer`, else `short_answer`. `dev` is the original validation part; questions in `test` or in no list
+    are in the random split alone.
     """
 
-    title = "GooAQ"
     wanted = "gooaq.jsonl, and split.json for the original split"
-    files = ((r"gooaq\.jsonl?",),)
+    files = ((r"gooaq\.jsonl",),)
     beside = r"split\.json"
     _LARGEST = 1 << 27  # of an id; the release's go up to about 8 million
     _SPLITS = ("", "train", "dev")
@@ -169,36 +155,24 @@ class GooAQ(Publisher):
 class MSMARCO(Publisher):
     """Question answering v2.1: queries of Bing with ten passages and answers that people wrote (Nguyen et al. 2016).
 
-    Files (github.com/microsoft/MSMARCO-Question-Answering, README.md, "Data Format"): `train_v2.1.json`, `dev_v2.1.json`
-    and `eval_v2.1_public.json`, each one JSON object of columns,
+    `train_v2.1.json`, `dev_v2.1.json` and `eval_v2.1_public.json` (github.com/microsoft/MSMARCO-Question-Answering) are each
+    one JSON object of columns:
 
-        {"answers": {"0": ["..."]}, "passages": {"0": [{"is_selected": 1, "passage_text": "...", "url": "..."}]},
-         "query": {"0": "..."}, "query_id": {"0": 1185869}, "query_type": {...}, "wellFormedAnswers": {...}}
+        {"answers": {"0": ["..."]}, "passages": {"0": [{"passage_text": "...", ...}]}, "query": {"0": "..."}, "query_id": ...}
 
-    or the same questions as JSON lines (`train_v2.1.jsonl`), as the publisher's Utils/tojsonl.py writes them. The
-    passage-ranking files have no answers and are not read.
-
-    The gold answers are `answers` without "No Answer Present."; the well-formed ones are left out. The context is the ten
-    passages, a line each: which of them the authors took cannot be told. `dev` is the validation part (2,558 causal
-    questions with an answer in the paper), `eval` has no answers and only counts.
-
-    A column file is read three times, because its queries come last: for the causal rows, for their answers, for their
-    passages.
+    A file is read three times, because its queries come last: for the causal rows, for their answers, for their passages.
+    The gold answers are `answers` without "No Answer Present."; the context is the ten passages, a line each. `eval` only counts.
     """
 
-    title = "MS MARCO"
-    wanted = "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json (or .jsonl)"
-    files = ((r"(train|dev)_v2\.1\.jsonl?|eval_v2\.1_public\.jsonl?",),)
+    wanted = "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json"
+    files = ((r"(train|dev)_v2\.1\.json|eval_v2\.1_public\.json",),)
     asks, names = "query", "query_id"
 
     @classmethod
     def reads(cls, part: Part) -> int:
-        return 1 if part.base.endswith("l") else 3
+        return 3
 
     def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
-        if part.base.endswith("l"):
-            yield from super().parsers(part)
-            return
         rows: dict[str, dict[str, object]] = {}
         for _, row, stream in self._columns(part, "query"):
             query = stream.value()
@@ -209,7 +183,7 @@ class MSMARCO(Publisher):
         for key, row, stream in self._columns(part, "query_id", "answers"):
             if row in rows:
                 rows[row][key] = stream.value()
-        not_causal = {"query": ""}
+        not_causal: dict[str, object] = {"query": ""}
         for _, row, stream in self._columns(part, "passages"):
             where = f"{part}:{stream.line}: row {row!r}"
             values = rows.pop(row) | {"passages": stream.value()} if row in rows else not_causal
@@ -241,22 +215,16 @@ class MSMARCO(Publisher):
 class NaturalQuestions(Publisher):
     """Queries of Google with a Wikipedia page and annotated spans (Kwiatkowski et al., TACL 2019).
 
-    Files (github.com/google-research-datasets/natural-questions, README.md and text_utils.py): the original
-    `nq-train-00.jsonl` to 49 and `nq-dev-00.jsonl` to 04, or the simplified `simplified-nq-train.jsonl` with
-    `nq-dev-all.jsonl`, each also with the publisher's prefix `v1.0-simplified_`. A simplified line (an original one has
-    `document_tokens`, a list of {"token", "html_token"}, for the text):
+    A line of `simplified-nq-train.jsonl` (github.com/google-research-datasets/natural-questions); one of `nq-dev-all.jsonl` and
+    of the original `nq-train-00.jsonl` has `document_tokens`, a list of {"token", "html_token"}, for the text:
 
-        {"example_id": 3902, "question_text": "...", "document_text": "<P> A string is a list ... </P>", "document_url": "...",
-         "annotations": [{"long_answer": {"start_token": 0, "end_token": 12}, "yes_no_answer": "NONE",
-                          "short_answers": [{"start_token": 5, "end_token": 8}]}], "long_answer_candidates": [...]}
+        {"example_id": 3902, "question_text": "...", "document_text": "<P> A string is ... </P>",
+         "annotations": [{"short_answers": [{"start_token": 5, "end_token": 8}], ...}], ...}
 
     The gold answers are the short answers of all annotators, each span on its own, with repetitions, as in the authors'
-    release; a question without one is without an answer. The context is the whole page without its tags (the authors cut it
-    at 10,000 tokens). `dev` is the validation part (71 causal questions in the paper). The test part is not published; the
-    paper's 315,203 questions are train and dev.
+    release. The context is the whole page without its tags (the authors cut it at 10,000 tokens). There is no test part.
     """
 
-    title = "Natural Questions"
     wanted = (
         "simplified-nq-train.jsonl.gz and nq-dev-all.jsonl.gz, or nq-train-00.jsonl.gz ... and nq-dev-00.jsonl.gz ..."
     )
@@ -282,8 +250,6 @@ class NaturalQuestions(Publisher):
         """The page's tokens, with an empty string for each tag, so that spans count right."""
         if "document_text" in question.values:  # split at single blanks, says the publisher: others are within tokens
             return ["" if self._TAG.fullmatch(token) else token for token in question.text("document_text").split(" ")]
-        if "document_tokens" not in question.values:
-            raise IfqaError(f"{question.where}: key 'document_text' or 'document_tokens' is missing")
         tokens = question.records("document_tokens")
         return ["" if token.values.get("html_token") else token.text("token") for token in tokens]
 
@@ -302,36 +268,30 @@ def _join(tokens: Sequence[str]) -> str:
 class ELI5(Publisher):
     """Questions and answers of the forum "Explain like I'm five" (Fan et al., ACL 2019).
 
-    Its publisher gives a script that collects the texts. The authors took Hugging Face's (datasets/eli5/eli5.py of
-    huggingface/datasets); saved with `to_json` as `train_eli5.jsonl`, a line is
+    The authors took Hugging Face's (a line of `train_eli5.jsonl`, saved with `to_json`), which can hardly be had any more; KILT
+    has the same questions (a line of `eli5-train-kilt.jsonl`, github.com/facebookresearch/KILT):
 
-        {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"a_id": ["..."], "text": ["..."], "score": [7]}, ...}
-
-    and in KILT (github.com/facebookresearch/KILT; `eli5-train-kilt.jsonl`)
-
+        {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"text": ["..."], ...}, ...}
         {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}}, {"provenance": [...]}]}
 
-    The question is the title with the text below it: the paper's causal questions have 32.5 words on average, which titles
-    alone do not reach. That cannot be verified: the authors' release holds ELI5's ids alone. Every answer is a gold answer.
-    The paper's 272,634 questions are the training part alone, and its 13,104 to test on are 10% of the 131,033 causal ones:
-    so only the training part is read, and the random split stands for the original one.
+    The question is the title with the text below it: titles alone do not reach the 32.5 words of the paper's causal questions.
+    Every answer is a gold answer. As in the paper, the training part alone is read, and the random split stands for the original.
     """
 
-    title = "ELI5"
     wanted = "train_eli5.jsonl, or eli5-train-kilt.jsonl"
-    files = ((r"train_eli5\.jsonl?", r"eli5-train-kilt\.jsonl"),)
+    files = ((r"train_eli5\.jsonl", r"eli5-train-kilt\.jsonl"),)
 
     def text(self, question: Record) -> str:
-        if "kilt" in question.part.base:
+        if "input" in question.values:
             return question.text("input")
         pieces = question.text("title"), question.optional("selftext")
         return " ".join(piece.strip() for piece in pieces if piece.strip())
 
     def identifier(self, question: Record) -> str:
-        return question.identifier("id" if "kilt" in question.part.base else "q_id")
+        return question.identifier("id" if "input" in question.values else "q_id")
 
     def answers(self, question: Record) -> Sequence[str]:
-        if "kilt" in question.part.base:
+        if "input" in question.values:
             return [output.optional("answer") for output in question.records("output")]
         return question.record("answers").texts("text")
 
@@ -342,22 +302,15 @@ class ELI5(Publisher):
 class SearchQA(Publisher):
     """Questions of the quiz Jeopardy! with snippets that Google found (Dunn et al. 2017).
 
-    Files (github.com/nyu-dl/dl4ir-searchQA, README.md; the loader datasets/search_qa/search_qa.py of huggingface/datasets):
-    `train.zip`, `val.zip` and `test.zip` of the folder data_json, or the folders unpacked, a JSON file for each question,
+    `train.zip`, `val.zip` and `test.zip` of data_json (github.com/nyu-dl/dl4ir-searchQA), or the folders unpacked, hold a JSON
+    file for each question:
 
-        {"id": "000000", "category": "...", "question": "...", "answer": "...", "value": "$400", "round": "...",
-         "show_number": "4680", "air_date": "...",
-         "search_results": [{"url": "...", "title": "...", "snippet": "...", "related_links": null}, ...]}
+        {"id": "000000", "question": "...", "answer": "...", "search_results": [{"snippet": "...", ...}], ...}
 
-    The publisher's `train.txt` and so on hold fewer questions (140,461, those with over 40 snippets) and are not read: the
-    paper's 216,136 are the JSON files' 151,295 + 21,613 + 43,228. The context is the snippets, a line each. `val` is the
-    validation part; the paper tests on 117 causal questions, which is between what val (10%) and test (20%) would have of
-    its 780, so the authors' choice cannot be told. Questions of `test` are in the random split alone.
+    The context is the snippets, a line each. `val` is the validation part; questions of `test` are in the random split alone.
     """
 
-    title = "SearchQA"
     wanted = "train.zip, val.zip and test.zip (of data_json)"
-    files = ()
 
     @classmethod
     def choose(cls, available: Sequence[Part]) -> list[Part]:
@@ -397,17 +350,9 @@ def _folder(part: Part) -> str:
 class SQuAD2(Publisher):
     """SQuAD 2.0: questions on paragraphs of Wikipedia; a third of them have no answer there (Rajpurkar et al., ACL 2018).
 
-    Files (rajpurkar.github.io/SQuAD-explorer): `train-v2.0.json` and `dev-v2.0.json`,
-
-        {"version": "v2.0", "data": [{"title": "...", "paragraphs": [{"context": "...", "qas": [{"id": "56be...",
-         "question": "...", "is_impossible": false, "answers": [{"text": "...", "answer_start": 269}]}]}]}]}
-
-    The gold answers are those of all annotators, with repetitions, as in the authors' release; questions that cannot be
-    answered have none. The context is the paragraph. `dev` is the validation part (252 causal questions with an answer in
-    the paper); the test part is not published. The paper's 142,192 questions are train's 130,319 and dev's 11,873.
+    The gold answers are those of all annotators, with repetitions, as in the authors' release; the context is the paragraph.
     """
 
-    title = "SQuAD 2.0"
     wanted = "train-v2.0.json and dev-v2.0.json"
     files = ((r"(train|dev)-v2\.0\.json",),)
     array = "data"
@@ -428,92 +373,34 @@ class SQuAD2(Publisher):
 class NewsQA(Publisher):
     """Questions on stories of CNN, answered by a span of the story (Trischler et al. 2017).
 
-    Files (github.com/Maluuba/newsqa, README.md, "Data Description"; the loader datasets/newsqa/newsqa.py of
-    huggingface/datasets): `combined-newsqa-data-v1.json`, which the publisher's script makes,
+    `combined-newsqa-data-v1.json`, which the publisher's script (github.com/Maluuba/newsqa) makes:
 
-        {"data": [{"storyId": "./cnn/stories/2e1d4", "text": "...", "type": "train", "questions": [{"q": "...",
-         "isAnswerAbsent": 0.0, "consensus": {"s": 115, "e": 125}, "answers": [...], "validatedAnswers": [...]}]}],
-         "version": "1"}
+        {"data": [{"storyId": "./cnn/stories/2e1d4", "text": "...", "type": "train",
+                   "questions": [{"q": "...", "consensus": {"s": 115, "e": 125}, ...}]}], "version": "1"}
 
-    where `consensus` is {"noAnswer": true} or {"badQuestion": true} if that was agreed on; or `combined-newsqa-data-v1.csv`
-    with the columns story_id, question, answer_char_ranges ("196:228|196:202,217:228|None", by crowd worker),
-    is_answer_absent, is_question_bad, validated_answers ('{"none": 1, "294:297": 2}') and story_text.
-
-    The gold answer is the consensus; of the CSV file, the range with most votes among the validated ones, else among the
-    workers'. The context is the story. `dev` is the validation part (29 causal questions with an answer in the paper);
-    `test` is in the random split alone. The CSV file does not tell the split: with the publisher's `train_story_ids.csv`,
-    `dev_story_ids.csv` and `test_story_ids.csv` beside it (maluuba/newsqa/ of the repository) it has one.
+    The gold answer is the consensus, which may be that there is none; the context is the story.
     """
 
-    title = "NewsQA"
-    wanted = "combined-newsqa-data-v1.json or .csv"
-    files = ((r"combined-newsqa-data-v1\.json", r"combined-newsqa-data-v1\.csv"),)
-    beside = r"(train|dev|test)_story_ids\.csv"
+    wanted = "combined-newsqa-data-v1.json"
+    files = ((r"combined-newsqa-data-v1\.json",),)
     array = "data"
     asks = "q"
-    _COLUMNS = frozenset(("story_id", "question", "answer_char_ranges", "validated_answers", "story_text"))
-
-    def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
-        super().__init__(reading, beside, causal)
-        self._types = {story: part.base for part in beside for _, story in reading.lines(part)}
-
-    def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
-        if part.base.endswith(".json"):
-            yield from super().parsers(part)
-            return
-        with self.reading.table(part) as rows:
-            columns = rows.fieldnames or ()
-            if missing := self._COLUMNS - set(columns):
-                raise IfqaError(f"{part}:1: column {min(missing)!r} is missing; found {', '.join(columns)[:80]}")
-            numbers: Counter[str] = Counter()  # questions of each story so far
-            for row in rows:
-                yield partial(self._row, row, numbers[row["story_id"]], f"{part}:{rows.line_num}", part)
-                numbers[row["story_id"]] += 1
-
-    def _row(self, row: Mapping[str, str | None], number: int, where: str, part: Part) -> Record:
-        if None in row.values() or None in row:
-            raise IfqaError(f"{where}: wanted {len(self._COLUMNS) + 2} columns, found another number")
-        story = row["story_id"] or ""
-        question = {"q": row["question"], "id": f"{story}/{number}", "text": row["story_text"]}
-        return Record({**row, **question, "type": self._types.get(story, "")}, where, part)
 
     def questions(self, record: Record) -> Iterator[Record]:
-        if record.part.base.endswith(".csv"):
-            yield record
-            return
         name, text, kind = text_field(record.values, "storyId", record.where), record.text("text"), record.text("type")
         for number, question in enumerate(record.records("questions")):
             yield question.with_(id=f"{name}/{number}", text=text, type=kind)
 
     def answers(self, question: Record) -> Sequence[str]:
-        if question.part.base.endswith(".csv"):
-            ranges = self._agreed(question)
-            spans = [self._span(question, *_range(span, question.where)) for span in ranges.split(",") if ranges]
-            return [" ".join(span.strip() for span in spans)]
-        agreed = question.record("consensus")
-        return [self._span(question, agreed.number("s"), agreed.number("e"))] if "s" in agreed.values else []
-
-    def _span(self, question: Record, first: int, last: int) -> str:
-        text = self.context(question)
+        agreed, text = question.record("consensus"), question.text("text")
+        if "s" not in agreed.values:
+            return []
+        first, last = agreed.number("s"), agreed.number("e")
         if not 0 <= first <= last <= len(text):
             raise IfqaError(
                 f"{question.where}: an answer goes from character {first} to {last}; the story has {len(text)}"
             )
-        return text[first:last]
-
-    def _agreed(self, question: Record) -> str:
-        """The range with most votes ("196:202,217:228"); empty if that is none."""
-        validated = question.text("validated_answers")
-        votes = Counter(question.text("answer_char_ranges").split("|"))
-        if validated.strip():
-            counts = _json(validated)
-            if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
-                raise IfqaError(
-                    f"{question.where}: validated_answers must be a JSON object of counts, found {validated:.40}"
-                )
-            votes = Counter(counts) or votes
-        best = max(votes, key=lambda span: votes[span], default="")
-        return "" if best.lower() in ("none", "badquestion", "bad_question", "") else best
+        return [text[first:last]]
 
     def context(self, question: Record) -> str:
         return question.text("text")
@@ -522,37 +409,17 @@ class NewsQA(Publisher):
         return split_of(question.text("type"))
 
 
-def _json(text: str) -> object:
-    """The decoded text; None if it is not JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _range(span: str, where: str) -> tuple[int, int]:
-    first, _, last = span.partition(":")
-    if not (first.isdecimal() and last.isdecimal() and len(span) < 20):
-        raise IfqaError(f"{where}: wanted a range of characters such as 196:228, found {span!r:.40}")
-    return int(first), int(last)
-
-
 class HotpotQA(Publisher):
     """Questions that take two paragraphs of Wikipedia to answer (Yang et al., EMNLP 2018).
 
-    Files (github.com/hotpotqa/hotpot, README.md, "JSON Format"): `hotpot_train_v1.1.json`, `hotpot_dev_distractor_v1.json`
-    (or `hotpot_dev_fullwiki_v1.json`, the same questions with retrieved paragraphs) and `hotpot_test_fullwiki_v1.json`,
-    each a list of
+    Each file (github.com/hotpotqa/hotpot) is a list of
 
-        {"_id": "5a8b...", "question": "...", "answer": "...", "type": "bridge", "level": "hard",
-         "supporting_facts": [["Title", 0], ...], "context": [["Title", ["A sentence.", " Another."]], ...]}
+        {"_id": "5a8b...", "question": "...", "answer": "...", "context": [["Title", ["A sentence.", " Another."]], ...], ...}
 
-    The context is all its paragraphs, a line each, as "Title: sentences". `dev` is the validation part (35 causal questions
-    in the paper, and as many by the rules); the test part has no answers and only counts. The paper's 112,662 questions are
-    train's 90,447 and three times 7,405: it seems to count dev in both settings, which this does not.
+    The context is all its paragraphs, a line each, as "Title: sentences". The test part has no answers and only counts. The
+    paper's 112,662 questions seem to count dev in both settings (distractor and fullwiki), which this does not.
     """
 
-    title = "HotpotQA"
     wanted = "hotpot_train_v1.1.json, hotpot_dev_distractor_v1.json, hotpot_test_fullwiki_v1.json"
     files = (
         (r"hotpot_train_v1\.1\.json",),
@@ -566,9 +433,8 @@ class HotpotQA(Publisher):
         return [question.optional("answer")]
 
     def context(self, question: Record) -> str:
-        return "\n".join(
-            _paragraph(pair, question.where) for pair in field(question.values, "context", list, question.where)
-        )
+        pairs = field(question.values, "context", list, question.where)
+        return "\n".join(_paragraph(pair, question.where) for pair in pairs)
 
 
 def _paragraph(pair: object, where: str) -> str:
@@ -581,33 +447,21 @@ def _paragraph(pair: object, where: str) -> str:
 class TriviaQA(Publisher):
     """Questions of quiz pages with documents found for them (Joshi et al., ACL 2017).
 
-    Files (nlp.cs.washington.edu/triviaqa; the loader datasets/trivia_qa/trivia_qa.py of huggingface/datasets):
-    `unfiltered-web-train.json`, `unfiltered-web-dev.json` and `unfiltered-web-test-without-answers.json` (else
-    `web-train.json` and so on of the archive "rc"),
+    `unfiltered-web-train.json` and so on (nlp.cs.washington.edu/triviaqa; else `web-train.json` of the archive "rc"), and the
+    documents, `evidence/wikipedia/FILENAME` and `evidence/web/FILENAME` of the archive "rc":
 
-        {"Data": [{"Question": "...", "QuestionId": "tc_1", "QuestionSource": "...",
-          "Answer": {"Value": "...", "Aliases": ["..."], "NormalizedAliases": ["..."], "NormalizedValue": "...", "Type": "..."},
-          "EntityPages": [{"DocSource": "TagMe", "Filename": "A_page.txt", "Title": "A page"}],
-          "SearchResults": [{"Description": "...", "Filename": "1/1_2.txt", "Rank": 0, "Title": "...", "Url": "..."}]}], ...}
-
-    and the documents, `evidence/wikipedia/FILENAME` and `evidence/web/FILENAME` of the archive "rc".
+        {"Data": [{"Question": "...", "QuestionId": "tc_1", "Answer": {"Value": "...", "Aliases": ["..."], ...},
+          "EntityPages": [{"Filename": "A_page.txt", ...}],
+          "SearchResults": [{"Description": "...", "Filename": "1/1_2.txt", ...}]}], ...}
 
     The gold answers are the value and its aliases. The context is the first document that is there, Wikipedia's pages
-    first, else the descriptions of the search results; what the authors took cannot be told. The file's name tells the
-    split: `dev` is the validation part (66 causal questions in the paper); the test part has no answers and only counts.
-    The paper's 109,767 questions are the unfiltered files'.
+    first, else the descriptions of the search results. The test part has no answers and only counts.
     """
 
-    title = "TriviaQA"
     wanted = (
         "unfiltered-web-train.json, unfiltered-web-dev.json, unfiltered-web-test-without-answers.json, and evidence/"
     )
-    files = (
-        (
-            r"unfiltered-web-(train|dev|test-without-answers)\.json",
-            r"web-(train|dev|test-without-answers)\.json",
-        ),
-    )
+    files = ((r"unfiltered-web-(train|dev|test-without-answers)\.json", r"web-(train|dev|test-without-answers)\.json"),)
     array = "Data"
     asks, names = "Question", "QuestionId"
 

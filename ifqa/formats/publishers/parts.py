@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.storage.files import LONGEST_LINE, open_unpacked, read_lines
@@ -21,10 +20,7 @@ _LEFT_OUT = {"evidence", "__MACOSX"}  # TriviaQA's documents are 650,000 files, 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a publisher, or a member of a zip archive.
-
-    `name` is its path below the dataset's folder without the suffix of a packer; for a member of NAME.zip, NAME/MEMBER.
-    """
+    """A file of a publisher, or a member of a zip archive; `name`: its path below the folder, without a packer's suffix."""
 
     path: Path
     name: str
@@ -121,11 +117,12 @@ class Reading:
         """
         try:
             with self._handle(part) as handle:
-                share = part.size / max(self._length(part), 1)
-                self._now = lambda: handle.tell() * share
+                self._now = handle.tell if not part.member else lambda: 0  # a member is counted as a whole
                 yield handle
-        except zipfile.BadZipFile as error:
-            raise IfqaError(f"{part}: the archive is damaged ({error}); fetch it again") from error
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # or encrypted, or packed otherwise
+            raise IfqaError(
+                f"{part}: the archive is damaged, or cannot be read ({error}); fetch it again, or unpack it"
+            ) from error
         finally:
             self._now = lambda: 0
             self._done += part.size
@@ -139,20 +136,10 @@ class Reading:
             return open(part.path, "rb")
         if part.path not in self._archives:
             self._archives[part.path] = self._stack.enter_context(zipfile.ZipFile(part.path))
-        try:
-            return cast(BufferedReader, self._archives[part.path].open(part.member))
-        except (RuntimeError, NotImplementedError) as error:  # encrypted, or another kind of packing
-            raise IfqaError(f"{part}: cannot be read ({error}); unpack the archive and remove it") from error
-
-    def _length(self, part: Part) -> int:
-        return self._archives[part.path].getinfo(part.member).file_size if part.member else part.size
+        return BufferedReader(self._archives[part.path].open(part.member))  # type: ignore[arg-type]
 
     def lines(self, part: Part) -> Iterator[tuple[int, str]]:
-        """Number and text of each line of a part, packed or not.
-
-        Raises:
-            IfqaError: as `read_lines`.
-        """
+        """Number and text of each line of a part, packed or not."""
         with self.open(part) as handle:
             yield from read_lines(Path(str(part)), handle)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ifqa.errors import IfqaError
 from ifqa.formats.publishers.parts import Part, Reading, matching
@@ -42,7 +42,7 @@ Causal = Callable[[str], bool]
 class Record(NamedTuple):
     """A JSON object of a part; `where` ("file:line") opens the messages about its values."""
 
-    values: dict[str, Any]
+    values: dict[str, object]
     where: str
     part: Part
 
@@ -61,10 +61,7 @@ class Record(NamedTuple):
 
     def optional(self, key: str) -> str:
         """The value of a key as text; empty if it is null or missing."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, str):
-            raise IfqaError(f"{self.where}: {key!r} must be a string, found {type(value).__name__}")
-        return value or ""
+        return "" if self.values.get(key) is None else field(self.values, key, str, self.where)
 
     def identifier(self, key: str) -> str:
         """The value of a key as an id: a string that is not empty, or a whole number."""
@@ -96,7 +93,7 @@ class Record(NamedTuple):
         return self._replace(values=self.values | values)
 
 
-def _object(value: object, where: str) -> dict[str, Any]:
+def _object(value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: wanted a JSON object, found {type(value).__name__}")
     return value
@@ -106,7 +103,6 @@ class Publisher(ABC):
     """One dataset's layout. A subclass names the files and says where a record has what; this class reads.
 
     Attributes:
-        title: the dataset's name in the paper.
         wanted: the files' names, for messages.
         files: patterns of the files with questions; of each group, the first that fits any file counts.
         beside: the pattern of files that are looked up in.
@@ -115,9 +111,8 @@ class Publisher(ABC):
         names: the key of its id.
     """
 
-    title: ClassVar[str]
     wanted: ClassVar[str]
-    files: ClassVar[tuple[tuple[str, ...], ...]]
+    files: ClassVar[tuple[tuple[str, ...], ...]] = ()
     beside: ClassVar[str] = ""
     array: ClassVar[str | None] = None
     asks: ClassVar[str] = "question"
@@ -171,10 +166,9 @@ class Publisher(ABC):
     def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
         """For each record of a part a function that parses it."""
         if self.array is None:
-            name = str(part)
             for number, line in self.reading.lines(part):
                 if line and not line.isspace():
-                    yield partial(_parse, line, name, number, part)
+                    yield partial(_parse, line, f"{part}:{number}", part)
             return
         with self.reading.json(part) as stream:
             for _ in stream.member(self.array) if self.array else (None,):
@@ -207,8 +201,7 @@ class Publisher(ABC):
         return split_of(question.part.base)
 
 
-def _parse(line: str, name: str, number: int, part: Part) -> Record:
-    where = f"{name}:{number}"
+def _parse(line: str, where: str, part: Part) -> Record:
     return Record(decode_object(line, where, json.loads), where, part)
 
 

@@ -15,7 +15,8 @@ from ifqa.benchmarks.causalqa.published import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers.datasets import PUBLISHERS
-from ifqa.formats.rows import iter_questions, kind_of
+from ifqa.formats.questions import iter_questions
+from ifqa.formats.rows import kind_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import bar, counted
 from ifqa.protocols import Benchmark

@@ -8,7 +8,7 @@ from pathlib import Path
 from ifqa.benchmarks.causalqa.labels import ASPECTS, Judged, Key, judge, kappa, read_annotations
 from ifqa.benchmarks.causalqa.typology import label
 from ifqa.errors import IfqaError
-from ifqa.formats.rows import iter_questions
+from ifqa.formats.questions import iter_questions
 from ifqa.progress import counted
 from ifqa.report.stats import interval_cell
 from ifqa.report.table import Table
