@@ -51,12 +51,8 @@ class FileSource(Source):
 
     def fingerprint(self, known: Known) -> dict[str, object]:
         """As `Source`. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""
-        return self.settings() | {"files": self.hashes(known)}
-
-    def hashes(self, known: Known) -> list[str | None]:
-        """The SHA-256 of each file."""
-        known = known if (self.size() or 0) > _SMALL else {}
-        return [file_facts(path, known)[2] for path in self.files()]
+        known = known if self.size() > _SMALL else {}
+        return self.settings() | {"files": [file_facts(path, known)[2] for path in self.files()]}
 
     def files(self) -> list[Path]:
         """As `Source`.
@@ -66,7 +62,7 @@ class FileSource(Source):
         """
         return self._files
 
-    def size(self) -> int | None:
+    def size(self) -> int:
         return sum(path.stat().st_size for path in self.files())
 
     def facts(self) -> dict[str, tuple[int, int, str]]:
@@ -76,23 +72,20 @@ class FileSource(Source):
     def _files(self) -> list[Path]:
         path = self.path
         if re.search(r"[*?\[]", path) and not Path(path).exists():
-            return self._required(in_order(_matching(path)))
-        place = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
-        if place is None:
-            where = "is not there" if Path(path).is_absolute() else f"is not in {Path.cwd()}"
-            raise IfqaError(f"passage source not found: {path} {where}; {how_to_get(path)}")
-        if not place.is_dir():
-            return [place]
-        return self._required(self.files_in(place))
+            files = in_order(_matching(path))
+        else:
+            place = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
+            if place is None:
+                where = "is not there" if Path(path).is_absolute() else f"is not in {Path.cwd()}"
+                raise IfqaError(f"passage source not found: {path} {where}; {how_to_get(path)}")
+            files = self.files_in(place) if place.is_dir() else [place]
+        if not files:
+            raise IfqaError(f"passage source not found: {path} holds {self.wanted}; {how_to_get(path)}")
+        return files
 
     def files_in(self, folder: Path) -> list[Path]:
         """The files that are read of a folder and the folders below it, in their order."""
         return in_order(file for file in files_below(folder) if self.names.fullmatch(file.name))
-
-    def _required(self, files: list[Path]) -> list[Path]:
-        if not files:
-            raise IfqaError(f"passage source not found: {self.path} holds {self.wanted}; {how_to_get(self.path)}")
-        return files
 
 
 def _matching(pattern: str) -> Iterator[Path]:

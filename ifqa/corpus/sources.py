@@ -1,26 +1,27 @@
 """The kinds of sources of passages, the sources of a corpus's file, and what building their passages will take."""
 
+import csv
+import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents.source import Documents
-from ifqa.corpus.presplit import CutPassages, GoldPassages
+from ifqa.corpus.source_files import FileSource
 from ifqa.corpus.wikipedia.source import Articles, Dump
-from ifqa.corpus.work_units import QuestionsOf, Source
+from ifqa.corpus.work_units import NO_FILES, FileRecords, Known, QuestionsOf, Source, WorkUnit, passage_units
 from ifqa.errors import IfqaError, unknown
-from ifqa.records import Question
+from ifqa.records import Passage, Question, gold_id, questions_identity
 from ifqa.settings import check_settings, with_fractions
+from ifqa.storage.files import field as field_of
+from ifqa.storage.files import read_jsonl, read_lines, require, text_field, unicode_text
 
 SourceTable = Mapping[
     str, Any
 ]  # a table [[passages.sources]] of a corpus file: its format, and the settings of that kind
-FORMATS: dict[str, type[Source]] = {
-    kind.format: kind for kind in (Dump, Articles, Documents, CutPassages, GoldPassages)
-}
 
 _WORKER_MEMORY = 150e6  # bytes, measured for a process with one unit
 _PASSAGE_MEMORY = 36  # bytes a passage while the ids are sorted
@@ -29,12 +30,113 @@ _ID_SECONDS = 5e-6  # seconds a passage to sort the ids
 _NEVER_MORE = 12  # bytes of passages from a byte of input; the most tightly packed articles give 6
 
 
-def no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Question]]:
-    """Refuses gold passages, where there is no benchmark to take them from."""
+@dataclass
+class CutPassages(FileSource):
+    """Files of passages: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and optionally title.
+
+    Args:
+        path: a file; a folder, whose subfolders are read too, or a pattern for several files.
+    """
+
+    format = "passages"
+    needs = "passages that are cut already"
+    names = re.compile(r"[^.].*\.(jsonl|tsv)(\.(bz2|gz|xz))?")
+    wanted = "no file of passages (.jsonl or .tsv, also .xz, .gz or .bz2)"
+
+    def units_of(self, file: Path) -> Iterator[WorkUnit]:
+        return passage_units(read_passages(file), str(file))
+
+
+@dataclass
+class GoldPassages(Source):
+    """The gold passages of a benchmark's splits unchanged, each text once, with an empty title.
+
+    Args:
+        benchmark, splits: where the questions come from.
+        questions: the questions of each split, handed in by the caller.
+    """
+
+    format = "gold"
+
+    benchmark: str
+    splits: list[str]
+    questions: Sequence[Sequence[Question]] = field(repr=False)
+
+    @classmethod
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
+        return cls(**settings, questions=questions_of(settings["benchmark"], settings["splits"]))
+
+    @classmethod
+    def splits_of(cls, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return [(settings["benchmark"], split) for split in settings.get("splits", ()) if "benchmark" in settings]
+
+    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
+        texts = dict.fromkeys(text for split in self.questions for question in split for text in question.gold_passages)
+        passages = ((Passage(gold_id(text), "", text), 0) for text in texts)
+        return passage_units(passages, f"gold passages of {self.benchmark}")
+
+    def sample(self) -> Iterator[WorkUnit]:
+        return self.work_units()
+
+    def fingerprint(self, known: Known) -> dict[str, object]:
+        named = {"benchmark": self.benchmark, "splits": self.splits}
+        return self.settings() | named | {"questions": [questions_identity(split) for split in self.questions]}
+
+
+FORMATS: dict[str, type[Source]] = {
+    kind.format: kind for kind in (Dump, Articles, Documents, CutPassages, GoldPassages)
+}
+
+
+def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
+    """The passages of a file, each with the number of bytes read so far.
+
+    A `.tsv` file, packed or plain, has the format of DPR (dpr/data/retriever_data.py:253-287): columns id, text and
+    title, a header line, and quotes around fields that contain a quote. Unlike in DPR, a quotation mark that begins or
+    ends the text itself stays. JSON lines have `id`, `contents` and optionally `title`.
+
+    Raises:
+        IfqaError: the file is missing or damaged, or a line is not a passage (named as file:line).
+    """
+    if not require(file, "passages").stat().st_size:
+        raise IfqaError(f"{file} is empty; fetch it again")
+    with open(file, "rb") as handle:
+        if ".tsv" in file.suffixes:
+            rows = csv.reader((f"{line}\n" for _, line in read_lines(file, handle)), delimiter="\t")
+            try:
+                for row in rows:
+                    where = f"{file}:{rows.line_num}"
+                    if row[:1] == ["id"] and rows.line_num == 1:
+                        continue
+                    if len(row) != 3 or any("\n" in value for value in row):
+                        raise IfqaError(
+                            f"{where}: wanted id, text and title with tabs between, found {len(row)} fields on "
+                            "one or more lines; is a quotation mark not closed?"
+                        )
+                    yield _passage(row[0], row[2], row[1], where), handle.tell()
+            except csv.Error as error:
+                raise IfqaError(
+                    f"{file}:{rows.line_num}: not tab-separated values ({error}); is a quotation mark not closed?"
+                ) from error
+        else:
+            for number, record in read_jsonl(file, handle):
+                where = f"{file}:{number}"
+                title = field_of(record, "title", str, where) if "title" in record else ""
+                text = field_of(record, "contents", str, where)
+                yield _passage(text_field(record, "id", where), title, text, where), handle.tell()
+
+
+def _passage(passage_id: str, title: str, text: str, where: str) -> Passage:
+    if passage_id.split() != [passage_id]:
+        raise IfqaError(f"{where}: passage id {passage_id!r}; wanted one that is not empty and holds no white space")
+    return Passage(passage_id, unicode_text(title, "title", where), unicode_text(text, "text", where))
+
+
+def _no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Question]]:
     raise IfqaError(f"gold passages of {benchmark}: there are no questions here to take them from")
 
 
-def open_source(table: SourceTable, root: Path = Path(), questions_of: QuestionsOf = no_questions) -> Source:
+def open_source(table: SourceTable, root: Path = Path(), questions_of: QuestionsOf = _no_questions) -> Source:
     """The source of a table of a corpus's file, checked.
 
     Args:
@@ -45,28 +147,21 @@ def open_source(table: SourceTable, root: Path = Path(), questions_of: Questions
     Raises:
         IfqaError: its format or a setting is unknown, or a file is missing.
     """
-    name = table.get("format", "")
-    if not isinstance(name, str) or name not in FORMATS:
-        raise unknown("format of a passage source", str(name), FORMATS)
-    kind, settings = FORMATS[name], {key: value for key, value in table.items() if key != "format"}
-    check_settings(f"setting of a {name!r} source", kind, settings, given=["questions"], beside=["format"])
+    kind = kind_of(table)
+    if kind is None:
+        raise unknown("format of a passage source", str(table.get("format", "")), FORMATS)
+    settings = {key: value for key, value in table.items() if key != "format"}
+    check_settings(f"setting of a {kind.format!r} source", kind, settings, given=["questions"], beside=["format"])
     source = kind.open(with_fractions(kind, settings), root, questions_of)
     source.check()
     return source
 
 
 def open_sources(
-    tables: Sequence[SourceTable], root: Path = Path(), questions_of: QuestionsOf = no_questions
+    tables: Sequence[SourceTable], root: Path = Path(), questions_of: QuestionsOf = _no_questions
 ) -> list[Source]:
-    """The sources of a corpus, checked before any work is done.
-
-    Raises:
-        IfqaError: as `open_source`; or two sources are standard input.
-    """
-    sources = [open_source(table, root, questions_of) for table in tables]
-    if sum(source.size() is None for source in sources) > 1:
-        raise IfqaError('two sources are standard input (path = "-"), which can be read only once; keep one of them')
-    return sources
+    """The sources of a corpus, checked before any work is done, as `open_source` does."""
+    return [open_source(table, root, questions_of) for table in tables]
 
 
 def kind_of(table: SourceTable) -> type[Source] | None:
@@ -85,10 +180,9 @@ def users_folders(tables: Sequence[SourceTable]) -> tuple[str, ...]:
     return tuple(str(Path(table["path"])) for table in tables if (kind := kind_of(table)) and kind.is_users_folder)
 
 
-def size_of(sources: Sequence[Source]) -> int | None:
-    """Bytes that the sources read; None if nobody knows."""
-    sizes = [source.size() for source in sources]
-    return None if None in sizes else sum(size or 0 for size in sizes)
+def size_of(sources: Sequence[Source]) -> int:
+    """Bytes that the sources read."""
+    return sum(source.size() for source in sources)
 
 
 @dataclass(frozen=True)
@@ -115,31 +209,26 @@ class BuildEstimate:
         return (workers + 1) * _WORKER_MEMORY + self.passages * _PASSAGE_MEMORY
 
 
-def estimate(sources: Sequence[Source]) -> BuildEstimate | None:
-    """Estimate what building the passages of sources takes; None if one can be read only once, so that no sample can be."""
-    total = size_of(sources)
-    if total is None:
-        return None
+def estimate(sources: Sequence[Source]) -> BuildEstimate:
+    """Estimate what building the passages of sources takes, from a sample of each."""
     sums = [0.0] * 5
     seen = 0
     for source in sources:
         read, counts = 0, [0.0] * 5
-        sample = iter(source.sample())
-        while True:
-            started = time.process_time()
-            unit = next(sample, None)
-            reading = time.process_time() - started
-            if unit is None:
-                break
+        sample, started = iter(source.sample()), time.process_time()
+        while (unit := next(sample, None)) is not None:
+            unpacked = time.process_time()
             shard = unit.make_shard()
-            working = time.process_time() - started - reading
+            done = time.process_time()
             read += unit.read
-            more = (shard.pages, shard.passages, len(shard.data), reading, working)
+            more = (shard.pages, shard.passages, len(shard.data), unpacked - started, done - unpacked)
             counts = [old + new for old, new in zip(counts, more, strict=True)]
-        scale = (source.size() or 0) / read if read else 1.0
+            started = done
+        scale = source.size() / read if read else 1.0
         sums = [old + part * scale for old, part in zip(sums, counts, strict=True)]
         seen += read
     pages, passages, disk, reading, working = sums
+    total = size_of(sources)
     share = seen / total if total else 1.0
     return BuildEstimate(pages, passages, disk + passages * _INDEX_BYTES, reading, working, share)
 
@@ -155,14 +244,13 @@ def require_room(sources: Sequence[Source], folder: Path) -> None:
         IfqaError: the estimate from a sample is larger than the room on the disk.
     """
     free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("passages-*.jsonl"))
-    size = size_of(sources)
-    if size is None or free > size * _NEVER_MORE + (1 << 28):
+    if free > size_of(sources) * _NEVER_MORE + (1 << 28):
         return
     from rich.filesize import decimal
 
-    expected = estimate(sources)
-    if expected and expected.disk > free:
+    disk = estimate(sources).disk
+    if disk > free:
         raise IfqaError(
-            f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(expected.disk))}; "
+            f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(disk))}; "
             "make room, or work in a folder on a larger disk (everything goes below the working directory)"
         )

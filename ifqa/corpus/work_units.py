@@ -39,11 +39,6 @@ class Tally:
         """The tally so far."""
         return Tally(Counter(self.left_out), list(self.bad))
 
-    def clear(self) -> None:
-        """Begin again with nothing."""
-        self.left_out.clear()
-        self.bad.clear()
-
 
 @dataclass(frozen=True)
 class FileRecord:
@@ -220,8 +215,8 @@ class Source(ABC):
         Raises:
             IfqaError: a benchmark or a split that it names is not there.
         """
-        if "path" in settings:
-            settings = {**settings, "path": _located(settings["path"], root)}
+        if "path" in settings and root != Path() and not Path(settings["path"]).is_absolute():
+            settings = {**settings, "path": str(find_resource(settings["path"], root) or root / settings["path"])}
         return cls(**settings)
 
     @classmethod
@@ -266,17 +261,13 @@ class Source(ABC):
         """Its few files in the order in which they are read."""
         return []
 
-    def size(self) -> int | None:
-        """Bytes of all that it reads; None if it can be read only once, so that nobody knows."""
+    def size(self) -> int:
+        """Bytes of all that it reads."""
         return 0
 
     def facts(self) -> dict[str, tuple[int, int, str]]:
         """Of each of its few files what `Known` holds, for the manifest."""
         return {}
-
-    def when_current(self, folder: Path) -> Iterator[str]:
-        """What is said if the passages in `folder` are up to date."""
-        return iter(())
 
     def summary(self, build: FinishedBuild) -> Iterator[str]:
         """What is said of a build."""
@@ -291,10 +282,3 @@ class Source(ABC):
         counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(build.left_out.items()))
         first = f"; the first bad one, {build.bad[0]['title']!r}: {build.bad[0]['reason']}" if build.bad else ""
         return f"pages left out: {counts}{first}"
-
-
-def _located(path: str, root: Path) -> str:
-    """A path of a corpus's file below `root`; unchanged if that is the working directory."""
-    if root == Path() or Path(path).is_absolute():
-        return path
-    return str(find_resource(path, root) or root / path)

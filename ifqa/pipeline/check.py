@@ -284,11 +284,7 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
             yield forecasted(
                 f"corpus {corpus.name}: {counted(count, 'passage')}, built", what, made=True, passages=count
             )
-        elif expected is None:
-            count = 0
-            line = f"corpus {corpus.name}: passages to build from a pipe; their number is known once it has been read"
-            yield forecasted(line, what)
-        else:
+        elif expected:
             count, disk = expected.passages, expected.disk
             seconds, memory = expected.seconds(workers), expected.memory(workers)
             yield Finding(

@@ -53,14 +53,11 @@ def build_passages(corpus: Corpus) -> Path:
 
     with passages.make(lambda: build.inputs("passages"), again, resume="any") as draft:
         if draft is None:
-            for line in chain.from_iterable(source.when_current(folder) for source in sources):
-                say(line)
             return folder
         require_room(sources, draft.folder)
         shards, before = Shards(draft.folder), build.built_files
         earlier = NO_FILES if passages.damage else before
-        parts = [source.work_units(earlier) for source in sources]  # a list, since this opens standard input
-        units = chain.from_iterable(parts)
+        units = chain.from_iterable(source.work_units(earlier) for source in sources)
         with bar(f"passages of {corpus.name}", size_of(sources), unit="bytes") as advance:
             todo = shards.copied(shards.unfinished(units, advance), advance)
             for unit, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):

@@ -2,15 +2,10 @@
 
 import bz2
 import json
-import os
 import shutil
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
-from command_line import ifqa_here
 from dumps import HEAD, TAIL, multistream, page
 
 from ifqa.config.corpus import load_corpus
@@ -171,41 +166,6 @@ def test_bad_pages_are_listed_and_counted(capsys):
     assert (record["pages"], record["bad"], record["left_out"]) == (2, 2, {"bad": 1})
 
 
-def build_piped(data):
-    """`ifqa passages c`, with the bytes on standard input."""
-    end, begin = os.pipe()
-
-    def write():
-        with os.fdopen(begin, "wb") as pipe:
-            pipe.write(data)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    with os.fdopen(end) as stdin, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdin", stdin)
-        done = ifqa_here("passages", "c", "--workers", "1", folder=".")
-        writer.join()
-    return done
-
-
-@pytest.mark.parametrize("pack", [bytes, bz2.compress], ids=["plain", "bz2"])
-def test_a_pipe_has_the_identity_of_the_bytes_that_came_through_it(pack):
-    whole = (HEAD + "".join(PAGES) + TAIL).encode()
-    corpus(path="-")
-    cut = build_piped(pack(whole)[: len(pack(whole)) // 2])
-    assert cut.returncode == 2
-    assert cut.stderr.strip().splitlines()[-1].startswith("ifqa: standard input")
-    first = build_piped(pack(whole))
-    assert first.returncode == 0, first.stderr
-    Path("e.xml").write_bytes(whole)
-    from_file = stages.build_passages(corpus("e", "e.xml"))
-    assert list(PassageStore(Path("indexes/c/passages"))) == list(PassageStore(from_file))
-    again = build_piped(b"another")
-    assert again.returncode == 0
-    assert "came by a pipe; remove it to build it from another one" in again.stderr
-    stages.build_passages(load_corpus("c"))  # without a pipe, the finished passages are used
-
-
 def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
     for part, name in enumerate(["x1.xml-p1p9", "x2.xml-p10p19", "x10.xml-p20p119"]):
         Path("parts").mkdir(exist_ok=True)
@@ -287,21 +247,6 @@ def test_a_link_in_the_place_of_the_passages_is_refused():
         build()
 
 
-def test_a_build_needs_no_standard_input():
-    multistream(Path("d.xml.bz2"), PAGES, 5)
-    corpus()
-    closed = [
-        sys.executable,
-        "-c",
-        "import os, sys; os.close(0); sys.stdin = None; from ifqa.cli.app import main; main()",
-    ]
-    for name, code in (("c", 0), ("p", 2)):
-        corpus("p", "-")
-        done = subprocess.run([*closed, "passages", name], capture_output=True, text=True, check=False)
-        assert done.returncode == code, done.stderr
-    assert "nothing is piped in" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -310,7 +255,6 @@ def test_a_build_needs_no_standard_input():
             {"format": "dump", "path": "d.xml", "profile": "best"},
             "setting of a 'dump' source 'profile': unknown value 'best'",
         ),
-        ({"format": "dump", "path": "d.xml", "disambiguation": "maybe"}, "'disambiguation': unknown value 'maybe'"),
         ({"format": "passages", "path": "no.tsv"}, "no.tsv is not in"),
         ({"format": "dump", "path": "d.xml", "pipe": 1}, "'pipe'"),
     ],
@@ -319,8 +263,3 @@ def test_a_source_that_cannot_be_read_is_refused_first(table, message):
     Path("d.xml").write_text(HEAD + TAIL)
     with pytest.raises(IfqaError, match=message):
         open_sources([table])
-
-
-def test_standard_input_can_be_one_source_only():
-    with pytest.raises(IfqaError, match="two sources are standard input"):
-        open_sources([{"format": "dump", "path": "-"}, {"format": "dump", "path": "-"}])

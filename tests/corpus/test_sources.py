@@ -1,15 +1,10 @@
 """Sources of passages: which are refused, in which order they are read, and what their identity is."""
 
-import bz2
 import gzip
 import hashlib
 import json
-import lzma
 import os
-import sys
-from io import BufferedReader, BytesIO
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from dumps import HEAD, TAIL, page
@@ -19,14 +14,12 @@ from hypothesis import strategies as st
 from ifqa.corpus import source_files
 from ifqa.corpus.source_files import file_facts
 from ifqa.corpus.sources import open_source, open_sources, size_of
-from ifqa.corpus.wikipedia.source import Pipe
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.storage.artifacts import identity
 
 PAGES = [page(n, f"Page {n}", f"Words of page {n}. " * 9) for n in range(1, 6)]
 DUMP = (HEAD + "".join(PAGES) + TAIL).encode()
-PIPED = {"format": "dump", "path": "-"}
 GOLD = {"format": "gold", "benchmark": "ifqa", "splits": ["full-dev"]}
 
 
@@ -37,12 +30,6 @@ def _here(tmp_path, monkeypatch):
     Path("a.jsonl").write_text('{"id": "1", "title": "t", "text": "x"}\n')
     Path("p.tsv").write_text("1\ttext\ttitle\n")
     Path("empty").mkdir()
-
-
-def standard_input(monkeypatch, data=b"", terminal=False):
-    came = BytesIO(data)
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=came, isatty=lambda: terminal))
-    return came
 
 
 def write_questions(answer="five", indent=None, split="dev"):
@@ -74,7 +61,7 @@ def dump(path="d.xml", **settings):
 def test_readable_sources_are_accepted():
     write_questions()
     articles = {"format": "articles", "path": "a.jsonl", "share": 0.5, "words": 1}
-    good = [dump(profile="release"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED]
+    good = [dump(profile="release"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD]
     open_sources(good, questions_of=questions_of)
     Path("p.tsv").unlink()
     with pytest.raises(IfqaError, match=r"p\.tsv"):
@@ -103,7 +90,7 @@ def test_readable_sources_are_accepted():
         ({"format": "passages", "path": "empty/*.jsonl"}, "empty/*.jsonl holds no file of passages"),
         ({"format": "passages", "path": "/nowhere/p.tsv"}, "/nowhere/p.tsv is not there; put it there"),
         ({"format": "articles", "path": "empty"}, "empty holds no article file"),
-        ({"format": "articles", "path": "-"}, "- is not in"),
+        ({"format": "dump", "path": "-"}, "- is not in"),
         (
             {"format": "articles", "path": "a.jsonl", "share": "half"},
             "'share': wanted a number above 0, at most 1, found 'half'",
@@ -119,12 +106,6 @@ def test_a_wrong_source_is_refused_in_one_line_at_any_place(source, complaint):
             open_sources(several)
         assert complaint in str(caught.value)
         assert "\n" not in str(caught.value)
-
-
-def test_one_source_may_be_standard_input_and_two_may_not():
-    open_sources([PIPED, dump()])
-    with pytest.raises(IfqaError, match="two sources are standard input"):
-        open_sources([PIPED, dump(), PIPED])
 
 
 def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
@@ -185,7 +166,7 @@ def test_each_format_lists_the_files_that_it_reads(tmp_path):
     assert opened({"format": "articles", "path": "empty"}).files() == [Path("empty/a.jsonl"), Path("empty/b.jsonl")]
     assert opened({"format": "passages", "path": "p.tsv"}).files() == [tmp_path / "p.tsv"]
     write_questions()
-    assert opened(GOLD).files() == opened(PIPED).files() == []
+    assert opened(GOLD).files() == []
 
 
 @pytest.mark.parametrize("kind", ["dump", "articles", "passages"])
@@ -232,9 +213,7 @@ def test_the_same_files_in_another_order_are_another_source():
     assert known(dump("one")) == known(dump("same")) != known(dump("turned"))
 
 
-@pytest.mark.parametrize(
-    "setting", [{"profile": "release"}, {"disambiguation": "drop"}, {"words": 50}, {"wrap": False}], ids=str
-)
+@pytest.mark.parametrize("setting", [{"profile": "release"}, {"words": 50}, {"wrap": False}], ids=str)
 def test_a_changed_setting_is_another_source(setting):
     assert known(dump(**setting)) != known(dump())
 
@@ -244,7 +223,7 @@ def test_the_same_file_in_another_format_is_another_source():
 
 
 def test_a_source_with_its_defaults_written_out_is_the_same_source():
-    written = {"wrap": True, "words": 100, "disambiguation": "keep", "profile": "ifqa"}
+    written = {"wrap": True, "words": 100, "profile": "ifqa"}
     assert known(dump(**written)) == known(dump())
     articles = {"format": "articles", "path": "a.jsonl"}
     assert known(articles | {"share": 1.0, "words": 100}) == known(articles)
@@ -336,59 +315,8 @@ def test_facts_read_back_from_json_give_the_same_identities(monkeypatch):
     ] * 2  # no file is hashed again
 
 
-def test_sources_have_the_size_of_their_files_and_a_pipe_has_none():
+def test_sources_have_the_size_of_their_files():
     write_questions()
     both = [opened(dump()), opened({"format": "passages", "path": "p.tsv"})]
     assert size_of(both) == len(DUMP) + len("1\ttext\ttitle\n")
     assert opened(GOLD).size() == 0
-    assert size_of([opened(dump()), opened(PIPED)]) is None
-
-
-def test_standard_input_is_not_read_if_no_source_names_it(monkeypatch):
-    came = standard_input(monkeypatch, DUMP)
-    for table in (dump(), {"format": "articles", "path": "a.jsonl"}):
-        assert list(opened(table).work_units())
-    assert came.tell() == 0
-
-
-def test_a_terminal_or_a_closed_standard_input_is_refused(monkeypatch):
-    standard_input(monkeypatch, terminal=True)
-    with pytest.raises(IfqaError, match="nothing is piped in; wanted something like: bzcat"):
-        opened(PIPED).work_units()
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(IfqaError, match="nothing is piped in"):
-        opened(PIPED).work_units()
-
-
-@pytest.mark.parametrize(
-    "pack", [bytes, bz2.compress, gzip.compress, lzma.compress], ids=["plain", "bz2", "gzip", "xz"]
-)
-def test_standard_input_has_the_identity_of_a_file_with_the_same_bytes(monkeypatch, pack):
-    data = pack(DUMP)
-    came = standard_input(monkeypatch, data)
-    piped = opened(PIPED)
-    titles = [page.title for unit in piped.work_units() for page in unit.content]
-    assert titles == [f"Page {n}" for n in range(1, 6)]
-    assert came.tell() == len(data)
-    assert piped.facts() == {"-": (len(data), 0, hashlib.sha256(data).hexdigest())}
-    Path("same.xml").write_bytes(data)
-    assert opened(PIPED).fingerprint({})["files"] == [None]
-    assert known(PIPED, piped.facts()) == known(dump("same.xml"))
-
-
-class Trickle(BytesIO):
-    """A pipe that gives at most three bytes at a time."""
-
-    def read(self, size=-1):
-        return super().read(min(size, 3))
-
-
-@given(st.binary(max_size=200), st.lists(st.integers(1, 20), max_size=9), st.sampled_from([BytesIO, Trickle]))
-def test_a_pipe_gives_counts_and_hashes_each_byte_once(data, sizes, kind):
-    pipe = Pipe(kind(data))
-    read = b"".join(pipe.read(size) for size in sizes)
-    assert read == data[: len(read)]
-    assert pipe.facts() == (len(read), 0, hashlib.sha256(read).hexdigest())
-    rest = BufferedReader(pipe).read()
-    assert read + rest == data
-    assert (pipe.count, pipe.facts()[2]) == (len(data), hashlib.sha256(data).hexdigest())

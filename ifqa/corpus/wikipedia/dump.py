@@ -11,14 +11,12 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import NoReturn
 from xml.parsers import expat
 
 from ifqa.corpus.wikipedia.cleanup import in_english, unknown_names
 from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
-
-Disambiguation = Literal["keep", "drop"]
 
 BLOCK = 1 << 18  # bytes of XML fed at a time
 LONGEST = 1 << 24  # characters of a page; MediaWiki itself takes 2 MB
@@ -29,11 +27,6 @@ _DEEPEST = 100
 # (depth, name) of the elements whose text is kept; revisions and contributors have an <id>, too, but deeper.
 _COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
-# {{disambiguation}}, {{hndis}}, {{place name disambiguation|…}}; not {{disambiguation needed}}, seen in articles
-_DISAMBIGUATION = re.compile(
-    r"\{\{\s*(?:[\w -]*(?:disambig|disambiguation|disamb|dab)|(?:hn|geo|road|school|number)dis)\s*[|}]|__DISAMBIG__",
-    re.IGNORECASE,
-)
 # XML forbids these characters: expat would refuse the whole dump for one of them in one page.
 _FORBIDDEN = bytes(code for code in range(32) if code not in b"\t\n\r")
 _FORBIDDEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -54,33 +47,25 @@ class Page:
     text: str
 
 
-def is_disambiguation(page: Page) -> bool:
-    """Whether a page of wikitext is marked as a disambiguation page: a list of the articles that its title may mean."""
-    return page.title.endswith("(disambiguation)") or _DISAMBIGUATION.search(page.text) is not None
-
-
-def parse_pages(
-    blocks: Iterable[bytes], where: str, tally: Tally, *, disambiguation: Disambiguation = "keep", whole: bool = True
-) -> Iterator[Page]:
+def parse_pages(blocks: Iterable[bytes], where: str, tally: Tally, *, whole: bool = True) -> Iterator[Page]:
     """The articles of a dump in order: pages of the main namespace that are not redirects.
 
-    Disambiguation pages are kept by default: without them, the dump of 2022-05-01 cannot have the 6,394,490 pages that
+    Disambiguation pages are kept: without them, the dump of 2022-05-01 cannot have the 6,394,490 pages that
     IfQA's authors count (paper, section on retrieval; research notes D8).
 
     Args:
         blocks: bytes of XML that together are one `<mediawiki>` document.
         where: the place they are read from; opens error messages.
-        tally: counts the pages that are left out as "redirect", "namespace", "disambiguation" and "bad", and lists the
+        tally: counts the pages that are left out as "redirect", "namespace" and "bad", and lists the
             bad pages. Pages without title or id or of over 16 million characters are left out. Pages with bytes that
             are not UTF-8 or characters that XML forbids are kept and listed, with U+FFFD for these bytes.
-        disambiguation: "keep" or "drop" disambiguation pages.
         whole: whether the document must end; if not, it may stop between two pages, as it does between bz2 streams.
 
     Raises:
         IfqaError: reading a block fails, or the XML is not whole, is not a dump, or has an element without end; the
             message names the last whole page.
     """
-    reader = _Reader(where, tally, disambiguation)
+    reader = _Reader(where, tally)
     clean = _Cleaner()
     source = iter(blocks)
     while True:
@@ -133,8 +118,8 @@ class _Cleaner:
 class _Reader:
     """expat's callbacks; they append each article to `pages` when it ends."""
 
-    def __init__(self, where: str, tally: Tally, disambiguation: Disambiguation) -> None:
-        self.where, self.tally, self._disambiguation = where, tally, disambiguation
+    def __init__(self, where: str, tally: Tally) -> None:
+        self.where, self.tally = where, tally
         self.pages: list[Page] = []
         self.began = self.is_dump = False
         self.parser = expat.ParserCreate("utf-8")
@@ -246,10 +231,7 @@ class _Reader:
                 page = Page(page_id, title.replace(_BROKEN, "\ufffd"), text.replace(_BROKEN, "\ufffd"))
             if self._renamed:
                 page = Page(page.id, page.title, in_english(page.text, self._renamed))
-            if self._disambiguation == "drop" and is_disambiguation(page):
-                self.tally.left_out["disambiguation"] += 1
-            else:
-                self.pages.append(page)
+            self.pages.append(page)
 
     def _note(self, reason: str) -> None:
         page_id, title = (self._values.get(key, "").strip().replace(_BROKEN, "\ufffd") for key in ("id", "title"))

@@ -21,7 +21,7 @@ _CHUNK = 1 << 20
 _BLOCK = 1 << 20  # bytes of XML unpacked at a time: about a block of bzip2, so that its tables stay in the cache
 _LONGEST = 1 << 24  # bytes of a stream; streams of published dumps have about a tenth of that
 _UNPACKED = 1 << 28  # bytes of XML in a block of streams; 4 MB of a published dump unpack to about 20 MB
-_FROM_THE_FRONT = 'unpack the file and name it without .bz2, or pipe it in: bzcat FILE, with path = "-"'
+_FROM_THE_FRONT = "unpack the file and name it without .bz2"
 
 
 @dataclass(frozen=True, slots=True)

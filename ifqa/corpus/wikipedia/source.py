@@ -1,46 +1,30 @@
 """Sources of pages that become passages: dumps of a MediaWiki, and articles of plain text."""
 
-import hashlib
 import re
-import sys
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import IO, Annotated
 
 from pydantic import Field
 
 from ifqa.corpus.source_files import SAMPLED, FileSource, files_below, in_order
 from ifqa.corpus.store import hash_id, id_bytes, passage_line
 from ifqa.corpus.wikipedia import multistream, wikitext
-from ifqa.corpus.wikipedia.articles import read_articles
-from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Page, parse_pages
+from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, parse_pages
 from ifqa.corpus.wikipedia.multistream import Streams
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
-from ifqa.corpus.work_units import (
-    NO_FILES,
-    FileRecords,
-    Known,
-    QuestionsOf,
-    Shard,
-    Source,
-    Tally,
-    WorkUnit,
-    hashed_text,
-)
+from ifqa.corpus.work_units import Shard, Tally, WorkUnit, hashed_text
 from ifqa.errors import IfqaError
 from ifqa.settings import Positive
-from ifqa.storage.files import unpack
+from ifqa.storage.files import field, read_jsonl, require, text_field, unicode_text, unpack
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-PIPE = "-"  # the path of standard input
 PACKED = 1 << 22  # bytes of bz2 streams in a unit: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a unit
 _EMPTY = 200  # characters added for each page: an empty page takes memory, too
+_COLUMNS = ["id", "title", "text"]
+_ROWS = 10  # rows of a parquet file in memory: a text that the file has once may be in all rows
+_ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
 
 
 def split(text: str, words: int = 100, wrap: bool = True) -> list[str]:
@@ -65,61 +49,44 @@ def split(text: str, words: int = 100, wrap: bool = True) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _PagesUnit(WorkUnit):
-    """Whole pages. Its `settings` have a "profile" if they are wikitext."""
+    """Whole pages: read by this process, or streams of a dump that the process that makes the shard unpacks and parses.
 
-    @abstractmethod
-    def pages(self, tally: Tally) -> Iterable[Page]:
-        """The unit's pages; `tally` counts those that are left out."""
+    Its `settings` have a "profile" if they are wikitext.
+    """
+
+    content: Sequence[Page] | Streams
+
+    def hashed(self) -> Iterator[bytes]:
+        if isinstance(self.content, Streams):
+            yield b"%d %d " % (self.content.first, self.content.last) + self.content.header
+            yield self.content.data
+        else:
+            yield from (hashed_text(page.id, page.title, page.text) for page in self.content)
 
     def make_shard(self) -> Shard:
         tally, words, wrap = self.tally.copy(), self.settings["words"], self.settings["wrap"]
+        pages: Iterable[Page]
+        if isinstance(self.content, Streams):
+            pages = parse_pages(self.content.xml(), self.where, tally, whole=self.content.last)
+        else:
+            pages = self.content
         lines: list[bytes] = []
-        pages = count = 0
-        for page in self.pages(tally):
+        pages_read = count = 0
+        for page in pages:
+            pages_read += 1
             text = to_text(page.text, self.settings["profile"]) if "profile" in self.settings else page.text
             passages = split(text, words=words, wrap=wrap)
-            lines += [
-                passage_line(f"{page.id}-{number}", page.title, passage) for number, passage in enumerate(passages)
-            ]
-            pages += 1
+            lines += [passage_line(f"{page.id}-{place}", page.title, passage) for place, passage in enumerate(passages)]
             if passages:
                 count += (len(passages) - 1) * words + passages[-1].count(" ") + 1
             else:
                 tally.left_out["empty"] += 1
-        return Shard(b"".join(lines), pages, len(lines), count, tally)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PageUnit(_PagesUnit):
-    """Pages that this process has read."""
-
-    content: Sequence[Page]
-
-    def hashed(self) -> Iterator[bytes]:
-        return (hashed_text(page.id, page.title, page.text) for page in self.content)
-
-    def pages(self, tally: Tally) -> Iterable[Page]:
-        return self.content
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StreamsUnit(_PagesUnit):
-    """Streams of a dump for random access, which the process that makes the shard unpacks and parses."""
-
-    content: Streams
-
-    def hashed(self) -> Iterator[bytes]:
-        yield b"%d %d " % (self.content.first, self.content.last) + self.content.header
-        yield self.content.data
-
-    def pages(self, tally: Tally) -> Iterable[Page]:
-        choice = self.settings["disambiguation"]
-        return parse_pages(self.content.xml(), self.where, tally, disambiguation=choice, whole=self.content.last)
+        return Shard(b"".join(lines), pages_read, len(lines), count, tally)
 
 
 def _page_units(
-    pages: Iterable[tuple[Page, int]], where: str, settings: Mapping[str, object], tally: Tally
-) -> Iterator[_PageUnit]:
+    pages: Iterable[tuple[Page, int]], where: str, settings: dict[str, object], tally: Tally
+) -> Iterator[_PagesUnit]:
     """Units of 8 million characters of pages; each page comes with the bytes read so far.
 
     When a unit is full, it takes the counts in `tally` with it.
@@ -127,10 +94,11 @@ def _page_units(
     content: list[Page] = []
     size = start = position = 0
 
-    def unit() -> _PageUnit:
+    def unit() -> _PagesUnit:
         at, left_out = f"{where}, from byte {start:,}", tally.copy()
-        tally.clear()
-        return _PageUnit(content=content, where=at, read=position - start, settings=settings, tally=left_out)
+        tally.left_out.clear()
+        tally.bad.clear()
+        return _PagesUnit(content=content, where=at, read=position - start, settings=settings, tally=left_out)
 
     for page, position in pages:
         content.append(page)
@@ -148,9 +116,8 @@ class Dump(FileSource):
 
     Args:
         path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several files, read in the order of the numbers
-            in their names; "-" for standard input.
+            in their names.
         profile: "ifqa" gives text like that of the IfQA release, "release" also repeats the release's losses.
-        disambiguation: "keep" or "drop" disambiguation pages.
         words: words of a passage, split at white space.
         wrap: fill an article's last passage up to `words` with the article's first words.
     """
@@ -161,23 +128,18 @@ class Dump(FileSource):
     wanted = "no dump (.xml, .xml.bz2, .xml.gz or .xml.xz)"
 
     profile: Profile = "ifqa"
-    disambiguation: Disambiguation = "keep"
     words: Positive = 100
     wrap: bool = True
-
-    @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
-        if settings["path"] == PIPE:
-            return PipedDump(**settings)
-        return super().open(settings, root, questions_of)
 
     def units_of(self, file: Path) -> Iterator[WorkUnit]:
         header = multistream.header(file)
         if header is not None:
             yield from map(self._streams_unit, multistream.cut(file, header, PACKED))
-        else:
-            with open(file, "rb") as handle:
-                yield from self.in_turn(handle, str(file), handle.tell)
+            return
+        tally = Tally()
+        with open(file, "rb") as handle, unpack(handle) as xml:
+            pages = parse_pages(iter(lambda: xml.read(BLOCK), b""), str(file), tally)
+            yield from _page_units(((page, handle.tell()) for page in pages), str(file), self._splitting(), tally)
 
     def sample_of(self, file: Path) -> Iterator[WorkUnit]:
         header = multistream.header(file)
@@ -186,60 +148,20 @@ class Dump(FileSource):
         places = max(1, SAMPLED // len(self.files()))
         return map(self._streams_unit, multistream.sample(file, header, places))
 
-    def in_turn(self, handle: BufferedReader, where: str, position: Callable[[], int]) -> Iterator[WorkUnit]:
-        """Units of a dump that can only be read from its first byte on: this process unpacks and parses it."""
-        tally = Tally()
-        with unpack(handle) as xml:
-            chunks = iter(lambda: xml.read(BLOCK), b"")
-            pages = parse_pages(chunks, where, tally, disambiguation=self.disambiguation)
-            yield from _page_units(((page, position()) for page in pages), where, self._splitting, tally)
-
-    @property
     def _splitting(self) -> dict[str, object]:
-        """How pages become passages. "text" is the version of `to_text`."""
+        """How pages become passages."""
         return {key: value for key, value in self.settings().items() if key != "format"}
 
     def _streams_unit(self, streams: Streams) -> WorkUnit:
-        return _StreamsUnit(content=streams, where=streams.where, read=len(streams.data), settings=self._splitting)
+        return _PagesUnit(content=streams, where=streams.where, read=len(streams.data), settings=self._splitting())
 
     def settings(self) -> dict[str, object]:
-        return super().settings() | {"text": wikitext.VERSION}
+        """As `Source`, with the version of `to_text`. Disambiguation pages are kept: once that was a setting."""
+        kept = {"profile": self.profile, "disambiguation": "keep"}
+        return kept | super().settings() | {"text": wikitext.VERSION}
 
     def files_in(self, folder: Path) -> list[Path]:
         return in_order(file for file in folder.iterdir() if self.names.fullmatch(file.name))
-
-
-@dataclass
-class PipedDump(Dump):
-    """A dump on standard input."""
-
-    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
-        """As `Source`.
-
-        Raises:
-            IfqaError: nothing is piped in.
-        """
-        if not _is_piped_in():
-            raise IfqaError('path = "-": nothing is piped in; wanted something like: bzcat DUMP | ifqa passages CORPUS')
-        self._pipe = pipe = Pipe(sys.stdin.buffer)
-        return self.in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count)
-
-    def files(self) -> list[Path]:
-        return []
-
-    def size(self) -> None:
-        return None
-
-    def hashes(self, known: Known) -> list[str | None]:
-        """As `FileSource`. The hash of what came is only in `known`, and None until it has been read."""
-        return [str(known[PIPE][2]) if PIPE in known else None]
-
-    def facts(self) -> dict[str, tuple[int, int, str]]:
-        return {PIPE: self._pipe.facts()}
-
-    def when_current(self, folder: Path) -> Iterator[str]:
-        if _is_piped_in():
-            yield f"{folder} came by a pipe; remove it to build it from another one"
 
 
 @dataclass
@@ -271,31 +193,67 @@ class Articles(FileSource):
         return sorted(file for file in files_below(folder) if self.names.fullmatch(file.name))
 
 
-class Pipe(RawIOBase):
-    """Standard input. It can be read only once, so its bytes are counted and hashed while it is read."""
+def read_articles(file: Path, tally: Tally) -> Iterator[tuple[Page, int]]:
+    """The articles of a file, each with the number of bytes read so far; an article may be empty, an id a number.
 
-    def __init__(self, source: BinaryIO) -> None:
-        self._source = source
-        self._digest = hashlib.sha256()
-        self.count = 0
+    Each has an `id`, a `title` and a `text`; other columns are ignored. An article without usable id, title or text, or of more
+    than 16 million characters, is left out. `tally` counts it and lists its place in the file.
 
-    def readable(self) -> bool:
-        return True
+    Raises:
+        IfqaError: the file is missing, empty or damaged, or its records are not of id, title and text.
+    """
+    if not require(file, "articles").stat().st_size:
+        raise IfqaError(f"{file} is empty; fetch it again, or remove it")
+    with open(file, "rb") as handle:
+        if file.suffix == ".parquet":
+            records = _rows(file, handle)
+        else:
+            records = ((number, record, handle.tell()) for number, record in read_jsonl(file, handle))
+        for number, record, position in records:
+            where = f"{file}:{number}"
+            if missing := [key for key in _COLUMNS if key not in record]:
+                keys = ", ".join(map(repr, record)) or "no keys"
+                raise IfqaError(f"{where}: key {missing[0]!r} is missing; found {keys}")
+            try:
+                page = _page(record, where)
+            except IfqaError as error:
+                tally.left_out["bad"] += 1
+                title = str(record["title"]).encode("utf-8", "replace").decode()
+                tally.note(str(record["id"])[:100], title[:200], str(error))
+            else:
+                yield page, position
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read at most `len(buffer)` bytes into the buffer; returns how many."""
-        room = memoryview(buffer)
-        chunk = self._source.read(len(room))
-        room[: len(chunk)] = chunk
-        self._digest.update(chunk)
-        self.count += len(chunk)
-        return len(chunk)
 
-    def facts(self) -> tuple[int, int, str]:
-        """Bytes read so far, 0 for the time of change, and SHA-256, as in `Known`."""
-        return self.count, 0, self._digest.hexdigest()
+def _page(record: dict[str, object], where: str) -> Page:
+    if type(record["id"]) is int:
+        record["id"] = str(record["id"])
+    page_id, title = text_field(record, "id", where), text_field(record, "title", where)
+    text = unicode_text(field(record, "text", str, where), "text", where)
+    if page_id.split() != [page_id]:
+        raise IfqaError(f"{where}: id {page_id!r} holds white space; wanted an id without any")
+    if len(text) > LONGEST:
+        raise IfqaError(f"{where}: a text of more than {LONGEST:,} characters")
+    return Page(page_id, title, text)
 
 
-def _is_piped_in() -> bool:
-    """Whether standard input is open and is not a terminal."""
-    return sys.stdin is not None and not sys.stdin.isatty()
+def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
+    """Number and values of each row of a parquet file, and the bytes read, estimated from the share of rows."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ModuleNotFoundError as error:
+        raise IfqaError(f"{file}: parquet needs pyarrow; install it with: pip install 'ifqa[parquet]'") from error
+    number, size = 0, file.stat().st_size
+    try:
+        table = ParquetFile(handle)
+        columns = [name for name in _COLUMNS if name in table.schema_arrow.names]
+        for batch in table.iter_batches(_ROWS, columns=columns, use_threads=False):
+            if batch.nbytes > _ROWS_SIZE:
+                raise IfqaError(f"{file}:{number + 1}: {batch.nbytes:,} bytes; wanted one article a row, of a few MB")
+            for record in batch.to_pylist():
+                number += 1
+                yield number, record, size * number // table.metadata.num_rows
+    except (ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise IfqaError(f"{file}: not a whole parquet file ({error}); fetch it again") from error

@@ -42,9 +42,9 @@ PAGES = [
 WHOLE = HEAD.format("0.11", "0.11") + SITE + "".join(PAGES) + "</mediawiki>\n"
 
 
-def read(path: Path, tally: Tally | None = None, **settings: str) -> Iterator[Page]:
+def read(path: Path, tally: Tally | None = None) -> Iterator[Page]:
     with open(path, "rb") as handle, unpack(handle) as xml:
-        yield from parse_pages(iter(lambda: xml.read(1000), b""), str(path), tally or Tally(), **settings)  # type: ignore[arg-type]
+        yield from parse_pages(iter(lambda: xml.read(1000), b""), str(path), tally or Tally())
 
 
 def write(path: Path, xml: str) -> Path:
@@ -58,13 +58,6 @@ def test_articles_come_in_order_and_the_rest_is_counted(tmp_path: Path) -> None:
     assert pages[0] == Page("1", "A & B", "first <ref>&amp;</ref>\n'''é'''")
     assert [page.id for page in pages] == ["1", "4", "5", "6"]
     assert tally.left_out == {"redirect": 1, "namespace": 1}
-
-
-def test_disambiguation_pages_can_be_dropped(tmp_path: Path) -> None:
-    tally = Tally()
-    path = write(tmp_path / "d.xml", WHOLE)
-    assert [page.id for page in read(path, tally, disambiguation="drop")] == ["1", "6"]
-    assert tally.left_out["disambiguation"] == 2
 
 
 @pytest.mark.parametrize("version", ["0.3", "0.10", "0.11"])
