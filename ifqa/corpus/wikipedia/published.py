@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -86,21 +87,25 @@ def fetch(name: str, date: str = "", url: str = "", root: Path = Path()) -> Iter
         raise IfqaError(f"--url {url}: wanted an address that begins with https:// or http://")
     if date and not re.fullmatch(r"\d{8}", date):
         raise IfqaError(f"--date {date}: wanted the date of a dump as YYYYMMDD, such as 20260801")
-    if name != PASSAGES:
-        yield from _fetch_dump(name, date, url.rstrip("/"), root)
-    elif date:
+    if name == PASSAGES and date:
         raise IfqaError(f"--date is for a wiki's dump, and {PASSAGES} is of one date; leave it out")
-    else:
+    if name == PASSAGES:
         yield from _fetch_passages(url.rstrip("/"), root)
+    else:
+        yield from _fetch_dump(name, date, url.rstrip("/"), root)
+    begin = (
+        ""
+        if find_resource(f"indexes/{name}.toml", root)
+        else (f'write indexes/{name}.toml with path = "data/{name}" (docs/wikipedia.md), then: ')
+    )
+    yield f"next: {begin}ifqa passages {name}"
 
 
 def _fetch_passages(url: str, root: Path) -> Iterator[str]:
     place = root / "data" / PASSAGES / _PSGS.path
     there = place.exists()
-    address = f"{url}/{_PSGS.path}" if url else _PSGS.url
-    download_all([Remote(address, place, _PSGS.size, _PSGS.algorithm, _PSGS.checksum)], root / "data")
+    download_all([replace(_PSGS, url=f"{url}/{_PSGS.path}" if url else _PSGS.url, path=place)], root / "data")
     yield f"{place}: {'there already' if there else 'verified by the SHA-256 of Hugging Face datasets'}"
-    yield from _next(PASSAGES, root)
 
 
 def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
@@ -137,14 +142,6 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
         os.rename(draft, folder)
     state = "there already" if there else "each file verified by its published SHA-1"
     yield f"{folder}: dump of {dump.date}, {counted(len(files), 'file')}, {total:,} bytes, {state}"
-    yield from _next(wiki, root)
-
-
-def _next(name: str, root: Path) -> Iterator[str]:
-    if find_resource(f"indexes/{name}.toml", root):
-        yield f"next: ifqa passages {name}"
-    else:
-        yield f'next: write indexes/{name}.toml with path = "data/{name}" (docs/wikipedia.md), then: ifqa passages {name}'
 
 
 def _recorded(folder: Path) -> _Dump | None:
@@ -163,12 +160,10 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
                 return dump
     except Unreachable as error:
         mend = "try again later, or take a mirror: --url"
-        if error.status == 404:
-            mend = (
-                "wanted another --date, or a mirror that keeps this one: --url"
-                if date
-                else "wanted a wiki's name: dewiki"
-            )
+        if error.status == 404 and date:
+            mend = "wanted another --date, or a mirror that keeps this one: --url"
+        elif error.status == 404:
+            mend = "wanted a wiki's name: dewiki"
         raise IfqaError(f"{error}; {mend}") from error
     raise IfqaError(f"{url}/{wiki}/: the articles of {', '.join(dates)} are not finished; take another --date or --url")
 
@@ -194,23 +189,13 @@ def _listed(wiki: str, date: str, url: str, must: bool) -> _Dump | None:
         job = json.loads(status)["jobs"][_JOB]
         if job["status"] != "done":
             return None
-        listed = {
-            file: facts
+        files = {
+            file: _File(size=facts["size"], sha1=facts["sha1"])
             for file, facts in job["files"].items()
             if re.fullmatch(rf"{name}\d*\.xml(-p\d+p\d+)?\.bz2", file)  # without the index files
         }
-        if not all("sha1" in facts for facts in listed.values()):
-            sums = _sums(f"{url}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt")
-            listed = {file: {"sha1": sums.get(file), **facts} for file, facts in listed.items()}
-        files = {file: _File(size=facts["size"], sha1=facts["sha1"]) for file, facts in listed.items()}
         return _Dump(date=date, url=url, files=files)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:  # no JSON, or of another layout
         raise IfqaError(
             f"{where}: wanted the job {_JOB!r} with files of a size and a SHA-1 each; take another --date or --url"
         ) from error
-
-
-def _sums(url: str) -> dict[str, str]:
-    """File -> SHA-1, of a list such as sha1sum writes."""
-    lines = read(url, _MOST).decode("utf-8", "replace").splitlines()
-    return {file: checksum for checksum, _, file in (line.partition("  ") for line in lines)}

@@ -115,18 +115,6 @@ def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     assert [path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()] == [name]
 
 
-def test_a_missing_checksum_is_taken_from_the_list_of_checksums(server):
-    publish(server, sha1=None)
-    text = server.files[f"/enwiki/{DATE}/dumpstatus.json"].replace(b', "sha1": null', b"")
-    server.files[f"/enwiki/{DATE}/dumpstatus.json"] = text
-    sums = "".join(f"{sha1(content)}  {name}\n" for name, content in server.contents.items())
-    server.files[f"/enwiki/{DATE}/enwiki-{DATE}-sha1sums.txt"] = sums.encode()
-    data("enwiki")
-    assert json.loads(Path("data/enwiki/dump.json").read_text())["files"][NAMES[0]]["sha1"] == sha1(
-        server.contents[NAMES[0]]
-    )
-
-
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
