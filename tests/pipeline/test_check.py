@@ -299,15 +299,6 @@ def test_a_count_of_1_has_no_plural(monkeypatch):
     assert ": 1 call, about " in lines[3]
 
 
-def test_a_pipes_passages_are_not_forecast():
-    corpus('format = "dump"\npath = "-"', priced='Priced"\ndisk = 5e3')
-    assert checked("few")[0] == [
-        "corpus few: passages to build from a pipe; their number is known once it has been read",
-        "  index priced: to build, about 5 kB of disk, 0 bytes of memory, 0 s for 0 passages",
-        "  in all about 5 kB of disk (10 GB free), 0 bytes of memory, 0 s",
-    ]
-
-
 @pytest.mark.parametrize(
     ("count", "size"),
     [
