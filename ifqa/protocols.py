@@ -313,10 +313,6 @@ class Benchmark(Plugin):
         """The family of the split, empty for none: families share questions, so weights of one are not tested on another."""
         return ""
 
-    def figure(self, question: Question) -> str:
-        """A drawing of what the question is about, as SVG; empty if there is none. Reports and notebooks show it as an image."""
-        return ""
-
     def training(self, split: str) -> str:
         """The training split that a subset of this split depends on; empty for none. If it changes, scores are made again."""
         return ""

@@ -146,7 +146,7 @@
         tally ? make("span", {}, tally) : null),
       make("h3", {}, marked(question.q, "supposed")),
       make("p", { class: "wanted" }, make("span", {}, "Wanted "), ...wanted),
-      answers(question), figure(question), searches(question), reads, golds);
+      answers(question), searches(question), reads, golds);
   }
 
   function answers(question) {
@@ -191,13 +191,6 @@
     const node = make("details", {}, make("summary", {}, title));
     node.addEventListener("toggle", () => { if (node.open && node.children.length === 1) node.append(...fill()); });
     return node;
-  }
-
-  /** The question's figure as an image: an SVG in an image runs no script and fetches nothing. */
-  function figure(question) {
-    if (!(question.f >= 0)) return null;
-    const src = `data:image/svg+xml,${encodeURIComponent(split.figures[question.f])}`;
-    return folded("Figure", () => [make("img", { class: "figure", src, alt: `figure of ${question.id}` })]);
   }
 
   /** The searches of experiments that search several times, each with what it found first of what was read. */

@@ -1,6 +1,5 @@
 """Figures for papers, drawn by the notebooks: one or two columns wide, with 95% intervals, readable without colour."""
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from io import BytesIO
@@ -112,15 +111,6 @@ def check_figure(path: Path) -> str:
     if find_spec("matplotlib") is None:
         raise IfqaError("a figure needs matplotlib; install it with: pip install 'ifqa[notebooks]'")
     return path.suffix.lower()
-
-
-def image(svg: str) -> str:
-    """HTML of an SVG as an image, which runs no script and fetches nothing, whatever the SVG holds; "" for no SVG.
-
-    A notebook shows a benchmark's `figure` with IPython.display.HTML(image(...)).
-    """
-    data = b64encode(svg.encode("utf-8", "replace")).decode()
-    return f'<img src="data:image/svg+xml;base64,{data}" style="max-width: 100%">' if svg else ""
 
 
 def save(figure: "Figure", path: Path) -> None:

@@ -8,9 +8,7 @@ the second on, is marked; a text without marks is a string. For each benchmark a
      "subsets": [{"name", "told": 1 if its name is shown beside its questions}],
      "experiments": [{"name", "about", "read": passages a question, "deep": rank down to which gold passages are searched,
                       "answers": whether it has a reader}],
-     "figures": [SVG of each figure],
-     "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "f": which of the figures, or -1,
-                    "g": [pieces of each gold passage],
+     "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "s": confidence,
                            "b": the best candidate of a reader that abstained, "h": what it was computed from,
@@ -34,7 +32,6 @@ from typing import TypedDict, cast
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, steps_of
-from ifqa.plugins import open_benchmark
 from ifqa.records import How, Passage, Prediction, Question, Step, parted
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import has_answer
@@ -78,7 +75,6 @@ class _Card(TypedDict):
     q: Pieces
     a: list[str]
     n: list[int]
-    f: int
     g: list[Pieces]
     p: list[_Read]
     e: list[_Entry]
@@ -103,13 +99,10 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
     asked = [Run(experiment).questions for experiment in experiments]
     longest_first = sorted(asked, key=len, reverse=True)
     by = _declared(experiments)
-    drawn = open_benchmark(experiments[0].benchmark, experiments[0].root).figure
-    figures: dict[str, int] = {"": -1}  # figure -> its place; several questions may share one
     cards: dict[str, _Card] = {}
     for question in (question for questions in longest_first for question in questions):
         if question.id not in cards:
-            place = figures.setdefault(drawn(question), len(figures) - 1)
-            cards[question.id] = _card(question, by, place)
+            cards[question.id] = _card(question, by)
     known: dict[str, dict[Passage, int]] = {question_id: {} for question_id in cards}
     for number, (experiment, questions) in enumerate(zip(experiments, asked, strict=True)):
         for question, entry, passages in _entries(experiment, questions, by):
@@ -132,9 +125,6 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
         "measures": _measures(by, [entry for card in cards.values() for entry in card["e"]]),
         "subsets": [{"name": one.name, "told": int(one.in_tables)} for one in by.subsets],
         "experiments": [*map(_about, experiments)],
-        "figures": [one.encode("utf-8", "replace").decode() for one in figures][
-            1:
-        ],  # half a surrogate pair has no address
         "questions": [*cards.values()],
     }
 
@@ -179,13 +169,12 @@ def _read(experiment: Experiment) -> int:
     return count
 
 
-def _card(question: Question, by: Declared, figure: int) -> _Card:
+def _card(question: Question, by: Declared) -> _Card:
     return {
         "id": question.id,
         "q": _question(question.text),
         "a": list(question.answers),
         "n": [number for number, one in enumerate(by.subsets) if one.holds(question)],
-        "f": figure,
         "g": [cut(text, answer_spans(text, question.answers)) for text in question.gold_passages],
         "p": [],
         "e": [],

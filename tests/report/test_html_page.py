@@ -346,24 +346,6 @@ def test_even_a_mistake_in_escaping_runs_nothing(chromium, tmp_path):
     assert [url for url in chromium.requests if not url.endswith("report.html")] == []
 
 
-def test_a_figure_is_an_image_that_runs_and_fetches_nothing(chromium, tmp_path):
-    browsed = tiny()
-    browsed["splits"][0]["questions"][0]["f"] = 0
-    browsed["splits"][0]["figures"] = [
-        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="window.hacked=1">'
-        '<script>window.hacked=1;parent.hacked=1</script><image href="http://127.0.0.1:9/x.png"/><text>100% #</text></svg>'
-    ]
-    page = written(tmp_path, browsed=browsed)
-    chromium.open(page)
-    assert chromium.value("document.querySelectorAll('img').length") == 0  # folded
-    unfold(chromium)
-    assert chromium.value("document.querySelector('img.figure').decode().then(() => 1)") == 1
-    assert chromium.value("document.querySelector('img.figure').naturalWidth") == 40
-    assert chromium.value("typeof window.hacked") == "undefined"
-    assert chromium.complaints == []
-    assert [url for url in chromium.requests if not url.startswith("data:")] == [page.resolve().as_uri()]
-
-
 def test_search_finds_by_all_words_without_accents(chromium, report):
     chromium.open(report)
     search(chromium, "17 MILL")

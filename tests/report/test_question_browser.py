@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_experiments import benchmark, ctxs, scored, write
 
-from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
@@ -68,13 +67,6 @@ def test_what_is_marked(text, answers, marked):
     assert [text[start:end] for start, end in spans] == marked
     pieces = cut(text, spans)
     assert pieces == text if not marked else pieces[1::2] == marked
-
-
-def test_questions_with_the_same_figure_share_it(three, monkeypatch):
-    monkeypatch.setattr(IfQA, "figure", lambda self, question: "" if "Ann" in question.text else "<svg>\ud800</svg>")
-    (split,) = browse(three)["splits"]
-    assert split["figures"] == ["<svg>?</svg>"]
-    assert [one["f"] for one in split["questions"]] == [-1, 0]
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 The splits are train, dev and test. A file of your own, data/wiqa/NAME.jsonl, is the split NAME; `ifqa data wiqa
 --questions-from` writes the splits made-train, made-dev and made-test. Other files are optional: `topics.tsv` has the topic of
-each paragraph; `graphs.jsonl`, or `made-graphs.jsonl` for made questions, has the graphs, to draw them and to name their nodes.
+each paragraph; `graphs.jsonl`, or `made-graphs.jsonl` for made questions, has the graphs, to name the nodes of a question.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
-from ifqa.benchmarks.wiqa.drawing import figure
 from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_graphs
 from ifqa.benchmarks.wiqa.phenomena import PHENOMENA, phenomena
-from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, Item, read_items, read_topics
+from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, Item, read_items, read_topics
 from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark, Subset
 from ifqa.reading.multiple_choice.wiqa_question import parts
@@ -23,7 +22,6 @@ from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.storage.files import cached_by_file, read_jsonl
 from ifqa.storage.resources import BUNDLED
 
-SPLITS = ("train", "dev", "test")
 _GRAPHS = ("graphs", "made-graphs")  # files that hold no questions
 #: The topics of the test split, in the order of the paper's Table 3.
 TOPICS = (
@@ -40,15 +38,11 @@ MEASURES = (
 
 
 def _labelled(label: str, value: str) -> Callable[[Question], bool]:
-    return lambda question: question.label(label) == value
+    return lambda question: value in question.label(label).split(", ")
 
 
 def _of_topic(topic: str) -> Callable[[Question], bool | None]:
     return lambda question: True if question.label("topic").casefold() == topic.casefold() else None
-
-
-def _has(name: str) -> Callable[[Question], bool]:
-    return lambda question: name in question.label("phenomena").split(", ")
 
 
 KINDS = {
@@ -64,7 +58,10 @@ HOPS = {
 SUBSETS = (
     *(Subset(name, _labelled("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
     *(Subset(name, _labelled("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
-    *(Subset(name, _has(name), about=f"the questions {about}, by rule") for name, about in PHENOMENA.items()),
+    *(
+        Subset(name, _labelled("phenomena", name), about=f"the questions {about}, by rule")
+        for name, about in PHENOMENA.items()
+    ),
 )
 
 
@@ -123,10 +120,6 @@ class Wiqa(Benchmark):
     def family(self, split: str) -> str:
         """The benchmark's name for its own splits, which share no topic; empty for a user's file."""
         return self.name if split in SPLITS else ""
-
-    def figure(self, question: Question) -> str:
-        """The question's influence graph as SVG, with the question's path; empty without graphs."""
-        return figure(question, self.graphs(question.id.split("/")[1]))
 
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic; empty if they are not known."""

@@ -15,10 +15,10 @@ So a perfect reader has 100% in each. A reader that draws one of the three answe
 other answers are, one of three fits their product; and two of nine pairs are a "more" and a "less".
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 from ifqa.benchmarks.wiqa.graphs import letters
 from ifqa.protocols import SetMeasure
@@ -27,129 +27,101 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import normalize
 
 SIGNS = {"more": 1, "less": -1, "no effect": 0}
+#: What a reader has that draws one of the three choices.
+CHANCE = {"transitivity": 1 / 3, "disjunctive": 2 / 9, "symmetry": 1 / 3}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """A question of a graph: its parts, compared by their letters, its hops, and the signs of two answers to it.
+class Answered(NamedTuple):
+    """A question of a graph, its hops, and the signs of its gold answer and of a system's; None if the system has none."""
 
-    `found` is the sign of a system's answer; None if there is none. Two of them are never equal, which makes them quick to find
-    in a cache.
-    """
-
-    graph: str
     stem: str
-    change: str
-    effect: str
     hops: int
     gold: int
-    found: int | None
+    sign: int | None
 
 
 Tally = tuple[int, int]  # how many fit, of how many
-Rule = Callable[[Sequence[Asked]], Tally]
+Rule = Callable[[Sequence[Answered]], Tally]
 
 
-def transitive(graph: Sequence[Asked]) -> Tally:
+def transitive(graph: Sequence[Answered]) -> Tally:
     """Answers over several hops that are the product of the answers to the hops, each chain counted once."""
-    steps: dict[str, list[Asked]] = {}
-    for one in graph:
-        if one.hops == 1:
-            steps.setdefault(one.change, []).append(one)
+    ends = [_ends(question.stem) for question in graph]
+    steps: dict[str, list[tuple[str, Answered]]] = {}
+    for question, (change, effect) in zip(graph, ends, strict=True):
+        if question.hops == 1:
+            steps.setdefault(change, []).append((effect, question))
     fit = chains = 0
-    for one in graph:
-        ends: list[tuple[str, int, int | None]] = [(one.change, 1, 1)] if one.hops > 1 else []
-        for _ in range(one.hops):
-            ends = [
-                (step.effect, gold * step.gold, _times(found, step.found))
-                for at, gold, found in ends
-                for step in steps.get(at, ())
+    for question, (change, effect) in zip(graph, ends, strict=True):
+        reached: list[tuple[str, int, int | None]] = [(change, 1, 1)] if question.hops > 1 else []
+        for _ in range(question.hops):
+            reached = [
+                (target, gold * step.gold, _times(sign, step.sign))
+                for place, gold, sign in reached
+                for target, step in steps.get(place, ())
             ]
-        products = [found for at, gold, found in ends if at == one.effect and gold == one.gold]
-        chains += len(products)
-        fit += sum(found is not None and found == one.found for found in products)
+        signs = [sign for place, gold, sign in reached if place == effect and gold == question.gold]
+        chains += len(signs)
+        fit += sum(sign is not None and sign == question.sign for sign in signs)
     return fit, chains
+
+
+def disjunctive(graph: Sequence[Answered]) -> Tally:
+    """Pairs of one-hop questions with opposite gold answers that get opposite answers."""
+    fit = pairs = 0
+    hops = [(question, *_ends(question.stem)) for question in graph if question.hops == 1]
+    for (first, change, effect), (second, other_change, other_effect) in combinations(hops, 2):
+        if (change == other_change) != (effect == other_effect) and first.gold * second.gold == -1:
+            pairs += 1
+            fit += _times(first.sign, second.sign) == -1
+    return fit, pairs
+
+
+def symmetric(graph: Sequence[Answered]) -> Tally:
+    """Pairs of questions with "more" and "less" exchanged whose answers turn round, or stay, as they should."""
+    ends = [_ends(question.stem) for question in graph]
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, both in enumerate(ends):
+        places.setdefault(both, []).append(place)
+    pairs: dict[tuple[int, int], int] = {}
+    for place, (change, effect) in enumerate(ends):
+        less, lower = (letters(opposite(part)) for part in parts(graph[place].stem))
+        for other_change, other_effect, sign in ((less, effect, -1), (change, lower, -1), (less, lower, 1)):
+            for other in places.get((other_change, other_effect), ()) if other_change and other_effect else ():
+                if graph[place].gold == sign * graph[other].gold:
+                    pairs[min(place, other), max(place, other)] = sign
+    signs = [(graph[first].sign, graph[second].sign, sign) for (first, second), sign in pairs.items()]
+    return sum(a is not None and b is not None and a == sign * b for a, b, sign in signs), len(signs)
 
 
 def _times(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first * second
 
 
-def disjunctive(graph: Sequence[Asked]) -> Tally:
-    """Pairs of one-hop questions with opposite gold answers that get opposite answers."""
-    fit = pairs = 0
-    for first, second in combinations([question for question in graph if question.hops == 1], 2):
-        if (first.change == second.change) != (first.effect == second.effect) and first.gold * second.gold == -1:
-            pairs += 1
-            fit += _times(first.found, second.found) == -1
-    return fit, pairs
-
-
-def symmetric(graph: Sequence[Asked]) -> Tally:
-    """Pairs of questions with "more" and "less" exchanged whose answers turn round, or stay, as they should."""
-    places: dict[tuple[str, str], list[int]] = {}
-    for place, one in enumerate(graph):
-        places.setdefault((one.change, one.effect), []).append(place)
-    pairs: dict[tuple[int, int], int] = {}
-    for place, one in enumerate(graph):
-        for change, effect, sign in exchanged(one.stem):
-            for other in places.get((change, effect), ()):
-                if one.gold == sign * graph[other].gold:
-                    pairs[min(place, other), max(place, other)] = sign
-    found = [(graph[one].found, graph[other].found, sign) for (one, other), sign in pairs.items()]
-    return sum(a is not None and b is not None and a == sign * b for a, b, sign in found), len(found)
-
-
-@lru_cache(maxsize=1 << 16)
-def exchanged(stem: str) -> tuple[tuple[str, str, int], ...]:
-    """The letters of change and effect with "more" and "less" exchanged in one or both, and -1 or 1 for the answer's sign."""
-    (change, effect), (less, lower) = _both(stem), [letters(opposite(part)) for part in parts(stem)]
-    pairs = [(less, effect, -1)] * bool(less) + [(change, lower, -1)] * bool(lower)
-    return (*pairs, *([(less, lower, 1)] if less and lower else []))
-
-
-@lru_cache(maxsize=1 << 16)
-def _both(stem: str) -> tuple[str, str]:
+def _ends(stem: str) -> tuple[str, str]:
     change, effect = parts(stem)
     return letters(change), letters(effect)
 
 
-@lru_cache(maxsize=1 << 16)  # a bootstrap asks for the same answers a thousand times
-def _asked(stem: str, labels: tuple[tuple[str, str], ...], gold: str, answer: str) -> Asked:
-    told = dict(labels)
-    signs = SIGNS[normalize(gold)], SIGNS.get(normalize(answer))
-    return Asked(told["graph"], stem, *_both(stem), int(told.get("hops") or 0), *signs)
-
-
-def graphs_of(questions: Sequence[Question], predictions: Sequence[Prediction]) -> Iterator[tuple[Asked, ...]]:
-    """The questions by graph; a paragraph that a bootstrap draws twice has its graphs twice."""
-    graphs: dict[tuple[str, str], list[Asked]] = {}
-    for question, prediction in zip(questions, predictions, strict=True):
-        answer = "" if prediction.error else prediction.answer
-        answered = _asked(question.text, question.labels, question.answers[0], answer)
-        graphs.setdefault((question.group, answered.graph), []).append(answered)
-    yield from map(tuple, graphs.values())
-
-
-def share(rule: Rule) -> Callable[[Sequence[Question], Sequence[Prediction]], float | None]:
+def _measure(name: str, rule: Rule, about: str) -> SetMeasure:
     """A measure over a set of answers from a rule for one graph: of all cases in all graphs, how many fit; None without any."""
-    kept = lru_cache(maxsize=1 << 14)(rule)
+    tally = lru_cache(maxsize=1 << 14)(rule)  # a bootstrap asks for the same answers a thousand times
 
-    def of(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
-        tallies = [kept(graph) for graph in graphs_of(questions, predictions)]
-        fit, cases = (sum(tally[n] for tally in tallies) for n in (0, 1))
+    def share(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
+        graphs: dict[tuple[str, str], list[Answered]] = {}  # a paragraph that is drawn twice has its graphs twice
+        for question, prediction in zip(questions, predictions, strict=True):
+            labels = dict(question.labels)
+            sign = None if prediction.error else SIGNS.get(normalize(prediction.answer))
+            answered = Answered(
+                question.text, int(labels.get("hops") or 0), SIGNS[normalize(question.answers[0])], sign
+            )
+            graphs.setdefault((question.group, labels["graph"]), []).append(answered)
+        tallies = [tally(tuple(graph)) for graph in graphs.values()]
+        fit, cases = sum(fit for fit, _ in tallies), sum(cases for _, cases in tallies)
         return fit / cases if cases else None
 
-    return of
-
-
-#: What a reader has that draws one of the three choices.
-CHANCE = {"transitivity": 1 / 3, "disjunctive": 2 / 9, "symmetry": 1 / 3}
-
-
-def _measure(name: str, rule: Rule, about: str) -> SetMeasure:
     about = f"{about}; chance {100 * CHANCE[name]:.1f}"
-    return SetMeasure(name, share(rule), in_tables=True, unit="group", about=about)
+    return SetMeasure(name, share, in_tables=True, unit="group", about=about)
 
 
 TRANSITIVITY = _measure(

@@ -14,40 +14,28 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
-from ifqa.benchmarks.wiqa.graphs import Chain, Graph, read_graphs
-from ifqa.benchmarks.wiqa.release import Explanation, Item, read_items, read_topics
+from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Chain, Graph, letters, read_graphs
+from ifqa.benchmarks.wiqa.release import SPLITS, Direction, Explanation, Item, read_items, read_topics
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, counted, say
-from ifqa.storage.files import field, known_keys, read_jsonl, text_field, write_jsonl
+from ifqa.reading.multiple_choice.wiqa_question import worded
+from ifqa.settings import Natural, Table, Text, check_table
+from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED
 
-STEM = "suppose {source} happens, how will it affect {target}."
-SPLITS = ("train", "dev", "test")
 FOLDER = BUNDLED / "wiqa"
 SAMPLE = "sample-wiqa"  # names the bundled graphs
 _TRIES = 50  # draws for each no-effect question that is wanted; most are possible, unless there are few paragraphs
 
 
-class Sentences(NamedTuple):
+class Sentences(Table):
     """The sentences (from 0) of which X and Y are changes: X makes sentence `i` "more" or "less" true, and Y sentence `j`."""
 
-    i: int
-    direction: str
-    j: int
-
-
-class Change(NamedTuple):
-    """A phrasing of a node that is no outcome, and its graph."""
-
-    graph: Graph
-    text: str
-
-
-def changes_of(graphs: Iterable[Graph]) -> list[Change]:
-    """All changes that the graphs tell of."""
-    return [Change(graph, text) for graph in graphs for text in graph.changes]
+    graph_id: Text
+    i: Natural
+    direction: Direction
+    j: Natural
 
 
 def effects(graph: Graph, *, first_hop: bool = False, sentences: Sentences | None = None) -> Iterator[Item]:
@@ -60,39 +48,40 @@ def effects(graph: Graph, *, first_hop: bool = False, sentences: Sentences | Non
         sentences: makes explanations.
     """
     for (source, target), chain in graph.chains.items() if graph.usable else ():
-        outside = source in graph.outside
-        if source in graph.outcome or (outside and chain.hops == 1 and not first_hop):
+        outside = source in OUTSIDE
+        if source in OUTCOME or (outside and chain.hops == 1 and not first_hop):
             continue
         why = explanation(graph, chain, sentences) if sentences else None
         for number, (change, effect) in enumerate(product(graph.nodes[source], graph.nodes[target])):
             kind = "EXOGENOUS_EFFECT" if outside else "INPARA_EFFECT"
             name = f"influence_graph:{graph.paragraph_id}:{graph.id}:{source}-{target}#{number}"
-            yield _item(name, graph, change, effect, _answer(chain), kind, len(chain.nodes), why)
+            yield _item(name, graph, change, effect, chain.answer, kind, len(chain.nodes), why)
 
 
-def no_effects(graph: Graph, changes: Sequence[Change], number: int, draw: random.Random) -> list[Item]:
+def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.Random) -> list[Item]:
     """Questions with a change from another paragraph: `number` of them drawn, or fewer if few of the draws are possible.
 
     A change with the words of a node of `graph`, or an effect that is one of the other graph, makes no question.
 
     Args:
         graph: the graph of the effects.
-        changes: those to draw from, as `changes_of` gives them; changes of the graph's own paragraph are passed over.
+        others: whose changes are drawn from; those of the graph's own paragraph are passed over.
         number: of questions that are wanted.
         draw: the source of chance.
     """
+    changes = [(other, change) for other in others for change in other.changes]
     affected = {target for _, target in graph.chains}
     affected_texts = [text for name in graph.nodes if name in affected for text in graph.nodes[name]]
-    drawn: list[tuple[str, str]] = []
+    spellings = {letters(text) for texts in graph.nodes.values() for text in texts}
+    drawn: dict[tuple[str, str], None] = {}
     pairs = len(changes) * len(affected_texts)
     for place in draw.sample(range(pairs), min(pairs, _TRIES * number)):
-        (other, change), effect = changes[place // len(affected_texts)], affected_texts[place % len(affected_texts)]
         if len(drawn) == number:
             break
-        if other.paragraph_id == graph.paragraph_id or graph.says(change) or other.says(effect):
-            continue
-        if (change, effect) not in drawn:
-            drawn.append((change, effect))
+        (other, change), effect = changes[place // len(affected_texts)], affected_texts[place % len(affected_texts)]
+        foreign = other.paragraph_id != graph.paragraph_id
+        if foreign and letters(change) not in spellings and not other.named(effect):
+            drawn[change, effect] = None
     name = f"out_of_para:{graph.paragraph_id}:{graph.id}"
     return [
         _item(f"{name}:{place}", graph, change, effect, "no_effect", "OUTOFPARA_DISTRACTOR", 0)
@@ -101,16 +90,9 @@ def no_effects(graph: Graph, changes: Sequence[Change], number: int, draw: rando
 
 
 def _item(
-    name: str,
-    graph: Graph,
-    change: str,
-    effect: str,
-    label: str,
-    kind: str,
-    length: int,
-    why: Explanation | None = None,
-) -> Item:
-    stem = STEM.format(source=change, target=effect.removesuffix("."))
+    name: str, graph: Graph, change: str, effect: str, label: str, kind: str, length: int, why: Explanation | None = None
+) -> Item:  # fmt: skip
+    stem = worded(change, effect.removesuffix("."))
     return Item(name, graph.id, graph.paragraph_id, stem, tuple(graph.steps), label, kind, length, why)
 
 
@@ -123,17 +105,10 @@ def explanation(graph: Graph, chain: Chain, sentences: Sentences) -> Explanation
     source, target = chain.nodes[0], chain.nodes[-1]
     if "X" not in chain.nodes or target == "X":
         return None
-    to_x = graph.chains[source, "X"].sign if source != "X" else 1
-    direction = sentences.direction if to_x > 0 else _opposite(sentences.direction)
-    return Explanation(sentences.i, direction, sentences.j, direction, _answer(chain))
-
-
-def _opposite(direction: str) -> str:
-    return {"more": "less", "less": "more"}[direction]
-
-
-def _answer(chain: Chain) -> str:
-    return "more" if chain.sign > 0 else "less"
+    turned = source != "X" and graph.chains[source, "X"].sign < 0
+    direction: Direction = "more" if (sentences.direction == "more") != turned else "less"
+    effect: Direction = "more" if chain.sign > 0 else "less"
+    return Explanation(i=sentences.i, di=direction, j=sentences.j, dj=direction, de=effect)
 
 
 def balanced(items: Sequence[Item], seed: int) -> list[Item]:
@@ -155,13 +130,11 @@ def balanced(items: Sequence[Item], seed: int) -> list[Item]:
 def questions(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences] | None = None) -> list[Item]:
     """Balanced questions of all graphs, whose paragraphs are one split: changes without effect come from among them too."""
     items: list[Item] = []
-    changes = changes_of(graphs)
     with bar("questions from graphs", len(graphs)) as advance:
         for graph in graphs:
             with_effect = [*effects(graph, sentences=(sentences or {}).get(graph.id))]
-            items += with_effect + no_effects(
-                graph, changes, (len(with_effect) + 1) // 2, random.Random(f"{seed}:{graph.id}")
-            )
+            draw = random.Random(f"{seed}:{graph.id}")
+            items += with_effect + no_effects(graph, graphs, (len(with_effect) + 1) // 2, draw)
             advance(1)
     return balanced(items, seed)
 
@@ -178,10 +151,9 @@ def whole(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences]
     items: list[Item] = []
     for graph in chosen:
         with_effect = [*effects(graph, first_hop=True, sentences=(sentences or {}).get(graph.id))]
-        foreign = changes_of(other for other in chosen if other.paragraph_id != graph.paragraph_id)
-        items += with_effect + no_effects(
-            graph, foreign, len(with_effect) // 2, random.Random(f"{seed}:{graph.id}:no effect")
-        )
+        foreign = [other for other in chosen if other.paragraph_id != graph.paragraph_id]
+        draw = random.Random(f"{seed}:{graph.id}:no effect")
+        items += with_effect + no_effects(graph, foreign, len(with_effect) // 2, draw)
     return items
 
 
@@ -194,24 +166,11 @@ def split(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dic
     return settled | {paragraph: SPLITS[sum(place >= end for end in ends)] for place, paragraph in enumerate(free)}
 
 
-def read_sentences(path: Path) -> dict[str, Sentences]:
-    """Graph -> its sentences, from lines {"graph_id": "7", "i": 0, "direction": "more", "j": 1}.
-
-    Raises:
-        IfqaError: the file is missing, or a line is not as above; the message begins with file:line.
-    """
-    sentences: dict[str, Sentences] = {}
-    for number, record in read_jsonl(path):
-        where = f"{path}:{number}"
-        known_keys(record, ("graph_id", *Sentences._fields), where)
-        i, j = (field(record, key, int, where) for key in ("i", "j"))
-        direction = text_field(record, "direction", where)
-        if direction not in ("more", "less") or not 0 <= i <= j:
-            raise IfqaError(
-                f"{where}: found {i} {direction}, {j}; wanted sentences from 0, i before j, and more or less"
-            )
-        sentences[text_field(record, "graph_id", where)] = Sentences(i, direction, j)
-    return sentences
+def read_sentences() -> dict[str, Sentences]:
+    """Graph -> its sentences, of the bundled graphs."""
+    path = FOLDER / "sentences.jsonl"
+    tables = (check_table(Sentences, record, f"{path}:{number}") for number, record in read_jsonl(path))
+    return {sentences.graph_id: sentences for sentences in tables}
 
 
 def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
@@ -244,7 +203,7 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
         say(f"{counted(left, 'graph')} left out: marked as without effect on the outcome")
     folder = root / "data" / "wiqa"
     parts = split((graph.paragraph_id for graph in usable.values()), seed, known_splits(folder))
-    sentences = read_sentences(FOLDER / "sentences.jsonl")
+    sentences = read_sentences()
     by_split = {name: [graph for graph in usable.values() if parts[graph.paragraph_id] == name] for name in SPLITS}
     derived = {name: questions(those, seed, sentences) for name, those in by_split.items()}
     for name, items in derived.items():

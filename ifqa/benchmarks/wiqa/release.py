@@ -16,21 +16,23 @@ A line of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl`); this one is made
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
-from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_each
+from ifqa.benchmarks.wiqa.graphs import Graph, Words, locate, read_each
 from ifqa.errors import IfqaError, unknown
 from ifqa.reading.multiple_choice.wiqa_question import parts
-from ifqa.storage.files import field, known_keys, read_lines, text_field, unicode_text
+from ifqa.settings import Natural, Table, Text, check_table
+from ifqa.storage.files import read_lines
 
 _BUCKET = "https://public-aristo-processes.s3-us-west-2.amazonaws.com"
+SPLITS = ("train", "dev", "test")
 #: File in data/wiqa -> (URL, SHA-256). The addresses are those of AllenAI's code (github.com/allenai/wiqa-dataset,
 #: src/helpers/dataset_info.py) and of the Hugging Face loader "wiqa". The publisher gives no checksums.
 DOWNLOADS: dict[str, tuple[str, str | None]] = {
-    **{f"{split}.jsonl": (f"{_BUCKET}/wiqa_dataset_no_explanation_v2/{split}.jsonl", None) for split in ("train", "dev", "test")},
+    **{f"{split}.jsonl": (f"{_BUCKET}/wiqa_dataset_no_explanation_v2/{split}.jsonl", None) for split in SPLITS},
     "graphs.jsonl": (f"{_BUCKET}/metadata/shard123.para.ifthenBlocks.outcomes.json", None),
     "topics.tsv": (f"{_BUCKET}/metadata/para_id.prompt.topic.partition.tsv", None),
-}  # fmt: skip
+}
 #: Type as released -> the paper's name.
 TYPES = {
     "INPARA_EFFECT": "in_para",
@@ -40,25 +42,48 @@ TYPES = {
 }
 CHOICES = {"more": ("A", "more"), "less": ("B", "less"), "no_effect": ("C", "no effect")}
 _OFFERED = [{"label": letter, "text": text} for letter, text in CHOICES.values()]
-_KEYS = {
-    "": ("question", "metadata", "explanation"),
-    "question": ("stem", "para_steps", "answer_label", "answer_label_as_choice", "choices"),
-    "metadata": ("ques_id", "graph_id", "para_id", "question_type", "path_len"),
-    "explanation": ("i", "di", "j", "dj", "de"),
-}
+Direction = Literal["more", "less"]
 
 
-class Explanation(NamedTuple):
+class LineTable(Table):
+    """A line of a file of questions."""
+
+    question: dict[str, object]
+    metadata: dict[str, object]
+    explanation: dict[str, object] | None = None
+
+
+class QuestionTable(Table):
+    """`question` of a line."""
+
+    stem: Text
+    para_steps: list[Words]
+    answer_label: Literal["more", "less", "no_effect"]
+    answer_label_as_choice: str
+    choices: list[dict[str, str]]
+
+
+class MetadataTable(Table):
+    """`metadata` of a line."""
+
+    ques_id: Text
+    graph_id: Text
+    para_id: Text
+    question_type: Literal["INPARA_EFFECT", "EXOGENOUS_EFFECT", "OUTOFPARA_DISTRACTOR", "INPARA_DISTRACTOR"]
+    path_len: Natural
+
+
+class Explanation(Table):
     """Why a change has its effect: sentence `i` becomes "more" or "less" true, then sentence `j`, then the effect (`de`).
 
     Sentences count from 0.
     """
 
-    i: int
-    di: str
-    j: int
-    dj: str
-    de: str
+    i: Natural
+    di: Direction
+    j: Natural
+    dj: Direction
+    de: Direction
 
 
 @dataclass(frozen=True)
@@ -113,93 +138,54 @@ class Item:
                 "path_len": self.path_len,
             },
         }
-        return record | ({"explanation": self.explanation._asdict()} if self.explanation else {})
+        return record | ({"explanation": self.explanation.model_dump()} if self.explanation else {})
 
 
-def read_items(path: Path, graphs: Mapping[str, Graph] | None = None) -> list[Item]:
-    """The questions of a file, in its order; with `graphs`, also held against the graphs' paths.
+def read_items(path: Path) -> list[Item]:
+    """The questions of a file, in its order.
 
     Raises:
-        IfqaError: the file is missing, or a line is not as above, or its label contradicts its path; the message begins with
-            file:line.
+        IfqaError: the file is missing, or a line is not as above; the message begins with file:line.
     """
-
-    def read(record: Mapping[str, Any], where: str) -> Item:
-        item = read_item(record, where)
-        if graphs is not None:
-            check_label(item, graphs, where)
-        return item
-
-    return [*read_each(path, "question", "ques_id", read).values()]
+    return [*read_each(path, "question", read_item).values()]
 
 
-def read_item(record: Mapping[str, Any], where: str) -> Item:
+def read_item(record: Mapping[str, object], where: str) -> Item:
     """A question from a record in the released layout.
 
     Raises:
         IfqaError: the record is not as above; `where` opens the message.
     """
-    known_keys(record, _KEYS[""], where)
-    question, about = (
-        known_keys(field(record, key, dict, where), _KEYS[key], where) for key in ("question", "metadata")
-    )
-    steps = field(question, "para_steps", list, where)
-    if not all(isinstance(step, str) for step in steps):
-        raise IfqaError(f"{where}: 'para_steps' must be a list of strings")
-    stem = text_field(question, "stem", where)
+    line = check_table(LineTable, record, where)
+    question = check_table(QuestionTable, line.question, f"{where}: question")
+    about = check_table(MetadataTable, line.metadata, f"{where}: metadata")
     try:
-        parts(stem)
+        parts(question.stem)
     except IfqaError as error:
         raise IfqaError(f"{where}: {error}") from error
-    label = _label(question, where)
-    kind, path_len = text_field(about, "question_type", where), field(about, "path_len", int, where)
-    if kind not in TYPES:
-        raise IfqaError(f"{where}: {unknown('question_type', kind, TYPES)}")
-    apart = TYPES[kind] == "no_effect"
-    if (label == "no_effect") != apart or isinstance(path_len, bool) or (path_len != 0 if apart else path_len < 2):
-        raise IfqaError(
-            f"{where}: {kind} has the label {label!r} and path_len {path_len}; wanted "
-            + ("no_effect and 0" if apart else "more or less, and 2 nodes at least")
-        )
-    explanation = record.get("explanation")
-    return Item(
-        id=text_field(about, "ques_id", where),
-        graph=text_field(about, "graph_id", where),
-        paragraph=text_field(about, "para_id", where),
-        stem=stem,
-        steps=tuple(unicode_text(step, "para_steps", where) for step in steps),
-        label=label,
-        type=kind,
-        path_len=path_len,
-        explanation=_explanation(explanation, len(steps), where) if explanation is not None else None,
-    )
-
-
-def _label(question: Mapping[str, Any], where: str) -> str:
-    label, letter = (text_field(question, key, where) for key in ("answer_label", "answer_label_as_choice"))
-    choices = field(question, "choices", list, where)
-    if choices != _OFFERED:
+    label, letter = question.answer_label, question.answer_label_as_choice
+    if question.choices != _OFFERED:
         raise IfqaError(f"{where}: 'choices' is not A more, B less, C no effect, in this order")
-    if label not in CHOICES:
-        raise IfqaError(
-            f"{where}: 'answer_label' is {label!r}, which is not offered; wanted one of {', '.join(CHOICES)}"
-        )
     if letter != CHOICES[label][0]:
         raise IfqaError(f"{where}: 'answer_label_as_choice' is {letter!r}; {label} is choice {CHOICES[label][0]}")
-    return label
-
-
-def _explanation(record: object, steps: int, where: str) -> Explanation:
-    if not isinstance(record, dict):
-        raise IfqaError(f"{where}: 'explanation' must be an object with i, di, j, dj and de")
-    known_keys(record, _KEYS["explanation"], where)
-    i, j = (field(record, key, int, where) for key in ("i", "j"))
-    di, dj, de = (text_field(record, key, where) for key in ("di", "dj", "de"))
-    if isinstance(i, bool) or isinstance(j, bool) or not 0 <= i <= j < steps or not {di, dj, de} <= {"more", "less"}:
+    apart = TYPES[about.question_type] == "no_effect"
+    if (label == "no_effect") != apart or (about.path_len != 0 if apart else about.path_len < 2):
         raise IfqaError(
-            f"{where}: 'explanation' is {i} {di}, {j} {dj}, {de}; wanted sentences 0 to {steps - 1}, i before j, and more or less"
+            f"{where}: {about.question_type} has the label {label!r} and path_len {about.path_len}; wanted "
+            + ("no_effect and 0" if apart else "more or less, and 2 nodes at least")
         )
-    return Explanation(i, di, j, dj, de)
+    why = None
+    if line.explanation is not None:
+        why = check_table(Explanation, line.explanation, f"{where}: explanation")
+        if not why.i <= why.j < len(question.para_steps):
+            raise IfqaError(
+                f"{where}: 'explanation' has the sentences {why.i} and {why.j}; wanted 0 to {len(question.para_steps) - 1}, "
+                "i before j"
+            )
+    return Item(
+        about.ques_id, about.graph_id, about.para_id, question.stem, tuple(question.para_steps), label, about.question_type,
+        about.path_len, why,
+    )  # fmt: skip
 
 
 def check_label(item: Item, graphs: Mapping[str, Graph], where: str) -> bool:
@@ -212,12 +198,10 @@ def check_label(item: Item, graphs: Mapping[str, Graph], where: str) -> bool:
         raise IfqaError(f"{where}: {unknown('graph', item.graph, graphs)}")
     graph = graphs[item.graph]
     source, target = locate(graph, *parts(item.stem), item.path_len)
-    if source:
-        chain = graph.chains[source, target]
-        if item.label != (answer := "more" if chain.sign > 0 else "less"):
-            raise IfqaError(
-                f"{where}: the label is {item.label}, but by its path {' -> '.join(chain.nodes)} it is {answer}"
-            )
+    if source and item.label != (chain := graph.chains[source, target]).answer:
+        raise IfqaError(
+            f"{where}: the label is {item.label}, but by its path {' -> '.join(chain.nodes)} it is {chain.answer}"
+        )
     return bool(target)
 
 

@@ -29,7 +29,8 @@ def test_the_sample_keeps_its_splits_and_its_explanations(tmp_path):
     lines = [*make(tmp_path, ["sample-wiqa"], 0)]
     assert len(lines) == 4
     assert paragraphs(tmp_path, "dev") == {"dune", "muscle"}
-    items = read_items(tmp_path / "data/wiqa/made-train.jsonl", read_graphs(tmp_path / "data/wiqa/made-graphs.jsonl"))
+    assert len(read_graphs(tmp_path / "data/wiqa/made-graphs.jsonl")) == 12
+    items = read_items(tmp_path / "data/wiqa/made-train.jsonl")
     assert f"{len(items):,} questions of 7 graphs, 7 paragraphs" in lines[0]
     assert any(item.explanation for item in items)
 

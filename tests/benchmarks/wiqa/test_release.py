@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.benchmarks.wiqa.derive import STEM, effects
+from ifqa.benchmarks.wiqa.derive import effects
 from ifqa.benchmarks.wiqa.graphs import locate, read_graphs
-from ifqa.benchmarks.wiqa.release import read_item, read_items, read_topics
+from ifqa.benchmarks.wiqa.release import check_label, read_item, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.reading.multiple_choice.wiqa_question import parts
+from ifqa.reading.multiple_choice.wiqa_question import parts, worded
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED, PACKAGE
 
@@ -24,9 +24,7 @@ RECORD = next(effects(GRAPHS["bread-1"])).record()
 def test_released_questions_come_back_character_by_character():
     items = read_items(RELEASED)
     assert [item.record() for item in items] == [record for _, record in read_jsonl(RELEASED)]
-    assert [STEM.format(source=one, target=other) for one, other in (parts(item.stem) for item in items)] == [
-        item.stem for item in items
-    ]
+    assert [worded(*parts(item.stem)) for item in items] == [item.stem for item in items]
     assert len(items) == 537
 
 
@@ -72,19 +70,19 @@ def changed(**changes):
     [
         (changed(question__answer_label_as_choice="D"), "'answer_label_as_choice' is 'D'; more is choice A"),
         (changed(question__answer_label_as_choice="B"), "'answer_label_as_choice' is 'B'; more is choice A"),
-        (changed(question__answer_label="much more"), "'answer_label' is 'much more', which is not offered"),
+        (changed(question__answer_label="much more"), "key 'answer_label': unknown value 'much more'"),
         (changed(question__choices=[]), "'choices' is not A more, B less, C no effect"),
         (changed(question__stem="what if?"), "the question 'what if?' is not: suppose CHANGE happens"),
-        (changed(question__para_steps=[1]), "'para_steps' must be a list of strings"),
-        (changed(metadata__question_type="INPARA"), "unknown question_type 'INPARA'; did you mean 'INPARA_EFFECT'"),
+        (changed(question__para_steps=[1]), "key 'para_steps': wanted a list of texts"),
+        (changed(metadata__question_type="INPARA"), "unknown value 'INPARA'; did you mean 'INPARA_EFFECT'"),
         (changed(metadata__path_len=1), "has the label 'more' and path_len 1; wanted more or less, and 2 nodes at least"),
-        (changed(metadata__path_len=True), "wanted more or less"),
+        (changed(metadata__path_len=True), "key 'path_len': wanted a whole number"),
         (changed(metadata__question_type="OUTOFPARA_DISTRACTOR"), "wanted no_effect and 0"),
         (changed(metadata__split="dev"), "unknown key 'split'"),
         (changed(note=1), "unknown key 'note'"),
-        (changed(explanation=[]), "'explanation' must be an object"),
+        (changed(explanation=[]), "key 'explanation': wanted a table"),
         (changed(explanation={"i": 2, "di": "more", "j": 1, "dj": "more", "de": "more"}), "i before j"),
-        (changed(explanation={"i": 2, "di": "more", "j": 9, "dj": "more", "de": "more"}), "wanted sentences 0 to 6"),
+        (changed(explanation={"i": 2, "di": "more", "j": 9, "dj": "more", "de": "more"}), "wanted 0 to 6, i before j"),
         ({"question": RECORD["question"]}, "key 'metadata' is missing"),
     ],
 )  # fmt: skip
@@ -95,21 +93,18 @@ def test_a_bad_question_is_one_line_with_its_place(record, message):
     assert message in str(told.value)
 
 
-def test_a_label_that_contradicts_its_path_is_refused(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps(changed(question__answer_label="less", question__answer_label_as_choice="B")))
-    assert len(read_items(path)) == 1
-    with pytest.raises(IfqaError, match=r"q.jsonl:1: the label is less, but by its path Z -> X -> Y it is more"):
-        read_items(path, GRAPHS)
-    path.write_text(json.dumps(changed(metadata__graph_id="lost")))
+def test_a_label_that_contradicts_its_path_is_refused():
+    item = read_item(changed(question__answer_label="less", question__answer_label_as_choice="B"), "x")
+    with pytest.raises(IfqaError, match=r"x: the label is less, but by its path Z -> X -> Y it is more"):
+        check_label(item, GRAPHS, "x")
     with pytest.raises(IfqaError, match="unknown graph 'lost'"):
-        read_items(path, GRAPHS)
+        check_label(read_item(changed(metadata__graph_id="lost"), "x"), GRAPHS, "x")
 
 
 def test_an_id_may_not_be_there_twice(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text(f"{json.dumps(RECORD)}\n{json.dumps(RECORD)}\n")
-    with pytest.raises(IfqaError, match=r"q.jsonl:2: ques_id .* is there twice"):
+    with pytest.raises(IfqaError, match=r"q.jsonl:2: the id .* is there twice"):
         read_items(path)
     path.write_text("\n")
     with pytest.raises(IfqaError, match="no question in it"):
