@@ -1,6 +1,5 @@
 """Benchmark files, from their publisher or a folder: verified by SHA-256 and put into `data/NAME/`."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,10 +36,8 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
         elif source and not (source / file).exists():
             yield f"{path}: not in {source}, left out"
         else:
-            if source:
-                _copy(source / file, path, checksum)
-            else:
-                _download(Remote(url, path, algorithm="sha256", checksum=checksum or ""), benchmark.folder)
+            origin = (source / file).absolute().as_uri() if source else url
+            _download(Remote(origin, path, algorithm="sha256", checksum=checksum or ""), benchmark.folder)
             if checksum is None:
                 _hold_to_record(benchmark.folder, file)
             yield f"{path}: {'verified' if checksum else 'taken; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
@@ -66,17 +63,6 @@ def _hold_to_record(folder: Path, file: str) -> None:
     if len(known) > len(lines):
         with create(record) as handle:
             write(handle, "".join(f"{checksum}  {name}\n" for name, checksum in known.items()).encode())
-
-
-def _copy(origin: Path, path: Path, checksum: str | None) -> None:
-    content = origin.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    if checksum not in (None, digest):
-        raise IfqaError(
-            f"{origin}: SHA-256 is {digest[:12]}…, wanted {str(checksum)[:12]}…; it is not the published file, get it again"
-        )
-    with create(path) as handle:
-        write(handle, content)
 
 
 def _download(file: Remote, folder: Path) -> None:

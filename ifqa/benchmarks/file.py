@@ -17,14 +17,13 @@ is from. A cell of CSV may be a list as in JSON: ["a", "b"].
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.rows import kind_of, read_rows, row_id
 from ifqa.formats.runs import id_word
-from ifqa.progress import counted
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
@@ -32,13 +31,12 @@ from ifqa.scoring.scheme import GOLD_READ, MACRO
 from ifqa.storage.files import cached_by_file, create, json_line, text_field, texts_field, write
 
 LABEL = "label"  # the name of the labels; a question may have several
-_LISTS = {"answers": "answer", "passages": "", "choices": "", "label": ""}  # a name for several texts -> another for it
-_TEXTS = ("question", "context", "group")
-_IDS = ("id", "idx", "qid", "question_id")
 _ORIGIN = ("source", "licence")  # kept as labels
-_COLUMNS = (*_TEXTS, *_LISTS, "answer", *_IDS, *_ORIGIN, "provenance")  # the last is for people, in any form
+_COLUMNS = (
+    "question", "context", "group", "answers", "passages", "choices", LABEL, "answer", "id", "idx", "qid", "question_id",
+    *_ORIGIN, "provenance",  # the last is for people, in any form
+)  # fmt: skip
 _DIGITS = 8  # of a digest
-_ONE_TEXT = "passages"  # a "|" in it may be one of a table
 _TAKEN = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
 _SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
 
@@ -80,10 +78,14 @@ class File(Benchmark):
             return self.subsets, ""
         questions = self.questions(split)
         labels = dict.fromkeys(value for question in questions for _, value in question.labels)
-        labelled = [
+        labelled = (
             Subset(label, partial(_has, label), in_tables=True, about=f"those labelled {label}") for label in labels
-        ]
+        )
         return [*self.subsets, *labelled], "group" if questions[0].group else ""
+
+
+def _has(label: str, question: Question) -> bool:
+    return (LABEL, label) in question.labels
 
 
 def write_file(path: Path, questions: Sequence[Question]) -> int:
@@ -110,86 +112,66 @@ def write_file(path: Path, questions: Sequence[Question]) -> int:
     return len(answered)
 
 
-def _has(label: str, question: Question) -> bool:
-    return (LABEL, label) in question.labels
-
-
 @cached_by_file(4)
 def _read(path: Path) -> tuple[Question, ...]:
     cells = kind_of(path) not in (".jsonl", ".json")
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
-        question = _question(row, number, where, f"file/{name}", cells)
-        first = next(iter(questions.values()), question)
+        values = {key: value for key, value in row.items() if not _is_blank(value)}
+        if strange := next((key for key in row if key not in _COLUMNS and (key or key in values)), None):
+            raise IfqaError(f"{where}: {unknown('column' if cells else 'key', strange, _COLUMNS)}")
+        question = _question(values, str(number), where, f"file/{name}", cells)
         identifier = question.id.rpartition("-")[0]
         if identifier in questions:
-            raise IfqaError(
-                f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; wanted one of its own"
-            )
-        if bool(question.group) != bool(first.group):
-            raise IfqaError(f"{where}: some questions have a 'group', others have none; give one to each or to none")
+            raise IfqaError(f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; wanted each once")
         questions[identifier] = question
     if not questions:
         raise IfqaError(f"{path}: wanted questions, found none")
+    if len({bool(question.group) for question in questions.values()}) > 1:
+        raise IfqaError(f"{path}: some questions have a 'group', others have none; give one to each or to none")
     return tuple(questions.values())
 
 
-def _question(row: dict[str, object], number: int, where: str, prefix: str, cells: bool) -> Question:
-    if strange := next(
-        (key for key, value in row.items() if key not in _COLUMNS and (key or not _is_blank(value))), None
-    ):
-        raise IfqaError(f"{where}: {unknown('column' if cells else 'key', strange, _COLUMNS)}")
-    identifier = row_id(row, where) or str(number)
+def _question(row: dict[str, object], number: str, where: str, prefix: str, cells: bool) -> Question:
+    """A question of a row without blank values."""
+    identifier = row_id(row, where) or number
     if identifier.split() != [identifier]:
         raise IfqaError(
             f"{where}: id {identifier!r} holds white space, at which rankings are split; put a - or _ there"
         )
-    lists = {name: tuple(_several(row, name, other, where, cells)) for name, other in _LISTS.items()}
-    if not lists["answers"]:
-        raise IfqaError(f"{where}: no answer; wanted {counted(1, 'text')} at least as 'answers', to score by")
-    if wrong := next((label for label in lists["label"] if label in _TAKEN or set(label) & set(".@")), ""):
+    if "answers" in row and "answer" in row:
+        raise IfqaError(f"{where}: both 'answers' and 'answer'; wanted one of them")
+    answers = _texts(row, "answers" if "answers" in row else "answer", where, cells)
+    passages, choices, labels = (_texts(row, name, where, cells) for name in ("passages", "choices", LABEL))
+    if not answers:
+        raise IfqaError(f"{where}: no answer; wanted one text at least as 'answers', to score by")
+    if wrong := next((label for label in labels if label in _TAKEN or set(label) & set(".@")), ""):
         raise IfqaError(
             f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_TAKEN))}"
         )
-    text, context = text_field(row, "question", where).strip(), _text(row, "context", where)
-    digest = hashlib.sha256(json.dumps([text, context, *lists["choices"]]).encode()).hexdigest()
+    texts = {name: text_field(row, name, where).strip() for name in ("context", "group", *_ORIGIN) if name in row}
+    text, context = text_field(row, "question", where).strip(), texts.get("context", "")
+    digest = hashlib.sha256(json.dumps([text, context, *choices]).encode()).hexdigest()
+    origin = ((name, texts[name]) for name in _ORIGIN if name in texts)
     return Question(
-        id=f"{prefix}/{identifier}-{digest[:_DIGITS]}",
-        text=text,
-        answers=lists["answers"],
-        gold_passages=lists["passages"],
-        choices=lists["choices"],
-        context=context,
-        group=_text(row, "group", where),
-        labels=(
-            *((LABEL, label) for label in lists["label"]),
-            *((name, text) for name in _ORIGIN if (text := _text(row, name, where))),
-        ),
-    )
+        f"{prefix}/{identifier}-{digest[:_DIGITS]}", text, answers, passages, choices=choices, context=context,
+        group=texts.get("group", ""), labels=(*((LABEL, label) for label in labels), *origin),
+    )  # fmt: skip
 
 
-def _text(row: dict[str, object], name: str, where: str) -> str:
-    return "" if _is_blank(row.get(name)) else text_field(row, name, where).strip()
-
-
-def _several(row: dict[str, object], name: str, other: str, where: str, cells: bool) -> Iterator[str]:
-    """The texts of a key or a column, without blanks around them; none if it is absent or blank."""
-    if name in row and other in row:
-        raise IfqaError(f"{where}: both {name!r} and {other!r}; wanted one of them")
-    value = row.get(name, row.get(other))
-    if _is_blank(value):
-        return
+def _texts(row: dict[str, object], name: str, where: str, cells: bool) -> tuple[str, ...]:
+    """The texts of a key or a column, without blanks around them; a "|" parts them in a cell, unless it may be one of a table."""
+    value = row.get(name, [])
     if cells and isinstance(value, str) and value.lstrip().startswith('["'):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
             raise IfqaError(f'{where}: {name!r} begins as a list, and is none: wanted ["…", "…"] ({error})') from error
-    elif cells and isinstance(value, str) and name != _ONE_TEXT:
-        value = [text for text in value.split("|") if text.strip()]
     elif isinstance(value, str):
-        value = [value]
-    yield from dict.fromkeys(text.strip() for text in texts_field({name: value}, name, where))
+        parts = value.split("|") if cells and name != "passages" else [value]
+        value = [text for text in parts if text.strip()]
+    return tuple(dict.fromkeys(text.strip() for text in texts_field({name: value}, name, where)))
 
 
 def _is_blank(value: object) -> bool:

@@ -5,8 +5,7 @@
     {"id": "56e7692a00c9c71400d770e1", "question": "why ...?", "context": "...", "answers": ["..."], "rules": ["R1"]}
 
 `context` is empty or left out where the dataset gives none; `rules` are the rules that found the question. A file of your own,
-data/causalqa/NAME.jsonl, is the split NAME: its lines also name their "dataset". It may give `answer` instead of `answers`, one
-text with tabs between the answers, as the authors' release does.
+data/causalqa/NAME.jsonl, is the split NAME: its lines also name their "dataset".
 """
 
 from collections.abc import Iterator
@@ -75,13 +74,11 @@ class CausalQA(Benchmark):
         if (file := self._own(split)) is not None:
             return [file]
         part, _, named = split.partition("/")
-        datasets = named.split("+") if named else DATASETS
+        datasets = [*dict.fromkeys(named.split("+"))] if named else DATASETS
         if part not in SPLITS:
             raise unknown(f"split of {self.name}", split, self.splits)
         if wrong := next((dataset for dataset in datasets if dataset not in DATASETS), ""):
             raise unknown("dataset of causalqa", wrong, DATASETS)
-        if twice := next((dataset for dataset in datasets if datasets.count(dataset) > 1), ""):
-            raise IfqaError(f"{self.name} {split}: it names {twice} twice; name each dataset once")
         paths = {dataset: self.folder / part / f"{dataset}.jsonl" for dataset in datasets}
         if absent := [dataset for dataset, path in paths.items() if not (path.exists() and path.stat().st_size)]:
             there = "+".join(dataset for dataset in paths if dataset not in absent)
@@ -127,26 +124,19 @@ def _lines(path: Path, prefix: str, dataset: str) -> Iterator[Question]:
         name = text_field(record, "id", where)
         if name.split() != [name]:
             raise IfqaError(f"{where}: 'id' is {name!r}; wanted one without white space")
+        answers = texts_field(record, "answers", where)
+        if not answers:
+            raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
         rules = texts_field(record, "rules", where) if "rules" in record else ()
         context = unicode_text(field(record, "context", str, where), "context", where) if "context" in record else ""
         yield Question(
             id=f"{prefix}/{group}/{name}",
             text=text_field(record, "question", where),
-            answers=_answers(record, where),
+            answers=answers,
             context=context,
             group=group,
             labels=(("rules", " ".join(rules)),) if rules else (),
         )
-
-
-def _answers(record: dict[str, object], where: str) -> tuple[str, ...]:
-    if "answers" in record or "answer" not in record:
-        answers = texts_field(record, "answers", where)
-    else:
-        answers = tuple(filter(str.strip, text_field(record, "answer", where).split("\t")))
-    if not answers:
-        raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
-    return answers
 
 
 class SampleCausal(Benchmark):

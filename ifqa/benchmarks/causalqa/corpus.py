@@ -13,9 +13,9 @@ but for chance (PAQ: 76,961 ± 263). The authors' own draw cannot be rebuilt.
 """
 
 import hashlib
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,22 +23,43 @@ from typing import NamedTuple
 from typing_extensions import TypedDict
 
 from ifqa.benchmarks.causalqa import release
-from ifqa.benchmarks.causalqa.output import SPLITS, Output, Tally
+from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers.datasets import PUBLISHERS
 from ifqa.formats.publishers.parts import Part, Reading, parts
 from ifqa.formats.publishers.publisher import Causal, Rest, Units
 from ifqa.progress import bar
-from ifqa.settings import check_shape
-from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
+from ifqa.settings import Stored, check_shape, check_stored
+from ifqa.storage.artifacts import MANIFEST, damaged, identity, make, read_manifest
 from ifqa.storage.download import download
-from ifqa.storage.files import cached_by_file, cached_sha256, json_line, sha256, write
+from ifqa.storage.files import cached_by_file, cached_sha256, create, json_line, read_json, sha256, write, write_json
 
 VERSION = 2  # raised when the same files become other lines
-SECONDS = 5.0  # of work that a kill may cost
+STATE = ".state.json"  # ends the name of a file that says that a dataset is complete, while others are made
 _SHOWN = 64  # files of a dataset whose names the manifest lists
 _LARGE = 64_000_000  # bytes
+
+
+class Tally(TypedDict):
+    """Counts of a dataset.
+
+    Attributes:
+        questions: all questions that were read; 0 of the authors' release, which has causal ones alone.
+        unanswered: causal questions without an answer, which are left out.
+        splits: split -> questions, words of them, words of their first answers.
+    """
+
+    questions: int
+    unanswered: int
+    splits: dict[str, list[int]]
+
+
+class State(Stored):
+    """A dataset that is complete: the identity of what it was made from, and its counts."""
+
+    key: str
+    tally: Tally
 
 
 class Facts(Tally):
@@ -103,11 +124,16 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
         else:
             for name, source in sources.items():
                 key = identity({**common, "dataset": source.inputs})
-                output = Output(draft.folder, name, key)
-                if not output.done and not output.take(place):
-                    _fill(output, source, rules, seed)
-                told[name] = {"key": key, "origin": source.origin, **output.tally}
-            _remove_others(draft.folder, told)
+                state = draft.folder / f"{name}{STATE}"
+                tally = _kept(state, key) or _taken(place, draft.folder, name, key)
+                if tally is None:
+                    state.unlink(missing_ok=True)
+                    tally = _filled(draft.folder, name, source, rules, seed)
+                    write_json(state, {"key": key, "tally": tally})
+                told[name] = {"key": key, "origin": source.origin, **tally}
+            for path in [*draft.folder.glob("*.state.json*"), *draft.folder.glob("*/*.jsonl*")]:
+                if path.parent == draft.folder or path.stem not in told:  # of a dataset that an earlier attempt had
+                    path.unlink()
             draft.record |= {"datasets": told, "absent": absent}
             draft.record["questions"] = sum(causal(facts) for facts in told.values())
     for name in PUBLISHERS:
@@ -158,46 +184,55 @@ def _sha256(path: Path) -> str:
     return cached_sha256(path) if path.stat().st_size > _LARGE else sha256(path)  # a bar for a large one alone
 
 
-def _fill(output: Output, source: Source, rules: str, seed: int) -> None:
-    """Read a source from where the output ends, and write its causal questions."""
-    name, released = output.paths[SPLITS[0]].stem, source.origin == "release"
-    tally = output.tally
-    number, seen, kept = 0, 0.0, time.monotonic()
-    handles = output.open()
-    try:
-        with (
-            bar(name, source.size, unit="bytes") as advance,
-            Reading() as reading,
-            closing(source.units(reading, source.parts, lambda question: bool(matched(question, rules)))) as units,
-        ):
-            for number, unit in enumerate(units, start=1):
-                if number % 1024 == 0:
-                    advance(reading.position - seen)
-                    seen = reading.position
-                if number <= output.units:
+def _kept(state: Path, key: str) -> Tally | None:
+    """The counts of a dataset that an earlier attempt completed from the same; else None."""
+    kept = check_stored(State, read_json(state), str(state), "remove it") if state.exists() else None
+    return kept.tally if kept and kept.key == key else None
+
+
+def _taken(finished: Path, folder: Path, name: str, key: str) -> Tally | None:
+    """Copy a dataset's files from the finished corpus, if they were made from the same, and give its counts; else None."""
+    manifest, facts = read_manifest(finished), facts_of(finished).get(name)
+    if manifest is None or facts is None or facts["key"] != key:
+        return None
+    if any(path.endswith(f"/{name}.jsonl") for path in damaged(finished, manifest)):
+        return None
+    for split in SPLITS:
+        (folder / split).mkdir(exist_ok=True)
+        shutil.copyfile(finished / split / f"{name}.jsonl", folder / split / f"{name}.jsonl")
+    return {"questions": facts["questions"], "unanswered": facts["unanswered"], "splits": facts["splits"]}
+
+
+def _filled(folder: Path, name: str, source: Source, rules: str, seed: int) -> Tally:
+    """Write the causal questions of a source, and count them."""
+    released = source.origin == "release"
+    tally: Tally = {"questions": 0, "unanswered": 0, "splits": {split: [0, 0, 0] for split in SPLITS}}
+    seen = 0.0
+    with ExitStack() as stack:
+        handles = {split: stack.enter_context(create(folder / split / f"{name}.jsonl")) for split in SPLITS}
+        advance = stack.enter_context(bar(name, source.size, unit="bytes"))
+        reading = stack.enter_context(Reading())
+        units = source.units(reading, source.parts, lambda question: bool(matched(question, rules)))
+        for number, unit in enumerate(stack.enter_context(closing(units)), start=1):
+            if number % 1024 == 0:
+                advance(reading.position - seen)
+                seen = reading.position
+            for candidate in unit():
+                tally["questions"] += not released
+                names = matched(candidate.question, rules)
+                if not (names or released):
                     continue
-                for candidate in unit():
-                    tally["questions"] += not released
-                    names = matched(candidate.question, rules)
-                    if not (names or released):
-                        continue
-                    rest = candidate.rest()
-                    answers = [text for answer in rest.answers if (text := _clean(answer))]
-                    if not answers:
-                        tally["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
-                        continue
-                    line, words = _record(candidate.question, rest, answers, names)
-                    for split in splits_of(rest, name, seed):
-                        write(handles[split], line)
-                        for place, more in enumerate((1, *words)):
-                            tally["splits"][split][place] += more
-                if time.monotonic() - kept > SECONDS:
-                    output.keep(handles, number)
-                    kept = time.monotonic()
-            output.keep(handles, number, done=True)
-    finally:
-        for handle in handles.values():
-            handle.close()
+                rest = candidate.rest()
+                answers = [text for answer in rest.answers if (text := _clean(answer))]
+                if not answers:
+                    tally["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
+                    continue
+                line, words = _record(candidate.question, rest, answers, names)
+                for split in splits_of(rest, name, seed):
+                    write(handles[split], line)
+                    for place, more in enumerate((1, *words)):
+                        tally["splits"][split][place] += more
+    return tally
 
 
 def _record(question: str, rest: Rest, answers: list[str], names: Sequence[str]) -> tuple[bytes, tuple[int, int]]:
@@ -222,15 +257,6 @@ def splits_of(rest: Rest, dataset: str, seed: int) -> list[str]:
     part = "valid" if int.from_bytes(drawn) < 2**64 // 10 else "train"
     original = part if rest.split == "both" else rest.split
     return [f"random-{part}", *([f"original-{original}"] if original else [])]
-
-
-def _remove_others(folder: Path, told: Mapping[str, object]) -> None:
-    """Remove logs, and the files of datasets that an earlier attempt had."""
-    for path in folder.glob("*.state.jsonl"):
-        path.unlink()
-    for path in folder.glob("*/*.jsonl"):
-        if path.stem not in told:
-            path.unlink()
 
 
 def facts_of(place: Path) -> dict[str, Facts]:

@@ -1,4 +1,4 @@
-"""The authors' release of Webis-CausalQA-22: where it is, and its layout.
+"""The authors' release of Webis-CausalQA-22: where it is, its layout, and what the paper says of the corpus.
 
 The archive (zenodo.org/record/7186761) holds input and trained models. Of the input, for each dataset, part and split
 (the authors' finetuning/README.md, finetuning/reproduce_evaluation.sh and finetuning/train_unifiedqa.py in
@@ -17,9 +17,10 @@ split.
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from ifqa.errors import IfqaError
 from ifqa.formats.publishers.parts import Part, Reading, parts
@@ -30,16 +31,51 @@ NAME = "Webis-CausalQA-22"
 _FILE = re.compile(r"(?P<family>original|random)-splits/(?P<dataset>\w+?)_(?P<part>train|valid)_(?P=family)_split\.csv")
 
 
+class Published(NamedTuple):
+    """What the paper says of a dataset (Bondarenko et al., COLING 2022, Tables 1, 2 and 4).
+
+    Attributes:
+        questions: all questions that the rules were tried on.
+        causal: those that a rule matches, with an answer.
+        share: these, in percent of all.
+        question_words: mean words of a causal question.
+        answer_words: mean words of its answer.
+        original: causal questions of the original validation part, the N of Table 4.
+        random: of the random one.
+    """
+
+    questions: int
+    causal: int
+    share: float
+    question_words: float
+    answer_words: float
+    original: int
+    random: int
+
+
+PUBLISHED = {
+    "paq": Published(64_875_601, 769_606, 1.2, 9.6, 2.7, 76_961, 76_961),
+    "gooaq": Published(5_030_530, 146_286, 2.9, 7.3, 44.3, 33, 14_629),
+    "msmarco": Published(1_010_916, 25_569, 2.5, 6.4, 17.5, 2_558, 2_557),
+    "naturalquestions": Published(315_203, 1_208, 0.4, 9.8, 10.8, 71, 121),
+    "eli5": Published(272_634, 131_033, 48.0, 32.5, 99.0, 13_104, 13_104),
+    "searchqa": Published(216_136, 780, 0.4, 16.8, 1.8, 117, 78),
+    "squad2": Published(142_192, 3_209, 2.3, 10.5, 6.2, 252, 321),
+    "newsqa": Published(119_633, 652, 0.5, 7.2, 6.1, 29, 66),
+    "hotpotqa": Published(112_662, 390, 0.4, 21.8, 3.8, 35, 39),
+    "triviaqa": Published(109_767, 703, 0.6, 19.4, 3.1, 66, 71),
+}
+ALL = Published(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper gives no sum of the validation parts
+
+
 def find(folder: Path) -> dict[str, list[Part]]:
     """Dataset -> its parts, if the release lies in a folder: as the archive, unpacked, or the folder itself is the release.
 
     Raises:
         IfqaError: the archive is damaged.
     """
-    places = sorted(
-        path for path in folder.iterdir() if path.name.startswith(NAME) and path.suffix in ("", ".zip", ".0")
-    )
-    places = [path for path in places if path.is_dir()] or [path for path in places if path.is_file()]
+    places = [path for path in folder.iterdir() if path.name.startswith(NAME) and path.suffix in ("", ".zip", ".0")]
+    places.sort(key=lambda path: (path.is_file(), path))  # an unpacked one first
     if (folder / "input").is_dir():
         places = [folder]
     datasets: dict[str, list[Part]] = {}
@@ -69,12 +105,9 @@ def has_texts(chosen: Sequence[Part]) -> bool:
 
 def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     """A unit for each row of a dataset's parts. An id that a part has again gets the number of its row behind it."""
-    for part in chosen:
-        match = _match(part)
-        assert match
-        split = f"{match['family']}-{match['part']}"
+    for part, match in ((part, match) for part in chosen if (match := _match(part))):
         with reading.table(part) as rows:
-            question, context, answer = (_column(rows.fieldnames or (), name, part) for name in _COLUMNS)
+            columns = [_column(rows.fieldnames or (), name, part) for name in ("question", "context", "answer")]
             seen: set[str] = set()
             for number, row in enumerate(rows):
                 name = row.get("id") or str(number)
@@ -82,11 +115,8 @@ def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal
                     name = f"{name}.{number}"
                 else:
                     seen.add(name)
-                where = f"{part}:{rows.line_num}"
-                yield partial(_candidates, row, name, (question, context, answer), split, where)
-
-
-_COLUMNS = ("question", "context", "answer")
+                split = f"{match['family']}-{match['part']}"
+                yield partial(_candidates, row, name, columns, split, f"{part}:{rows.line_num}")
 
 
 def _column(columns: Sequence[str], name: str, part: Part) -> str:
@@ -99,14 +129,10 @@ def _column(columns: Sequence[str], name: str, part: Part) -> str:
 
 def _candidates(
     row: Mapping[str | None, str | None], name: str, columns: Sequence[str], split: str, where: str
-) -> Iterable[Candidate]:
-    question, context, answer = columns
-    if None in row or row[question] is None or row[answer] is None:
+) -> tuple[Candidate]:
+    question, context, answer = (row.get(column) for column in columns)
+    if None in row or question is None or answer is None:
         raise IfqaError(
             f"{where}: wanted as many cells as there are columns, found {'more' if None in row else 'fewer'}"
         )
-
-    def rest() -> Rest:
-        return Rest(name, row.get(context) or "", (row[answer] or "").split("\t"), split)
-
-    return (Candidate(row[question] or "", rest),)
+    return (Candidate(question, lambda: Rest(name, context or "", answer.split("\t"), split)),)

@@ -13,14 +13,13 @@ without accent and no digit. A question is causal if any rule matches.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ifqa.errors import IfqaError
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One rule: a short name, the paper's words, a pattern for each reading, and how the readings differ."""
+class Rule(NamedTuple):
+    """One rule: a short name, the paper's words, and a pattern for each reading; docs/causalqa.md tells how they differ."""
 
     name: str
     short: str
@@ -28,112 +27,63 @@ class Rule:
     notebook: str
     table3: str
     fixed: str
-    differs: tuple[str, ...]
 
 
 #: The rules, in the paper's order. The notebook's R6 begins with \A here. That changes no decision, because the text has one
 #: line, and it makes the time linear in the question's length.
 TABLE = (
     Rule(
-        "R1",
-        "why",
-        "[why]",
+        "R1", "why", "[why]",
         notebook=r"\Awhy|(?=\Aif)(?=.*why )|(?=\Awhen)(?=.*why )| and why | why is \w+ | is \w+ why ",
         table3=r"\bwhy\b",
         fixed=r"\Awhy\b|\A(?:if|when)\b.*\bwhy\b|\band why\b|\bwhy is \w|\bis \w+ why\b",
-        differs=(
-            "Table 3 has every 'why'; the notebook and `fixed` want it first, after a first 'if' or 'when', after 'and', "
-            "before 'is', or after 'is' and one word.",
-            "The notebook takes any first word that begins with why, if or when: 'Whyalla', 'whenever'.",
-            "The notebook wants a word after 'why', unless 'why' is first: it misses '... and why?'.",
-        ),
     ),
     Rule(
-        "R2",
-        "cause",
-        "[cause(s)?]",
+        "R2", "cause", "[cause(s)?]",
         notebook=r"\Acause.{0,1} | cause.{0,1} |because of what",
         table3=r"\bcauses?\b",
         fixed=r"\bcause[sd]?\b|\bbecause of what\b",
-        differs=(
-            "The notebook's `.{0,1}` takes any letter, so 'caused' too, and it has 'because of what'. `fixed` keeps both; "
-            "Table 3 names neither.",
-            "The notebook misses the word at the end: 'What is the cause?'",
-        ),
     ),
     Rule(
-        "R3",
-        "how come, did",
-        "[how come|how did]",
+        "R3", "how come, did", "[how come|how did]",
         notebook=r"\s*how come |\s*how did ",
         table3=r"\bhow (?:come|did)\b",
         fixed=r"\bhow (?:come|did)\b",
-        differs=(
-            "The notebook's `\\s*` asks for nothing, so 'how' may end another word: 'Which show did he host?'",
-            "It wants a word after 'come' or 'did'.",
-        ),
     ),
     Rule(
-        "R4",
-        "effect, affect",
-        "[effect(s)?|affect(s)?]",
+        "R4", "effect, affect", "[effect(s)?|affect(s)?]",
         notebook=r"^(?!.*dopplar).*effect.{0,1} .*$| affect{0,1} ",
         table3=r"\b(?:effects?|affects?)\b",
         fixed=r"\A(?!.*\bdoppler\b).*\beffects?\b|\baffect(?:s|ed)?\b",
-        differs=(
-            "The notebook means to leave out the Doppler effect but spells it 'dopplar', so it is counted.",
-            "Its `affect{0,1}` makes the t optional, not an s: it misses 'affects'.",
-            "It misses both words at the end, and 'affect' at the start. It takes 'aftereffect'.",
-            "`fixed` adds 'affected'.",
-        ),
     ),
     Rule(
-        "R5",
-        "lead to",
-        "[lead(s)? to]",
+        "R5", "lead to", "[lead(s)? to]",
         notebook=r" lead to",
         table3=r"\bleads? to\b",
         fixed=r"\b(?:leads?|led) to\b",
-        differs=(
-            "The notebook misses 'leads to', and 'lead to' at the start. It takes 'lead tools'.",
-            "`fixed` adds 'led to'.",
-        ),
     ),
     Rule(
-        "R6",
-        "what happens",
-        "[what (will|might)? happen(s)?] and [if|when]",
+        "R6", "what happens", "[what (will|might)? happen(s)?] and [if|when]",
         notebook=r"\A(?:(?=.*what happens)(?=.*if)|(?=.*what will happen)(?=.*if)|(?=.*what might happen)(?=.*if)|"
         "\\\n"  # the bug: a backslash at the end of a line of a raw string asks for a line break
         r"(?=.*what happens)(?=.*when)|(?=.*what will happen)(?=.*when)|(?=.*what might happen)(?=.*when))",
         table3=r"\A(?=.*\bwhat (?:(?:will|might) )?happens?\b)(?=.*\b(?:if|when)\b)",
         fixed=r"\A(?=.*\bwhat (?:happens|(?:will|would|might) happen)\b)(?=.*\b(?:if|when)\b)",
-        differs=(
-            "The notebook's 'what happens' with 'when' is dead: it asks for a line break, and the text has none.",
-            "Its 'if' and 'when' may be part of a word: 'What happens in the life of Pi?'",
-            "Table 3 also has 'what happen', and no 'what would happen', which `fixed` adds.",
-        ),
     ),
     Rule(
-        "R7",
-        "what to do",
-        "[what (to do|should be done)] and [if|to|when]",
+        "R7", "what to do", "[what (to do|should be done)] and [if|to|when]",
         notebook=r"\Awhat to do if |\Awhat to do when |\Awhat to do to |"
         r"\Awhat should be done if |\Awhat should be done when |\Awhat should be done to ",
         table3=r"\A(?=.*\bwhat (?:to do|should be done)\b)(?=.*(?:\b(?:if|when)\b|(?<!\bwhat )\bto\b))",
         fixed=r"\Awhat (?:to do|should be done) (?:if|when|to)\b",
-        differs=(
-            "Table 3 has the two parts in any order and anywhere. The notebook and `fixed` want them first, one right after "
-            "the other.",
-            "Read as Table 3, the 'to' of 'what to do' does not count as the second part.",
-        ),
     ),
-)
+)  # fmt: skip
 
 #: Reading -> rule -> pattern, for a question that `plain` has been through.
 RULES: Mapping[str, Mapping[str, re.Pattern[str]]] = {
-    reading: {rule.name: re.compile(getattr(rule, reading)) for rule in TABLE}
-    for reading in ("notebook", "table3", "fixed")
+    "notebook": {rule.name: re.compile(rule.notebook) for rule in TABLE},
+    "table3": {rule.name: re.compile(rule.table3) for rule in TABLE},
+    "fixed": {rule.name: re.compile(rule.fixed) for rule in TABLE},
 }
 
 _OTHER = re.compile("[^А-Яа-яЁёA-Za-z0-9]+")

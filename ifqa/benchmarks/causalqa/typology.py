@@ -1,4 +1,4 @@
-"""The typology of causal questions of Webis-CausalQA-22, and a labeller for what the surface form can tell.
+"""The typology of causal questions of Webis-CausalQA-22, a labeller for what the surface form can tell, and annotations.
 
 The classes are the paper's (Bondarenko et al., COLING 2022). A causal relation has an antecedent and a consequent. The semantic
 class says which part a question asks for. The pragmatic class says what the asker wants.
@@ -9,9 +9,14 @@ them with labelled questions, and were not changed afterwards.
 """
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from ifqa.benchmarks.causalqa.rules import plain
+from ifqa.errors import IfqaError
+from ifqa.formats.rows import read_rows, row_id
 
 #: Semantic class -> (the part of the relation, what is asked for).
 SEMANTIC: dict[str, tuple[str, str]] = {
@@ -31,8 +36,7 @@ PRAGMATIC: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """A surface form: its class (None: abstain), its pattern, and a question that has it."""
 
     label: str | None
@@ -132,3 +136,71 @@ def label(question: str) -> tuple[str | None, str | None]:
     semantic = next((name for name, pattern in _SEMANTIC if pattern.search(text)), None)
     pragmatic = next((name for name, pattern in _PRAGMATIC if pattern.search(text)), None)
     return semantic, pragmatic
+
+
+#: What is annotated -> its classes, in the typology's order.
+ASPECTS: Mapping[str, Sequence[str]] = {"semantic": list(SEMANTIC), "pragmatic": list(PRAGMATIC)}
+
+Key = tuple[str, str]  # dataset ("" where the file names none) and id
+
+
+class Annotation(NamedTuple):
+    """The two classes of a question."""
+
+    semantic: str
+    pragmatic: str
+
+
+class Judged(NamedTuple):
+    """A labeller beside annotations of `of` questions: `given` get a class of it, `right` of these are `annotated` with it."""
+
+    given: int
+    right: int
+    annotated: int
+    of: int
+
+
+def read_annotations(path: Path) -> dict[Key, Annotation]:
+    """The annotations of a file with `id`, `semantic`, `pragmatic` and, if ids repeat between datasets, `dataset`.
+
+    Raises:
+        IfqaError: the file is not one of `read_rows`, a class is unknown, or a question is annotated twice.
+    """
+    annotations: dict[Key, Annotation] = {}
+    for where, row in read_rows(path, "semantic"):
+        key = str(row.get("dataset") or ""), row_id(row, where)
+        if not key[1]:
+            raise IfqaError(f"{where}: wanted an 'id', found {', '.join(map(repr, row)) or 'no keys'}")
+        if key in annotations:
+            raise IfqaError(f"{where}: {' '.join(key).strip()!r} is annotated twice; wanted one annotation a question")
+        for aspect, classes in ASPECTS.items():
+            if (value := row.get(aspect)) not in classes:
+                raise IfqaError(f"{where}: {aspect!r} must be one of {', '.join(classes)}; found {value!r:.60}")
+        annotations[key] = Annotation(str(row["semantic"]), str(row["pragmatic"]))
+    if not annotations:
+        raise IfqaError(f"{path}: wanted annotations, found none")
+    return annotations
+
+
+def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
+    """Cohen's kappa (1960) of two annotators' classes of the same questions: 1 - observed / expected disagreement.
+
+    None if it is not defined: there is no question, or both give one and the same class to all.
+    """
+    total = len(first)
+    ours, theirs = Counter(first), Counter(second)
+    disagreeing = sum(a != b for a, b in zip(first, second, strict=True))
+    expected = total * total - sum(ours[name] * theirs[name] for name in ours)  # times total², so it is a whole number
+    return 1 - total * disagreeing / expected if expected else None
+
+
+def judge(
+    labels: Mapping[Key, str | None], annotations: Mapping[Key, str], classes: Sequence[str]
+) -> dict[str, Judged]:
+    """A labeller's classes beside annotated ones: over "all" classes, and for each; annotated questions alone count."""
+    labelled = Counter(labels.get(key) for key in annotations)
+    annotated = Counter(annotations.values())
+    right = Counter(name for key, name in annotations.items() if labels.get(key) == name)
+    total = len(annotations)
+    every = {"all": Judged(sum(labelled[name] for name in classes), right.total(), total, total)}
+    return every | {name: Judged(labelled[name], right[name], annotated[name], total) for name in classes}

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.corpus import Facts, facts_of
-from ifqa.benchmarks.causalqa.output import SPLITS
-from ifqa.benchmarks.causalqa.published import ALL, PUBLISHED
+from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers.datasets import PUBLISHERS

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ifqa.benchmarks.causalqa.labels import ASPECTS, Judged, Key, judge, kappa, read_annotations
-from ifqa.benchmarks.causalqa.typology import label
+from ifqa.benchmarks.causalqa.typology import ASPECTS, Judged, Key, judge, kappa, label, read_annotations
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import iter_questions
 from ifqa.progress import counted
