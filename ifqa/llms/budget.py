@@ -1,16 +1,21 @@
-"""Prices of tokens, and caps: room is set aside before a request is sent, and settled when its answer is back."""
+"""Prices of tokens; caps: room is set aside before a request is sent, and settled when its answer is back; and a plugin's use."""
 
 import math
 import re
 import threading
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from ifqa.llms.cache import tokens_of
 from ifqa.llms.credentials import OPENAI, is_local, is_openai
-from ifqa.settings import Table, check_table
+from ifqa.protocols import Advance, LanguageModel, silent
+from ifqa.records import Completion, Request, Usage
+from ifqa.settings import Table, check_shape, check_table
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import BUNDLED, find_resource
 
@@ -23,7 +28,7 @@ class PricesTable(Table):
 
     dated: str
     source: str
-    models: dict[str, Any]
+    models: dict[str, object]
 
 
 class PriceTable(Table):
@@ -162,3 +167,37 @@ class Account:
         caps = [f"${self.max_cost:g} (max_cost)"] if self.max_cost else []
         caps += [f"{self.max_tokens:,} tokens (max_total_tokens)"] if self.max_tokens else []
         return f"not asked: the cap of {' and '.join(caps)} leaves no room for it"
+
+
+KEYS = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut", "server", "spent", "took")
+
+
+class UsageMeter:
+    """Asks a model for one plugin; what others have asked the same model before does not count.
+
+    Args:
+        llm: the model.
+        keys: of the table, in their order, which manifests keep.
+
+    Attributes:
+        counts: what the plugin counts itself: "retry" and the like, see `Usage`.
+    """
+
+    def __init__(self, llm: LanguageModel, keys: Sequence[str] = KEYS) -> None:
+        self.counts: Counter[str] = Counter()
+        self._llm, self._keys = llm, keys
+        self._before, self._took = llm.spent, (0, 0)
+
+    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
+        """One completion a request, in their order; their tokens are counted."""
+        completions = self._llm.complete(requests, advance=advance)
+        self._took = tokens_of(completions, self._took)
+        return completions
+
+    def usage(self) -> Usage:
+        """The table so far; without "server" if none is asked."""
+        table: dict[str, object] = {key: self.counts[key] for key in self._keys}
+        table |= {"server": self._llm.server, "spent": asdict(self._llm.spent.since(self._before)), "took": self._took}
+        if not self._llm.server:
+            del table["server"]
+        return check_shape(Usage, table, "usage")

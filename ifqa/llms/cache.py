@@ -11,7 +11,6 @@ import os
 import secrets
 import sqlite3
 import threading
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -19,6 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
+
+from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
@@ -30,23 +31,21 @@ VERSION = 1  # of a record, and of the tables
 ANSWER = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}  # the completion of a record
 LONGEST_TEXT = 200_000  # characters kept of an answer; a line of a file holds several answers, and is read up to 16 MB
 BUSY = 60.0  # seconds to wait for another process that writes
-BEAT = 2.0  # seconds from one sign of life of an asker to the next
-LEASE = 30.0  # seconds without one, after which an asker counts as dead
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, record TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS askers (id TEXT PRIMARY KEY, process TEXT NOT NULL, beat INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, asker TEXT NOT NULL)",
     f"PRAGMA user_version = {VERSION}",
 )
 _ON_OTHER_MACHINES = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gpfs", "lustre", "ncp", "nfs", "smb", "virtiofs")
 _TOKEN_BYTES = 32  # at most, of an answer's token as JSON
+_ASKING = ".asking"
 _PAGE = 4096 + 24  # bytes of a page and its header in SQLite's log
 _PAGES = 8  # that a completion changes beside those of its own: of the tables, their indexes and the list of free pages
 _FULL = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
-}  # a quota and a limit on a file's size are errors of input or output
+}  # a quota, or a limit on a file's size, is an error of input or output
 
 
 def bounded(completion: Completion) -> Completion:
@@ -232,8 +231,7 @@ class CacheWriter:
 
     A file without a name holds the space. It is filled with random bytes, as a disk that compresses would store zeros in
     no space. If a completion finds the disk full, the file gives space back. All space is released however the process ends.
-    Claims are released at the end. They lapse at once if their process was killed and ran on this machine, and in any case
-    once they have had no sign of life for LEASE seconds.
+    Claims hold as long as their asker's lock on a file `ID.asking`, which the system takes from a process that dies.
 
     Args:
         cache: keeps the completions.
@@ -248,25 +246,23 @@ class CacheWriter:
     def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
         self._cache, self._model = cache, model
         self._id = secrets.token_hex(8)
-        self._signs: dict[str, tuple[int, float]] = {}  # of other askers: the last, and when it was first seen
         self._unwritten: dict[str, str] = {}
         self._lock = threading.Lock()  # of the connection
-        self._ended = threading.Event()
         self._reserve = sum(sorted((_most(model, request) for request in requests), reverse=True)[:at_once])
-        self._heart = threading.Thread(target=self._live, name="claims", daemon=True)
 
     def __enter__(self) -> Self:
         state = f"nothing was asked, {self._reserve:,} bytes must be free"
         with ExitStack() as stack, self._cache.explained(state):
             self._connection = stack.enter_context(closing(self._cache.open()))
+            alive = self._alive(self._id)
+            with transaction(self._connection):  # nobody looks between the file's making and its locking
+                alive.acquire()
+            stack.callback(self._let_go, alive)
             self._ballast = stack.enter_context(TemporaryFile(dir=self._cache.folder, buffering=0))
             written = 0
             while written < self._reserve:
                 written += self._ballast.write(os.urandom(min(1 << 20, self._reserve - written)))
             os.fsync(self._ballast.fileno())
-            with transaction(self._connection):
-                self._execute("INSERT INTO askers (id, process) VALUES (?, ?)", self._id, process_of(os.getpid()))
-            self._heart.start()
             stack.callback(self._leave)
             self._opened = stack.pop_all()
         return self
@@ -275,11 +271,17 @@ class CacheWriter:
         self._opened.close()
 
     def _leave(self) -> None:
-        self._ended.set()
-        self._heart.join()
         self._ballast.close()
-        with suppress(sqlite3.Error):  # claims that stay lapse
-            self._forget(self._id)
+        with suppress(sqlite3.Error), transaction(self._connection):  # claims that stay lapse
+            self._execute("DELETE FROM claims WHERE asker = ?", self._id)
+
+    def _alive(self, asker: str) -> FileLock:
+        return FileLock(self._cache.folder / f"{asker}{_ASKING}", timeout=0, thread_local=False)
+
+    @staticmethod
+    def _let_go(lock: FileLock) -> None:
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)
 
     def claim(self, requests: Collection[Request], limit: int) -> tuple[list[Request], dict[Request, Completion]]:
         """Claim up to `limit` completions that nobody asks for; gives their requests, and completions that are stored by now.
@@ -288,11 +290,10 @@ class CacheWriter:
             IfqaError: the file cannot be written to.
         """
         with self._lock, self._cache.explained("asking has stopped, what was answered is kept"):
-            for asker in self._dead():
-                self._forget(asker)
             mine: list[Request] = []
             stored: dict[Request, Completion] = {}
             with transaction(self._connection):
+                self._forget_the_dead()
                 claimed = {key for (key,) in self._execute("SELECT key FROM claims")}
                 for request in requests:
                     if len(mine) == limit:
@@ -345,27 +346,19 @@ class CacheWriter:
         os.fsync(self._ballast.fileno())
         return True
 
-    def _dead(self) -> list[str]:
-        """The other askers that have ended without releasing their claims."""
-        here, now, dead = process_of(os.getpid()).split()[:2], time.monotonic(), []
-        for asker, process, beat in self._execute("SELECT id, process, beat FROM askers").fetchall():
-            if self._signs.get(asker, (-1, now))[0] != beat:
-                self._signs[asker] = beat, now
-            *machine, number, _ = process.split() or ("", "")
-            was_killed = machine == here and process_of(number) != process
-            if asker != self._id and (was_killed or now - self._signs[asker][1] > LEASE):
-                dead.append(asker)
-        return dead
-
-    def _forget(self, asker: str) -> None:
-        with transaction(self._connection):
+    def _forget_the_dead(self) -> None:
+        """Delete the claims of askers that have ended without releasing them."""
+        askers = {asker for (asker,) in self._execute("SELECT DISTINCT asker FROM claims")}
+        askers |= {path.name.removesuffix(_ASKING) for path in self._cache.folder.glob(f"*{_ASKING}")}
+        for asker in askers - {self._id}:
+            lock = self._alive(asker)
+            if asker.isalnum() and Path(lock.lock_file).exists():
+                try:
+                    lock.acquire()
+                except Timeout:
+                    continue
+                self._let_go(lock)
             self._execute("DELETE FROM claims WHERE asker = ?", asker)
-            self._execute("DELETE FROM askers WHERE id = ?", asker)
-
-    def _live(self) -> None:
-        while not self._ended.wait(BEAT):
-            with self._lock, suppress(sqlite3.Error), transaction(self._connection):
-                self._execute("UPDATE askers SET beat = beat + 1 WHERE id = ?", self._id)
 
     def _execute(self, statement: str, *values: str) -> sqlite3.Cursor:
         return self._connection.execute(statement, values)
@@ -427,19 +420,6 @@ def is_remote(folder: Path) -> bool:
         of_place = ((len(str(at)), n, kind) for n, (at, kind) in enumerate(points) if place.is_relative_to(at))
         kind = max(of_place, default=(0, 0, ""))[2]  # the table of a changed root (chroot) may name none of its mounts
     return kind.startswith(_ON_OTHER_MACHINES)
-
-
-def process_of(number: int | str) -> str:
-    """Names a process of this machine, for all time: machine, its container, number and start; "" if it has ended.
-
-    Only Linux tells; elsewhere every process is "".
-    """
-    try:
-        state, *fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return "" if state in "ZX" else f"{boot} {Path('/proc/self/ns/pid').readlink()} {number} {fields[18]}"
-    except OSError:
-        return ""
 
 
 def _most(model: str, request: Request) -> int:

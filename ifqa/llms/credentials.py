@@ -1,25 +1,48 @@
-"""Which server is asked and with which key; a file may name a server, but not which key it gets."""
+"""Which server is asked and with which key; a file may name a server, but not which key it gets. Keys are kept out of texts."""
 
+import base64
 import ipaddress
 import os
 import re
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ifqa.errors import IfqaError
-from ifqa.llms.response_parsing import redact
+from ifqa.progress import CONTROLS
 
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 ADDRESS = "OPENAI_BASE_URL"  # as OpenAI's own clients have it
 KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it needs none; several with blanks between
 NO_KEY = "none"  # sent to a server that needs no key
+LONGEST_WORDS = 300  # characters of a server's message that are shown
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
+_LOOKED_AT = 10_000  # characters of a server's message that are searched; some hundred are usual
 
-_BETWEEN = re.compile(r"[./=:,~]")  # separates the parts of an address that are looked at
-_SECRET = re.compile(r"sk-[\w-]{8,}")
+_SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
+# In an address: "sk-", or kinds of characters mixed as in random keys
+_LIKE_A_KEY = re.compile(
+    r"(?<![\w-])sk-[\w-]{8,}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}|(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{32,}"
+)
 _LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; names of hosts may be as long
-_RUN = re.compile(r"[A-Za-z0-9]{20,}")
-_LONG_RUN = 32  # characters
+
+
+def redact(text: str, key: str) -> str:
+    """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
+    text = without_key(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
+    text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
+    return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
+
+
+def forms_of(key: str) -> tuple[str, ...]:
+    """The key as it is and in base64; nothing if the key is empty."""
+    return (key, base64.b64encode(key.encode()).decode().rstrip("=")) if key else ()
+
+
+def without_key(text: str, key: str) -> str:
+    """A text without the key, as it is or in base64; the text itself if the key is empty."""
+    for form in forms_of(key):
+        text = text.replace(form, "[key]")
+    return text
 
 
 def check_address(address: str, what: str = "base_url") -> None:
@@ -37,13 +60,16 @@ def check_address(address: str, what: str = "base_url") -> None:
         port = parts.port
     except ValueError as error:
         raise IfqaError(f"openai: {what} is no address; wanted one as {OPENAI}") from error
+    plain = address
+    while (unquoted := unquote(plain)) != plain:  # it may be quoted more than once
+        plain = unquoted
     if "@" in parts.netloc:
         raise IfqaError(f"openai: {what} has a name or password in it; put the key into {KEY} instead")
-    if parts.query or parts.fragment or ";" in unquote(address):
+    if parts.query or parts.fragment or ";" in plain:
         raise IfqaError(
             f"openai: {what} has something after a '?', '#' or ';'; wanted the address alone, a key in {KEY}"
         )
-    if _like_a_key(parts.netloc) or _like_a_key(parts.path, in_path=True):
+    if _LIKE_A_KEY.search(plain) or _LONG_PART.search(plain[plain.find(parts.netloc) + len(parts.netloc) :]):
         raise IfqaError(f"openai: {what} has what looks like a key in its host or path; put the key into {KEY} instead")
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
@@ -87,7 +113,7 @@ def is_local(url: str) -> bool:
 def is_own(url: str) -> bool:
     """Whether OPENAI_API_KEY is for this server: OpenAI's, this machine, or the server of OPENAI_BASE_URL."""
     address = os.environ.get(ADDRESS, "")
-    return is_openai(url) or is_local(url) or bool(address and _host(urlsplit(address)) == _host(urlsplit(url)))
+    return is_openai(url) or is_local(url) or bool(address and _host(address) == _host(url))
 
 
 def key_for(url: str) -> str:
@@ -127,23 +153,6 @@ def key_for(url: str) -> str:
     return key
 
 
-def _host(parts: SplitResult) -> tuple[str | None, int]:
+def _host(url: str) -> tuple[str | None, int]:
+    parts = urlsplit(url)
     return parts.hostname, parts.port or (80 if parts.scheme == "http" else 443)
-
-
-def _like_a_key(text: str, in_path: bool = False) -> bool:
-    """Whether a part of an address begins with "sk-", or mixes kinds of characters as random keys do."""
-    while (plain := unquote(text)) != text:  # it may be quoted more than once
-        text = plain
-    parts = _BETWEEN.split(text)
-    return (
-        any(map(_SECRET.fullmatch, parts))
-        or (in_path and any(map(_LONG_PART.fullmatch, parts)))
-        or any(map(_is_mixed, _RUN.findall(text)))
-    )
-
-
-def _is_mixed(run: str) -> bool:
-    """Whether letters and digits are mixed, or, in a long run, upper and lower case."""
-    has_digits, has_cases = any(map(str.isdigit, run)), not (run.islower() or run.isupper())
-    return (has_digits and not run.isdigit()) or (has_cases and len(run) >= _LONG_RUN)

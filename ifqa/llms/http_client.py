@@ -3,14 +3,13 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import httpx2
 import openai
 
-from ifqa.llms.credentials import NO_KEY, is_local, is_openai, is_own
-from ifqa.llms.response_parsing import Failure, admitted, key_in_answers, of_status, read_answer, redact
-from ifqa.llms.streaming import StreamedAnswer, TextCallback
+from ifqa.llms.credentials import NO_KEY, is_local, is_openai, is_own, redact
+from ifqa.llms.response_parsing import Failure, StreamedAnswer, admitted, key_in_answers, of_status, read_answer
+from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion
 
 CONNECT = 10.0  # seconds to connect; after that the server counts as down
@@ -24,19 +23,21 @@ class _BodyRefused(httpx2.RequestError):  # the library passes on every error of
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+    def __init__(self, response: httpx2.Response) -> None:
+        self._stream = response.stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            if size > LONGEST_BODY:
-                raise _BodyRefused(f"the answer's body has more than {LONGEST_BODY:,} bytes")
-            yield chunk
+        if isinstance(self._stream, httpx2.AsyncByteStream):  # true of every asynchronous client
+            async for chunk in self._stream:
+                size += len(chunk)
+                if size > LONGEST_BODY:
+                    raise _BodyRefused(f"the answer's body has more than {LONGEST_BODY:,} bytes")
+                yield chunk
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        if isinstance(self._stream, httpx2.AsyncByteStream):
+            await self._stream.aclose()
 
 
 async def _bound(response: httpx2.Response) -> None:
@@ -44,15 +45,11 @@ async def _bound(response: httpx2.Response) -> None:
     packing = response.headers.get("content-encoding", "identity")
     if packing.lower() != "identity":
         raise _BodyRefused(f"the answer's body is compressed ({packing[:40]}), although plain bytes were requested")
-    assert isinstance(response.stream, httpx2.AsyncByteStream)  # true of every asynchronous client
-    response.stream = _Bounded(response.stream)
+    response.stream = _Bounded(response)
 
 
 def _bare(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """Leave a request no header but the needed ones and the key.
-
-    The library adds headers of the environment (OPENAI_CUSTOM_HEADERS), whatever host it asks.
-    """
+    """Leave a request no header but the needed ones and the key: the library adds those of the environment for any host."""
 
     async def strip(request: httpx2.Request) -> None:
         for name in [name for name in request.headers if name.lower() not in _NEEDED]:
@@ -76,34 +73,36 @@ def open_client(url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
 
 
 async def send(
-    client: openai.AsyncOpenAI, arguments: dict[str, Any], timeout: float, on_text: TextCallback | None
+    client: openai.AsyncOpenAI, arguments: dict[str, object], timeout: float, on_text: TextCallback | None
 ) -> Completion | Failure:
     """Send a request once, with the API's arguments, streamed if anybody reads along; all that comes back is `admitted`."""
     key = "" if client.api_key == NO_KEY else client.api_key
-    chat = "messages" in arguments
+    chat, stop = "messages" in arguments, arguments.get("stop")
+    # Not the methods for the endpoints: they spend more time on checking types than all the rest takes
+    path = "/chat/completions" if chat else "/completions"
     try:
         async with asyncio.timeout(timeout):  # the library's own timeout restarts with every byte
-            # Not the methods for the endpoints: they spend more time on checking types than all the rest takes
-            path = "/chat/completions" if chat else "/completions"
             if on_text:
-                body = await _streamed(client, path, arguments, on_text, key_in_answers(key))
+                body = await _streamed(
+                    client, path, arguments, lambda: StreamedAnswer(chat, on_text, key_in_answers(key))
+                )
             else:
                 body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
-        reply = read_answer(body, chat, arguments.get("stop", ()))
+        reply = read_answer(body, chat, stop if isinstance(stop, list) else ())
     except (openai.APIError, TimeoutError) as error:
         reply = _failure(error, key, timeout)
     return admitted(reply, key)
 
 
 async def _streamed(
-    client: openai.AsyncOpenAI, path: str, arguments: dict[str, Any], on_text: TextCallback, key: str
+    client: openai.AsyncOpenAI, path: str, arguments: dict[str, object], begin: Callable[[], StreamedAnswer]
 ) -> bytes:
     """The body that the server would have sent in one piece."""
     options = arguments | {"stream": True, "stream_options": {"include_usage": True}}
     stream = await client.post(path, body=options, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object])
     if "text/event-stream" not in stream.response.headers.get("content-type", ""):
         return await stream.response.aread()  # a server that sends its answers whole
-    answer = StreamedAnswer("messages" in arguments, on_text, key)
+    answer = begin()
     try:
         async for piece in stream:
             answer.add(piece)
@@ -115,14 +114,12 @@ async def _streamed(
 def _failure(error: openai.APIError | TimeoutError, key: str, timeout: float) -> Failure:
     if isinstance(error, openai.APIStatusError):
         return of_status(error, key)
-    if not isinstance(
-        error, openai.APIConnectionError | TimeoutError
-    ):  # the server says within a stream that it failed
+    if not isinstance(error, openai.APIConnectionError | TimeoutError):  # the server says it within a stream
         return Failure("again", redact(f"the answer broke off: {error}", key), used=None)
     cause = error.__cause__ or error
     if isinstance(cause, _BodyRefused):
         return Failure("alone", redact(str(cause), key), used=None)
-    if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):
+    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return Failure("again", redact(f"cannot connect ({cause})", key), unreachable=True)
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return Failure("again", f"no answer within {timeout:g} s", used=None)

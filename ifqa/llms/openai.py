@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -13,8 +13,8 @@ from ifqa.llms.budget import Account, Budget, price_of
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
 from ifqa.llms.credentials import address_of, check_address, is_local, is_openai, key_for, server_of
 from ifqa.llms.request_scheduler import RequestScheduler, run
-from ifqa.llms.streaming import TextCallback, text_callback
-from ifqa.llms.token_counts import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
+from ifqa.llms.streaming import text_callback
+from ifqa.llms.token_counts import WINDOW, counter, prompt_tokens, window_of
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Requirement, silent
 from ifqa.records import Completion, Estimate, Request, Spent
@@ -100,13 +100,13 @@ class OpenAI(LanguageModel):
                 f"max_cost is ${max_cost:g}, but the price of {model!r}{at} is unknown: add it to a prices.toml here, below "
                 f'[models] as "{model}" = {{ input = DOLLARS, output = DOLLARS }} per million tokens; or cap the tokens instead'
             )
-        self._concurrency = concurrency
-        self._interval = 60 / requests_per_minute if requests_per_minute else 0.0
-        self._timeout = timeout
-        self._retries = retries
+        self.concurrency = concurrency
+        self.interval = 60 / requests_per_minute if requests_per_minute else 0.0
+        self.timeout = timeout
+        self.retries = retries
         self._effort = effort
         self._cache = CompletionCache(root / store)
-        self._account = Account(self.price, max_cost, max_total_tokens, budget)
+        self.account = Account(self.price, max_cost, max_total_tokens, budget)
         self._cached = 0
 
     @classmethod
@@ -138,7 +138,7 @@ class OpenAI(LanguageModel):
             say(f"{error}; what is kept in {root / store} needs no key")
 
     @classmethod
-    def refuse(cls, *, base_url: str = "", store: str = "", **_: Any) -> None:
+    def refuse(cls, *, base_url: str = "", store: str = "", **_: object) -> None:
         """Refuse what no experiment's file may hold: an address with a key in it, a store elsewhere on the disk."""
         check_address(base_url)
         check_store(store)
@@ -150,7 +150,7 @@ class OpenAI(LanguageModel):
     @property
     def spent(self) -> Spent:
         """What this object has spent so far."""
-        return Spent(self._account.calls, self._cached, *self._account.spent, self._account.cost)
+        return Spent(self.account.calls, self._cached, *self.account.spent, self.account.cost)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would cost; stored and repeated requests cost nothing. Sends nothing."""
@@ -180,39 +180,13 @@ class OpenAI(LanguageModel):
         try:
             if missing := batch.missing:
                 key = key_for(self.url)
-                with CacheWriter(self._cache, self.name, missing, self._concurrency) as writer:
+                with CacheWriter(self._cache, self.name, missing, self.concurrency) as writer:
                     on_text = text_callback() if missing[0] == requests[0] else None
-                    run(self._ask(missing, key, writer, batch, on_text))
+                    run(RequestScheduler(self, key, batch, writer, on_text).ask())
         finally:
-            with self._account.budget.lock:
+            with self.account.budget.lock:
                 self._cached += batch.cached
         return batch.completions()
-
-    async def _ask(
-        self, missing: list[Request], key: str, writer: CacheWriter, batch: RequestBatch, on_text: TextCallback | None
-    ) -> None:
-        from ifqa.llms.http_client import open_client, send
-
-        server = f"{self.model} at {urlsplit(self.url).netloc}"
-        if not self._account.calls:
-            say(f"asking {server}")
-        capped = self._account.max_cost or self._account.max_tokens
-        count = counter(self.model) if capped else at_most  # only caps need a close bound
-        async with open_client(self.url, key, self._timeout) as client:
-            scheduler = RequestScheduler(
-                name=server,
-                send=lambda request: send(
-                    client, self._arguments(request), self._timeout, on_text if request == missing[0] else None
-                ),
-                writer=writer,
-                bounds=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
-                account=self._account,
-                concurrency=self._concurrency,
-                retries=self._retries,
-                interval=self._interval,
-                settle=batch.settle,
-            )
-            await scheduler.ask(missing)
 
     def ready(self) -> None:
         """Check that requests could be sent; sends nothing.
@@ -222,14 +196,14 @@ class OpenAI(LanguageModel):
         """
         key_for(self.url)
 
-    def _arguments(self, request: Request) -> dict[str, Any]:
+    def arguments(self, request: Request) -> dict[str, object]:
         """A request as the API takes it.
 
         OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers know max_tokens.
         OpenAI gets no temperature of 1, which is its default: reasoning models refuse any other value.
         """
         ours = is_openai(self.url)
-        arguments: dict[str, Any] = {"model": self.model}
+        arguments: dict[str, object] = {"model": self.model}
         arguments["max_completion_tokens" if ours and request.messages else "max_tokens"] = request.max_tokens
         if request.messages:
             arguments["messages"] = [{"role": role, "content": content} for role, content in request.messages]

@@ -1,22 +1,27 @@
 """Sends many requests to one server: in parallel, paced, retried, within a budget, each answer stored at once."""
 
 import asyncio
-import contextlib
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from ifqa.errors import IfqaError
-from ifqa.llms.budget import Account
-from ifqa.llms.cache import CacheWriter
+from ifqa.llms.cache import CacheWriter, RequestBatch
 from ifqa.llms.response_parsing import Failure
+from ifqa.llms.streaming import TextCallback
+from ifqa.llms.token_counts import at_most, counter, most_prompt_tokens
 from ifqa.progress import say
 from ifqa.records import Completion, Request
+
+if TYPE_CHECKING:
+    import openai
+
+    from ifqa.llms.openai import OpenAI
 
 BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
 LONGEST_BACKOFF = 30.0
@@ -39,114 +44,117 @@ def cancellable(cancelled: "Future[None]") -> Iterator[None]:
         _cancelled.reset(before)
 
 
-@dataclass
 class RequestScheduler:
-    """Asks the requests of one call.
+    """Asks the missing requests of a batch, one call's of `OpenAI.complete`.
 
     It tries again itself, not the client's library: each try has its place in the budget and the pace, a broken answer is
     tried again like a broken connection, and the wait that a server asks for holds for all requests.
 
-    Attributes:
-        name: the server's name in messages.
-        send: sends one request, once.
-        writer: claims completions and stores them, in a thread; a completion is stored before it is handed on.
-        bounds: upper bounds of a request's prompt tokens and answer tokens.
-        account: tokens and money set aside and spent.
-        concurrency: requests in flight at a time.
-        retries: further tries of a request.
-        interval: seconds from one request to the next; 0 for no pace.
-        settle: called with each request and its completion or failure.
+    Args:
+        model: who is asked, and how: concurrency, retries, pace, time-out and account.
+        key: sent to the server.
+        batch: its requests; each one's completion or failure is settled there.
+        writer: claims completions and stores them, in a thread; a completion is stored before it is settled.
+        on_text: gets the text of the first request while it is generated.
     """
 
-    name: str
-    send: Callable[[Request], Awaitable[Completion | Failure]]
-    writer: CacheWriter
-    bounds: Callable[[Request], tuple[int, int]]
-    account: Account
-    concurrency: int
-    retries: int
-    interval: float
-    settle: Callable[[Request, Completion], None]
-    _waiting: dict[Request, None] = field(default_factory=dict)
-    _claimed: deque[Request] = field(default_factory=deque)
-    _claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    _why: str = ""
-    _next_turn: float = 0.0
-    _answered: bool = False
-    _notices: set[str] = field(default_factory=set)
+    def __init__(
+        self, model: "OpenAI", key: str, batch: RequestBatch, writer: CacheWriter, on_text: TextCallback | None
+    ) -> None:
+        self.name = f"{model.model} at {urlsplit(model.url).netloc}"
+        self._model, self._key, self._account = model, key, model.account
+        self._batch, self._writer, self._on_text = batch, writer, on_text
+        capped = self._account.max_cost or self._account.max_tokens
+        self._count = counter(model.model) if capped else at_most  # only caps need a close bound
+        self._waiting = dict.fromkeys(batch.missing)
+        self._claimed: deque[Request] = deque()
+        self._claiming, self._stopped = asyncio.Lock(), asyncio.Event()
+        self._why = ""
+        self._next_turn = 0.0
+        self._answered = False
+        self._notices: set[str] = set()
 
-    async def ask(self, requests: list[Request]) -> None:
+    async def ask(self) -> None:
         """Ask all requests; those that another process or thread asks for are waited for.
 
         Raises:
             IfqaError: the server refuses, and another try would not help; completions in flight have been stored.
         """
+        from ifqa.llms.http_client import open_client
+
         await asyncio.sleep(0)  # a call that was cancelled before sends nothing
-        self._waiting = dict.fromkeys(requests)
-        concurrency = min(self.concurrency, len(requests))
+        if not self._account.calls:
+            say(f"asking {self.name}")
+        concurrency = min(self._model.concurrency, len(self._waiting))
         with ThreadPoolExecutor(concurrency, "completions") as self._threads:
-            tasks = [asyncio.create_task(self._work()) for _ in range(concurrency)]
-            try:
-                _, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-                if running:  # one has failed
+            async with open_client(self._model.url, self._key, self._model.timeout) as client:
+                tasks = [asyncio.create_task(self._work(client)) for _ in range(concurrency)]
+                try:
+                    _, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                    if running:  # one has failed
+                        self._stopped.set()
+                        await asyncio.wait(running)
+                except asyncio.CancelledError:
                     self._stopped.set()
-                    await asyncio.wait(running)
-            except asyncio.CancelledError:
-                self._stopped.set()
-                if not _cancelled.get() and not all(task.done() for task in tasks):
-                    say(
-                        f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
-                    )
-                    await asyncio.wait(tasks, timeout=GRACE)
-                raise
-            finally:
-                for task in tasks:
-                    task.cancel()
-                outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+                    if not _cancelled.get() and not all(task.done() for task in tasks):
+                        say(
+                            f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
+                        )
+                        await asyncio.wait(tasks, timeout=GRACE)
+                    raise
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
         if self._why:
             raise IfqaError(self._why)
 
-    async def _work(self) -> None:
+    async def _work(self, client: "openai.AsyncOpenAI") -> None:
         """Ask one request after another, until none is left or asking stops."""
         while request := await self._next():
-            completion = await self._complete(request)
+            completion = await self._complete(client, request)
             if completion is None:
                 return
             if completion.error:
-                await self._in_thread(self.writer.release, request)
+                await self._in_thread(self._writer.release, request)
             else:
                 # If the wait is cancelled, the thread still finishes, so the completion is stored in any case
-                if why := await asyncio.shield(self._in_thread(self.writer.keep, request, completion)):
+                if why := await asyncio.shield(self._in_thread(self._writer.keep, request, completion)):
                     self._stop(why)
-            self.settle(request, completion)
+            self._batch.settle(request, completion)
 
     async def _next(self) -> Request | None:
         """A request that is claimed; None if none is left or asking stops."""
         async with self._claiming:
             while self._waiting and not self._claimed and not self._stopped.is_set():
-                claimed, stored = await self._in_thread(self.writer.claim, self._waiting, _CLAIMS * self.concurrency)
+                limit = _CLAIMS * self._model.concurrency
+                claimed, stored = await self._in_thread(self._writer.claim, self._waiting, limit)
                 self._claimed += claimed
                 for request, completion in stored.items():
-                    self.settle(request, completion)
+                    self._batch.settle(request, completion)
                 for request in (*claimed, *stored):
                     del self._waiting[request]
                 if not claimed and not stored:
-                    words = "some of these prompts are being asked by another run; waiting for its answers"
-                    self._notice("others", words)
+                    self._notice(
+                        "others", "some of these prompts are being asked by another run; waiting for its answers"
+                    )
                     await self._pause(_POLL)
         return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
-    async def _complete(self, request: Request) -> Completion | None:
+    async def _complete(self, client: "openai.AsyncOpenAI", request: Request) -> Completion | None:
         """A request's completion or final failure; None if asking stopped before the request was sent."""
-        words = ""
-        for tries in range(1, self.retries + 2):
-            while (room := self.account.reserve(*self.bounds(request))) is None:
-                if not self.account.budget.open:  # no request is out, so no room will come back
-                    return Completion(error=f"{self.account.refusal}{f' (after {words})' if words else ''}")
+        from ifqa.llms.http_client import send
+
+        words, retries = "", self._model.retries
+        on_text = self._on_text if request == self._batch.missing[0] else None
+        bounds = most_prompt_tokens(request, self._count), request.max_tokens
+        for tries in range(1, retries + 2):
+            while (room := self._account.reserve(*bounds)) is None:
+                if not self._account.budget.open:  # no request is out, so no room will come back
+                    return Completion(error=f"{self._account.refusal}{f' (after {words})' if words else ''}")
                 await self._pause(_POLL)
                 if self._stopped.is_set():
                     return None
@@ -156,11 +164,12 @@ class RequestScheduler:
                 if self._stopped.is_set():
                     return None
                 used = None  # if the connection breaks, the server may have done the work
-                self.account.calls += 1
-                reply = await self.send(request)
-                used = reply.used if isinstance(reply, Failure) else _used(reply)
+                self._account.calls += 1
+                reply = await send(client, self._model.arguments(request), self._model.timeout, on_text)
+                tokens = reply.used if isinstance(reply, Failure) else (reply.prompt_tokens, reply.completion_tokens)
+                used = tokens if isinstance(reply, Failure) or any(tokens or ()) else None
             finally:
-                self.account.settle(room, used)
+                self._account.settle(room, used)
             if isinstance(reply, Completion):
                 self._answered = True
                 return reply
@@ -172,8 +181,8 @@ class RequestScheduler:
             elif reply.wait is not None and reply.wait > LONGEST_WAIT:
                 when = f"the server asks to wait {reply.wait:,.0f} s: run this again then"
                 self._stop(f"{self.name}: {words}; {when}")
-            elif tries <= self.retries:
-                self._notice("retries", f"{words}; such requests are tried again, at most {self.retries} times")
+            elif tries <= retries:
+                self._notice("retries", f"{words}; such requests are tried again, at most {retries} times")
                 await self._back_off(tries, reply.wait)
             elif reply.unreachable and not self._answered:
                 self._stop(f"{self.name}: {words} (after {tries} tries; is the server up?)")
@@ -191,13 +200,13 @@ class RequestScheduler:
         """Wait for this request's turn: the pace, and a pause that the server asked for."""
         now = asyncio.get_running_loop().time()
         turn = max(now, self._next_turn)
-        self._next_turn = turn + self.interval
+        self._next_turn = turn + self._model.interval
         await self._pause(turn - now)
 
     async def _pause(self, seconds: float) -> None:
         """Sleep; a stop ends the sleep."""
         if seconds > 0:
-            with contextlib.suppress(TimeoutError):
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)
 
     def _in_thread(self, function: Callable[..., _T], *arguments: object) -> "asyncio.Future[_T]":
@@ -214,33 +223,26 @@ class RequestScheduler:
         self._stopped.set()
 
 
-def _used(completion: Completion) -> tuple[int, int] | None:
-    """The tokens that the server reports; None if it reports none."""
-    tokens = completion.prompt_tokens, completion.completion_tokens
-    return tokens if any(tokens) else None
-
-
-def run(coroutine: Coroutine[Any, Any, None]) -> None:
+def run(coroutine: Coroutine[object, object, None]) -> None:
     """Run a coroutine to its end; in a new thread if this thread already runs a loop (Jupyter).
 
     Raises:
         asyncio.CancelledError: it was `cancellable`, and was cancelled.
     """
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
     cancelled = _cancelled.get()
 
     def cancel(_: object = None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended in the meantime
+        with suppress(RuntimeError):  # the loop has ended in the meantime
             for loop, task in running:
                 loop.call_soon_threadsafe(task.cancel)
 
     async def noted() -> None:
-        task = asyncio.current_task()
-        assert task
+        task = asyncio.create_task(coroutine)
         running.append((asyncio.get_running_loop(), task))
         if cancelled:
             cancelled.add_done_callback(cancel)
-        await coroutine
+        await task
 
     try:
         asyncio.get_running_loop()

@@ -1,17 +1,17 @@
 """Reads a server's response: a completion, or what the failure means: try again, give the request up, or stop asking."""
 
-import base64
 import email.utils
 import json
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from ifqa.llms.cache import bounded
-from ifqa.progress import CONTROLS
+from ifqa.llms.cache import LONGEST_TEXT, bounded
+from ifqa.llms.credentials import LONGEST_WORDS, forms_of, redact, without_key
+from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion
 
 if TYPE_CHECKING:
@@ -25,14 +25,11 @@ _ALONE_CODES = {
 _ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
-_SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
 _HINTS = {
     401: " (check OPENAI_API_KEY, or the variable in IFQA_KEYS)",
     403: " (the key may not use this model)",
     404: " (check the model and base_url)",
 }
-_LOOKED_AT = 10_000  # characters of a server's message that are searched; some hundred are usual
-LONGEST_WORDS = 300  # characters of a server's message that are shown
 _MOST_TOKENS = 10**9  # of one answer; no window is nearly as large
 _SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
 
@@ -56,25 +53,6 @@ class Failure:
     wait: float | None = None
     used: tuple[int, int] | None = (0, 0)
     unreachable: bool = False
-
-
-def redact(text: str, key: str) -> str:
-    """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
-    text = without_key(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
-    text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
-    return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
-
-
-def forms_of(key: str) -> tuple[str, ...]:
-    """The key as it is and in base64; nothing if the key is empty."""
-    return (key, base64.b64encode(key.encode()).decode().rstrip("=")) if key else ()
-
-
-def without_key(text: str, key: str) -> str:
-    """A text without the key, as it is or in base64; the text itself if the key is empty."""
-    for form in forms_of(key):
-        text = text.replace(form, "[key]")
-    return text
 
 
 def key_in_answers(key: str) -> str:
@@ -101,17 +79,19 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
     """
     try:
         answer = json.loads(body)
-        used = _usage(answer)
-    except (ValueError, RecursionError, AttributeError):
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
         return Failure("again", "the answer is no JSON object, or is cut short", used=None)
-    try:
-        choice = answer["choices"][0]
-        text = choice["message"]["content"] if chat else choice["text"]
-        if text is None and chat:
-            text = choice["message"].get("refusal")
-        finish = str(choice.get("finish_reason") or "")
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return Failure("again", "the answer has no choices in it", used=used)
+    used = _usage(answer.get("usage"))
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    said = choice.get("message") if chat and isinstance(choice, dict) else choice
+    if not isinstance(choice, dict) or not isinstance(said, dict):
+        return Failure("again", "the answer has no text in it", used=used)
+    text, finish = said.get("content" if chat else "text"), str(choice.get("finish_reason") or "")
+    if text is None and chat:
+        text = said.get("refusal")
     if finish == "content_filter" and not text:
         return Failure("alone", "the server's content filter held the answer back", used=used)
     if finish == "length" and not text:
@@ -125,13 +105,11 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
     return Completion(text, *(used or (0, 0)), finish)
 
 
-def _usage(answer: dict[str, Any]) -> tuple[int, int] | None:
+def _usage(usage: object) -> tuple[int, int] | None:
     """Tokens of the prompt and the answer; None if the server does not give both as possible numbers."""
-    usage = answer.get("usage") or {}
-    prompt, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if type(prompt) is int and type(answered) is int and 0 <= prompt <= _MOST_TOKENS and 0 <= answered <= _MOST_TOKENS:
-        return prompt, answered
-    return None
+    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
+    known = [count for count in counts if type(count) is int and 0 <= count <= _MOST_TOKENS]
+    return (known[0], known[1]) if len(known) == 2 else None
 
 
 def of_status(error: "openai.APIStatusError", key: str) -> Failure:
@@ -142,7 +120,7 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
     such model, a parameter the model does not take) stops everything.
     """
     status = error.status_code
-    code, words = _details(error)
+    code, words = _details(error.body)
     line = redact(f"HTTP {status}: {words}", key)
     if code in _QUOTA:
         return Failure("all", f"{line} (no quota is left; add credit, or wait for the next period)")
@@ -162,11 +140,8 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
     return Failure("all", line + _HINTS.get(status, ""))
 
 
-def _details(error: "openai.APIStatusError") -> tuple[str, str]:
+def _details(body: object) -> tuple[str, str]:
     """Code and message of an error's body, in any of the common shapes."""
-    body: Any = error.body
-    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
-        body = body["error"]
     if not isinstance(body, Mapping):
         return "", str(body or "no words")
     codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
@@ -179,12 +154,64 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from a response's headers: milliseconds, seconds, or a date; None if the headers do not say."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
-            seconds = float(headers.get(name, "")) / unit
+            return max(0.0, float(headers.get(name, "")) / unit)
         except ValueError:
             continue
-        return max(0.0, seconds) if seconds == seconds else None  # NaN says nothing
     try:
         then = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
     except (TypeError, ValueError):
         return None
     return max(0.0, then.timestamp() - time.time())
+
+
+class StreamedAnswer:
+    """Adds up the pieces of a streamed answer of OpenAI's API, and gives `on_text` the text so far.
+
+    Args:
+        chat: whether the pieces are a chat's.
+        on_text: gets the text without `key`, and without an end that may begin it.
+        key: that the server was sent, and may repeat; "" if it was sent none.
+    """
+
+    def __init__(self, chat: bool, on_text: TextCallback, key: str = "") -> None:
+        self._chat, self._on_text, self._key = chat, on_text, key
+        self._text: str | None = None
+        self._refusal, self._finish = "", ""
+        self._usage: object = None
+        on_text("")
+
+    def add(self, piece: object) -> None:
+        """Take the next piece; one that is not as the API has it adds nothing."""
+        if not isinstance(piece, dict):
+            return
+        self._usage = piece.get("usage") or self._usage
+        choices = piece.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict) or choice.get("index"):  # of several answers the first
+            return
+        self._finish = choice.get("finish_reason") or self._finish
+        delta = choice.get("delta") if self._chat else choice
+        if not isinstance(delta, dict):
+            return
+        text, refusal = delta.get("content" if self._chat else "text"), delta.get("refusal")
+        self._refusal += refusal if isinstance(refusal, str) else ""
+        if isinstance(text, str):
+            self._text = (self._text or "") + text
+            if text:
+                self._on_text(self._shown(self._text))
+
+    def whole(self) -> dict[str, object]:
+        """The answer as the server sends it in one piece, as `read_answer` takes it; without choices if it was cut off."""
+        text = None if self._refusal and not self._text else self._text
+        answer: dict[str, object] = {"text": text}
+        if self._chat:
+            answer = {"message": {"content": text, "refusal": self._refusal or None}}
+        choices = [answer | {"finish_reason": self._finish}] if self._finish else []
+        return {"choices": choices, "usage": self._usage}
+
+    def _shown(self, text: str) -> str:
+        text, held = without_key(text, self._key), 0
+        for form in forms_of(self._key):
+            longest = min(len(text), len(form) - 1)
+            held = max(held, next((size for size in range(longest, 3, -1) if form.startswith(text[-size:])), 0))
+        return text[: len(text) - held][:LONGEST_TEXT]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.llms.usage import UsageMeter
+from ifqa.llms.budget import UsageMeter
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.llms.usage import UsageMeter
+from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ifqa.errors import IfqaError
-from ifqa.llms.usage import UsageMeter
+from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import FittedPrompt, fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel

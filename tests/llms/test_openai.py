@@ -12,10 +12,10 @@ from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import LONGEST_TEXT
-from ifqa.llms.credentials import OPENAI
+from ifqa.llms.credentials import OPENAI, redact
 from ifqa.llms.hf import HF
 from ifqa.llms.openai import OpenAI
-from ifqa.llms.response_parsing import redact, retry_after
+from ifqa.llms.response_parsing import retry_after
 from ifqa.records import Completion, Request
 
 
@@ -82,8 +82,8 @@ def test_a_request_is_sent_with_its_form_and_parameters():
 def test_openai_gets_the_parameters_its_reasoning_models_take():
     ours = OpenAI(model="gpt-5-mini")
     (request,) = ask("a", max_tokens=9, temperature=1.0)
-    assert ours._arguments(request).keys() == {"model", "messages", "max_completion_tokens"}
-    assert ours._arguments(replace(request, temperature=0.0))["temperature"] == 0
+    assert ours.arguments(request).keys() == {"model", "messages", "max_completion_tokens"}
+    assert ours.arguments(replace(request, temperature=0.0))["temperature"] == 0
     assert ours.url == OPENAI
     assert ours.chat
     assert ours.window == 272_000
@@ -340,7 +340,7 @@ def test_an_unknown_window_is_reported(capsys):
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
+        ({"retry-after": "nan"}, 0.0),
         ({"retry-after": "inf"}, float("inf")),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
     ],
@@ -372,7 +372,7 @@ def test_words_of_any_length_are_redacted_at_once(monkeypatch, piece):
         assert len(redact(piece * times, "abc")) <= 301
         return time.process_time() - begun
 
-    monkeypatch.setattr("ifqa.llms.response_parsing._LOOKED_AT", 10**6)  # so that the patterns themselves are measured
+    monkeypatch.setattr("ifqa.llms.credentials._LOOKED_AT", 10**6)  # so that the patterns themselves are measured
     once = min(seconds(1000) for _ in range(3))
     assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)
 

@@ -68,8 +68,8 @@ def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             asked.complete(ask("a", "b"))
         timer.join()
-        assert asked._account.open == 0
-        assert asked._account.aside == (0, 0)
+        assert asked.account.open == 0
+        assert asked.account.aside == (0, 0)
         assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
 
 

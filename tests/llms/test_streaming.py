@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving, streamed
 
-from ifqa.llms.response_parsing import read_answer
-from ifqa.llms.streaming import StreamedAnswer, streaming
+from ifqa.llms.response_parsing import StreamedAnswer, read_answer
+from ifqa.llms.streaming import streaming
 
 
 def heard_of(asked, requests):
