@@ -7,10 +7,11 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from ifqa.errors import IfqaError
+from ifqa.llms.budget import Account
 from ifqa.llms.cache import CacheWriter, RequestBatch
 from ifqa.llms.response_parsing import Failure
 from ifqa.llms.streaming import TextCallback
@@ -20,8 +21,6 @@ from ifqa.records import Completion, Request
 
 if TYPE_CHECKING:
     import openai
-
-    from ifqa.llms.openai import OpenAI
 
 BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
 LONGEST_BACKOFF = 30.0
@@ -44,6 +43,21 @@ def cancellable(cancelled: "Future[None]") -> Iterator[None]:
         _cancelled.reset(before)
 
 
+class ServedModel(Protocol):
+    """What of `ifqa.llms.openai.OpenAI` tells how to ask."""
+
+    model: str
+    url: str
+    account: Account
+    concurrency: int
+    retries: int
+    interval: float
+    timeout: float
+
+    def arguments(self, request: Request) -> dict[str, object]:
+        """A request as the API takes it."""
+
+
 class RequestScheduler:
     """Asks the missing requests of a batch, one call's of `OpenAI.complete`.
 
@@ -59,7 +73,7 @@ class RequestScheduler:
     """
 
     def __init__(
-        self, model: "OpenAI", key: str, batch: RequestBatch, writer: CacheWriter, on_text: TextCallback | None
+        self, model: ServedModel, key: str, batch: RequestBatch, writer: CacheWriter, on_text: TextCallback | None
     ) -> None:
         self.name = f"{model.model} at {urlsplit(model.url).netloc}"
         self._model, self._key, self._account = model, key, model.account
