@@ -5,9 +5,9 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from ifqa.llms.cache import tokens_of
 from ifqa.llms.credentials import OPENAI, is_local, is_openai
 from ifqa.protocols import Advance, LanguageModel, silent
 from ifqa.records import Completion, Request, Usage
-from ifqa.settings import Table, check_shape, check_table
+from ifqa.settings import Table, check_table
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import BUNDLED, find_resource
 
@@ -169,7 +169,8 @@ class Account:
         return f"not asked: the cap of {' and '.join(caps)} leaves no room for it"
 
 
-KEYS = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut", "server", "spent", "took")
+Count = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]
+COUNTS: tuple[Count, ...] = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
 
 
 class UsageMeter:
@@ -177,14 +178,14 @@ class UsageMeter:
 
     Args:
         llm: the model.
-        keys: of the table, in their order, which manifests keep.
+        keys: what the plugin counts itself, in the order in which manifests keep it.
 
     Attributes:
-        counts: what the plugin counts itself: "retry" and the like, see `Usage`.
+        counts: of the `keys`.
     """
 
-    def __init__(self, llm: LanguageModel, keys: Sequence[str] = KEYS) -> None:
-        self.counts: Counter[str] = Counter()
+    def __init__(self, llm: LanguageModel, keys: Sequence[Count] = COUNTS) -> None:
+        self.counts: Counter[Count] = Counter()
         self._llm, self._keys = llm, keys
         self._before, self._took = llm.spent, (0, 0)
 
@@ -196,8 +197,15 @@ class UsageMeter:
 
     def usage(self) -> Usage:
         """The table so far; without "server" if none is asked."""
-        table: dict[str, object] = {key: self.counts[key] for key in self._keys}
-        table |= {"server": self._llm.server, "spent": asdict(self._llm.spent.since(self._before)), "took": self._took}
-        if not self._llm.server:
-            del table["server"]
-        return check_shape(Usage, table, "usage")
+        table: Usage = {}
+        for key in self._keys:
+            table[key] = self.counts[key]
+        if self._llm.server:
+            table["server"] = self._llm.server
+        spent = self._llm.spent.since(self._before)
+        table["spent"] = {
+            "calls": spent.calls, "cached": spent.cached, "prompt_tokens": spent.prompt_tokens,
+            "completion_tokens": spent.completion_tokens, "cost": spent.cost,
+        }  # fmt: skip
+        table["took"] = self._took
+        return table

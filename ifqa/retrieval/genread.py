@@ -44,7 +44,7 @@ class GenRead(Retriever):
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
-        self._meter = UsageMeter(llm, ("retry", "not_asked", "too_long", "spent", "took", "server"))
+        self._meter = UsageMeter(llm, ("retry", "not_asked", "too_long"))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
