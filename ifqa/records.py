@@ -8,9 +8,7 @@ from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import pairwise
 from operator import attrgetter
-from typing import Literal, NamedTuple, overload
-
-from typing_extensions import TypedDict
+from typing import Literal, NamedTuple, TypedDict, overload
 
 from ifqa.progress import printable, printable_line
 
