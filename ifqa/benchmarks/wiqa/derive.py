@@ -19,7 +19,6 @@ from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Chain, Graph, letters,
 from ifqa.benchmarks.wiqa.release import SPLITS, Direction, Explanation, Item, read_items, read_topics
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, counted, say
-from ifqa.reading.multiple_choice.wiqa_question import worded
 from ifqa.settings import Natural, Table, Text, check_table
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED
@@ -92,7 +91,7 @@ def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.
 def _item(
     name: str, graph: Graph, change: str, effect: str, label: str, kind: str, length: int, why: Explanation | None = None
 ) -> Item:  # fmt: skip
-    stem = worded(change, effect.removesuffix("."))
+    stem = f"suppose {change} happens, how will it affect {effect.removesuffix('.')}."
     return Item(name, graph.id, graph.paragraph_id, stem, tuple(graph.steps), label, kind, length, why)
 
 
