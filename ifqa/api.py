@@ -70,7 +70,7 @@ def open(
         if "corpus" in changes:
             raise IfqaError("docs and corpus are given; wanted one of them")
         chosen = override(chosen, {"corpus": corpus_of(docs, chosen)})
-    return stages.open_system(chosen).open()
+    return stages.open_system(Run(chosen)).open()
 
 
 def ask(
@@ -87,7 +87,7 @@ def ask(
     Raises:
         IfqaError: as `open`; or the question is empty, or the experiment has no reader.
     """
-    with stages.open_system(_experiment_from(experiment, root, settings, changes)) as system:
+    with stages.open_system(Run(_experiment_from(experiment, root, settings, changes))) as system:
         return system.ask(question, threshold)
 
 
@@ -115,7 +115,7 @@ def run(
         IfqaError: as `open`; or a stage fails.
     """
     chosen = _experiment_from(experiment, root, settings, changes)
-    return scores_of(chosen, stages.run(chosen))
+    return scores_of(chosen, stages.run(Run(chosen)))
 
 
 def evaluate(

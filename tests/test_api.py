@@ -11,6 +11,7 @@ from openai_server import Reply, serving
 
 import ifqa
 from ifqa import api
+from ifqa.pipeline.run import Run
 from ifqa.storage.resources import list_resources
 
 HOSTILE = "<script>alert(1)</script>"
@@ -234,7 +235,7 @@ def test_systems_of_one_root_share_completions_but_not_caps(tmp_path, monkeypatc
         ):
             first, second = small.answer(texts), large.answer(texts[10:])
             again = large.answer(texts[:1])
-    spent = [system.session.llm(system.experiment).spent for system in (small, large)]
+    spent = [system.session.llm(Run(system.experiment)).spent for system in (small, large)]
     assert 0 < spent[0].cost <= 0.1 < spent[1].cost <= 0.2
     assert server.requests == spent[0].calls + spent[1].calls
     assert (first[0].text, again[0].text, spent[1].cached) == ("so", "so", 1)

@@ -66,7 +66,7 @@ def main() -> None:
     plain.add_argument("--questions", type=Path, default=PLAIN, help="lines of yes or no, a tab, and a question")
     arguments = parser.parse_args()
     experiment = load_experiment(arguments.experiment)
-    with open_system(experiment) as system:
+    with open_system(Run(experiment)) as system:
         if arguments.what == "plain":
             print("\n".join(asked(system, arguments.questions)))
             return

@@ -6,6 +6,7 @@ output. Any other exit is a bug.
 
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,7 @@ from ifqa.cli.options import (
     ExperimentName,
     Json,
     Quiet,
-    changed_experiment,
+    changed_run,
     changing,
     complete_experiment,
     print_json,
@@ -38,8 +39,8 @@ from ifqa.progress import be_quiet
 from ifqa.version import __version__
 
 if TYPE_CHECKING:
-    from ifqa.config.experiment import Experiment
     from ifqa.pipeline.run import Run
+    from ifqa.workers.tasks import Workers
 
 app = typer.Typer(
     help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
@@ -81,18 +82,18 @@ def index(
     if not loaded.indexes:
         raise IfqaError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
     stages.build_passages(loaded)
-    for one in loaded.indexes if name is None else [name]:
-        _show_artifact(stages.build_index(loaded, one), json)
+    for part in loaded.indexes if name is None else [name]:
+        _show_artifact(stages.build_index(loaded, part), json)
 
 
 @app.command()
 @with_workers
 @changing("retrieve")
 def retrieve(
-    changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False
+    changes: dict[str, object], workers: "Workers", experiment: ExperimentName = "sample", json: Json = False
 ) -> None:
     """Rank passages for an experiment's questions."""
-    chosen = changed_experiment(experiment, changes)
+    chosen = changed_run(experiment, changes)
     from ifqa.pipeline import stages
 
     raise typer.Exit(_show_artifact(stages.retrieve(chosen, None, workers), json))
@@ -101,9 +102,11 @@ def retrieve(
 @app.command()
 @with_workers
 @changing("read")
-def read(changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False) -> None:
+def read(
+    changes: dict[str, object], workers: "Workers", experiment: ExperimentName = "sample", json: Json = False
+) -> None:
     """Answer an experiment's questions from their ranked passages."""
-    chosen = changed_experiment(experiment, changes)
+    chosen = changed_run(experiment, changes)
     from ifqa.pipeline import stages
 
     raise typer.Exit(_show_artifact(stages.read(chosen, None, workers), json))
@@ -113,12 +116,10 @@ def read(changes: dict[str, object], workers: Any, experiment: ExperimentName = 
 @changing("score")
 def score(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
-    chosen = changed_experiment(experiment, changes)
+    chosen = changed_run(experiment, changes)
     from ifqa.pipeline import stages
-    from ifqa.pipeline.run import Run
 
-    run = Run(chosen)
-    raise typer.Exit(_show(run, stages.score(run), json))
+    raise typer.Exit(_show(chosen, stages.score(chosen), json))
 
 
 @app.command()
@@ -126,7 +127,7 @@ def score(changes: dict[str, object], experiment: ExperimentName = "sample", jso
 @changing("read")
 def run(
     changes: dict[str, object],
-    workers: Any,
+    workers: "Workers",
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -144,42 +145,40 @@ def run(
     json: Json = False,
 ) -> None:
     """Run every stage of experiments that is not done, and show the scores."""
-    chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
+    chosen = [changed_run(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
-    from ifqa.pipeline.run import Run
     from ifqa.pipeline.system import Session
     from ifqa.report.console import show_examples
 
     session = Session()  # one session, so that a cap holds for all experiments together
 
-    def run_one(experiment: "Experiment") -> int:
-        run = Run(experiment)
+    def run_one(run: "Run") -> int:
         folder = stages.run(run, session, workers)
-        if show and experiment.reader and not json:
+        if show and run.experiment.reader and not json:
             show_examples(run, folder, show)
         return _show(run, folder, json)
 
-    raise typer.Exit(each(chosen, run_one, [one.name for one in chosen]))
+    raise typer.Exit(each(chosen, run_one, [run.experiment.name for run in chosen]))
 
 
 @app.command()
 @with_workers
 @changing("read")
-def probe(changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False) -> None:
+def probe(
+    changes: dict[str, object], workers: "Workers", experiment: ExperimentName = "sample", json: Json = False
+) -> None:
     """Read a finished experiment's questions again with another supposition or other passages, and show what is lost."""
-    chosen = changed_experiment(experiment, changes)
-    from dataclasses import asdict
-
+    chosen = changed_run(experiment, changes)
     from rich.console import Console
 
     from ifqa.pipeline.probe import probe as probe_all
     from ifqa.report.result_tables import losses_table
 
-    losses = probe_all(chosen, None, workers)
+    name, losses = chosen.experiment.name, probe_all(chosen, None, workers)
     if json:
-        print_json({"experiment": chosen.name, "losses": [asdict(one) for one in losses]})
+        print_json({"experiment": name, "losses": [asdict(loss) for loss in losses]})
     else:
-        losses_table({chosen.name: losses}).show(Console(highlight=False))
+        losses_table({name: losses}).show(Console(highlight=False))
 
 
 @app.command()
@@ -191,20 +190,21 @@ def check(
     json: Json = False,
 ) -> None:
     """Dry run: list what is needed and missing, check settings, and estimate disk, memory, time and cost."""
-    from ifqa.pipeline.check import as_json
+    from ifqa.pipeline.check import Finding, as_json, line_of
     from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:
-        found, problem = [], None
+        findings: list[Finding] = []
+        problem: IfqaError | None = None
         try:
-            for one in check_all(name, changes, verify):
-                found.append(one)
+            for finding in check_all(name, changes, verify):
+                findings.append(finding)
                 if not json:
-                    print_line(one.line)  # each as it comes: with a dump they take a while
+                    print_line(line_of(finding))  # each as it comes: with a dump they take a while
         except IfqaError as error:
             problem = error
         if json:
-            print_json(as_json(name, found, str(problem or "")))
+            print_json(as_json(name, findings, str(problem or "")))
         if problem:
             raise problem
         return 0
@@ -218,8 +218,8 @@ app.add_typer(train, name="train")
 app.add_typer(stats, name="stats")
 for group in (app, stats):
     for command in group.registered_commands:
-        assert command.callback is not None
-        command.callback = quietly(command.callback)
+        if command.callback:
+            command.callback = quietly(command.callback)
 
 
 def _show_artifact(folder: Path, json: bool) -> int:
@@ -228,7 +228,7 @@ def _show_artifact(folder: Path, json: bool) -> int:
     from ifqa.storage.artifacts import read_manifest
 
     manifest = read_manifest(folder)
-    record: dict[str, Any] = {**manifest["record"]} if manifest else {}
+    record = {**manifest["record"]} if manifest else {}
     if json:
         print_json({"folder": str(folder), "record": record})
     else:

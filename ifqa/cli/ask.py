@@ -14,8 +14,8 @@ from ifqa.cli.options import (
     Include,
     Json,
     changing,
-    experiment_over,
     print_json,
+    run_over,
 )
 from ifqa.cli.process import in_words, refuse
 from ifqa.errors import IfqaError
@@ -52,27 +52,26 @@ def ask(
 ) -> None:
     """Answer a question, and show the passages with the facts; or answer many."""
     _check(question, questions, out)
-    chosen = experiment_over(experiment, changes, docs, include, exclude)
+    run = run_over(experiment, changes, docs, include, exclude)
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
     from ifqa.report.answers import answer_json, show_answer
 
-    if chosen.reader is None:
-        raise IfqaError(f"experiment {chosen.name} has no [reader]")
+    _ = run.reader  # raises if there is none
     if questions is not None and out is not None:
         from ifqa.formats.questions import read_questions
         from ifqa.report.batch_ask import answer_into, check_out
 
         check_out(out)
         asked = as_questions(read_questions(questions))
-        with open_system(chosen) as system:
+        with open_system(run) as system:
             failed = answer_into(out, asked, system, threshold)
         if json:
             print_json({"out": str(out), "questions": len(asked)})
         raise typer.Exit(int(failed == len(asked)))
     if question:
         as_questions([question])
-    with open_system(chosen) as system:
+    with open_system(run) as system:
         searched = system.searched
 
         def show(answer: "Answer") -> int:
@@ -85,7 +84,7 @@ def ask(
         if question:
             raise typer.Exit(show(system.ask(question, threshold)))
         system.open()
-        _prompt(chosen.root / "indexes" / _HISTORY, lambda line: show(system.ask(line, threshold)))
+        _prompt(run.experiment.root / "indexes" / _HISTORY, lambda line: show(system.ask(line, threshold)))
 
 
 def _check(question: str, questions: Path | None, out: Path | None) -> None:

@@ -1,25 +1,31 @@
 """`ifqa init`: a corpus, an experiment, articles or a folder of documents, and questions of one's own to start from."""
 
 from pathlib import Path
+from typing import Annotated
 
-import tomli_w
+import typer
 
-from ifqa.config.experiment import bases, experiment_name
-from ifqa.corpus.documents.folder import existing
+from ifqa.cli.options import Docs, print_line
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, write
-from ifqa.storage.resources import BUNDLED, find_resource
-
-_START = BUNDLED / "start"
+from ifqa.progress import say
 
 
-def files_of(name: str, docs: Path | None = None) -> dict[str, str]:
-    """Path -> template of each file that `start` writes for a name."""
-    experiment = {f"experiments/{name}.toml": "experiment.toml"}
-    if docs is not None:
-        return {f"indexes/{name}.toml": "documents.toml"} | experiment | {f"{name}/questions.csv": "empty.csv"}
-    mine = {f"{name}/articles.jsonl": "articles.jsonl", f"{name}/questions.csv": "questions.csv"}
-    return {f"indexes/{name}.toml": "corpus.toml"} | experiment | mine
+def init(
+    name: Annotated[
+        str, typer.Argument(help="Name of the new experiment, of its corpus and of the folder with its files.")
+    ] = "mine",
+    docs: Docs = None,
+) -> None:
+    """Write a corpus, an experiment, articles and questions to start from, with comments; no file is overwritten.
+
+    With --docs the corpus is that of your documents, and no articles are written.
+    """
+    for path in start(name, docs):
+        print_line(path)
+    if docs is None:
+        say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
+    else:
+        say(f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3")
 
 
 def start(name: str, docs: Path | None = None, root: Path = Path()) -> list[Path]:
@@ -34,22 +40,32 @@ def start(name: str, docs: Path | None = None, root: Path = Path()) -> list[Path
         IfqaError: the name is none for an experiment, there is no such folder, or a file is there already; nothing is
             written then.
     """
+    import tomli_w
+
+    from ifqa.config.experiment import bases, experiment_name
+    from ifqa.corpus.documents.folder import existing
+    from ifqa.storage.files import create, write
+    from ifqa.storage.resources import BUNDLED, find_resource
+
     name = experiment_name(name)
     if bases(name, root):
         raise IfqaError(f"experiment {name!r}: wanted a name without +KEY=VALUE, as variants have")
+    templates = {
+        f"indexes/{name}.toml": "documents.toml" if docs else "corpus.toml",
+        f"experiments/{name}.toml": "experiment.toml",
+        f"{name}/questions.csv": "empty.csv" if docs else "questions.csv",
+    }
     if docs is not None:
         existing(docs, root)
+    else:
+        templates[f"{name}/articles.jsonl"] = "articles.jsonl"
+    for path in templates:
+        for place in (root / path, find_resource(path, root)):
+            if place and (place.exists() or place.is_symlink()):
+                raise IfqaError(f"{place} is there already; name another: ifqa init NAME")
     path_line = tomli_w.dumps({"path": str(docs.expanduser()) if docs else ""}).strip()
-    files = files_of(name, docs)
-    for path in files:
-        there = next(
-            (one for one in (root / path, find_resource(path, root)) if one and (one.exists() or one.is_symlink())),
-            None,
-        )
-        if there:
-            raise IfqaError(f"{there} is there already; name another: ifqa init NAME")
-    for path, template in files.items():
-        text = (_START / template).read_text(encoding="utf-8").replace("NAME", name)
+    for path, template in templates.items():
+        text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
         with create(root / path) as handle:
             write(handle, text.replace('path = "FOLDER"', path_line).encode())
-    return [root / path for path in files]
+    return [root / path for path in templates]

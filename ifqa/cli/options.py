@@ -13,7 +13,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import CONTROLS, be_quiet, printable_line
 
 if TYPE_CHECKING:
-    from ifqa.config.experiment import Experiment
+    from ifqa.pipeline.run import Run
 
 
 def complete_experiment(begun: str) -> list[str]:
@@ -120,14 +120,18 @@ def with_options(
             values = {name: given.pop(name) for name in options}
             verb(**given, **arguments(values))
 
-        own = [one for one in signature(verb).parameters.values() if get_origin(one.annotation) is Annotated]
-        pairs = {name: one if isinstance(one, tuple) else (one, None) for name, one in options.items()}
-        added = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for name, (annotation, default) in pairs.items()
+        every = [
+            parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            for parameter in signature(verb).parameters.values()
+            if get_origin(parameter.annotation) is Annotated
         ]
-        every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own] + added
+        for name, option in options.items():
+            annotation, default = option if isinstance(option, tuple) else (option, None)
+            every.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
         decorated.__signature__ = Signature(every)  # type: ignore[attr-defined]
+        decorated.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in every
+        }  # which typer evaluates
         return decorated
 
     return decorate
@@ -156,12 +160,13 @@ def print_json(result: object) -> None:
     print(CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(result, ensure_ascii=False)))
 
 
-def changed_experiment(name: str, changes: Mapping[str, object]) -> "Experiment":
-    """The experiment of a name, changed by flags."""
+def changed_run(name: str, changes: Mapping[str, object]) -> "Run":
+    """The run of an experiment, changed by flags."""
     from ifqa.config.experiment import load_experiment
     from ifqa.config.overrides import override
+    from ifqa.pipeline.run import Run
 
-    return override(load_experiment(name), changes)
+    return Run(override(load_experiment(name), changes))
 
 
 Docs = Annotated[Path | None, typer.Option("--docs", help="A folder of your documents, or a file, to search instead.")]
@@ -173,25 +178,23 @@ Exclude = Annotated[
 ]
 
 
-def experiment_over(
-    name: str,
-    changes: Mapping[str, object],
-    docs: Path | None,
-    include: list[str] | None,
-    exclude: list[str] | None,
-) -> "Experiment":
-    """The experiment of a name, changed by flags, with a folder of documents as its corpus if one is named."""
+def run_over(
+    name: str, changes: Mapping[str, object], docs: Path | None, include: list[str] | None, exclude: list[str] | None
+) -> "Run":
+    """The run of an experiment changed by flags, with a folder of documents as its corpus if one is named."""
     if docs is not None and "corpus" in changes:
         raise IfqaError("--docs and --corpus are given; wanted one of them")
     if docs is None and (include or exclude):
         raise IfqaError("--include and --exclude are for --docs; wanted: --docs FOLDER --include PATTERN")
-    experiment = changed_experiment(name, changes)
+    run = changed_run(name, changes)
     if docs is None:
-        return experiment
+        return run
     from ifqa.config.corpus import corpus_of
     from ifqa.config.overrides import override
+    from ifqa.pipeline.run import Run
 
-    return override(experiment, {"corpus": corpus_of(docs, experiment, include or (), exclude or ())})
+    corpus = corpus_of(docs, run.experiment, include or (), exclude or ())
+    return Run(override(run.experiment, {"corpus": corpus}))
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:

@@ -1,39 +1,18 @@
-"""The other verbs of the command line: init, list, doctor, clean, data, screen, convert, compare and report."""
+"""The other verbs of the command line: list, screen, convert, compare and report."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ifqa.cli.data import data
-from ifqa.cli.making import screen
-from ifqa.cli.options import Docs, Json, print_json, print_line
-from ifqa.cli.process import in_words
+from ifqa.cli.doctor import doctor
+from ifqa.cli.init import init
+from ifqa.cli.options import CorpusName, Json, print_json, print_line
 from ifqa.cli.serving import mcp, serve
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-
-
-def init(
-    name: Annotated[
-        str, typer.Argument(help="Name of the new experiment, of its corpus and of the folder with its files.")
-    ] = "mine",
-    docs: Docs = None,
-) -> None:
-    """Write a corpus, an experiment, articles and questions to start from, with comments; no file is overwritten.
-
-    With --docs the corpus is that of your documents, and no articles are written.
-    """
-    from ifqa.cli.init import start
-
-    for path in start(name, docs):
-        print_line(path)
-    if docs is None:
-        say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
-    else:
-        say(f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3")
 
 
 def list_all(json: Json = False) -> None:
@@ -43,42 +22,52 @@ def list_all(json: Json = False) -> None:
     print_json(list_json()) if json else show_list()
 
 
-def doctor(json: Json = False) -> None:
-    """Show the installation: Python, Java, torch, models; and whether they work together."""
-    from ifqa.cli.doctor import examine, lines
-
-    found = examine()
-    if json:
-        print_json(found)
-    else:
-        for line in lines(found):
-            print_line(line)
-    if found["problems"]:
-        raise IfqaError("; ".join(found["problems"]))
-
-
-def clean(
-    yes: Annotated[bool, typer.Option("--yes", help="Remove the folders; else they are only listed.")] = False,
+def screen(
+    corpus: CorpusName,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", help="Also write tasks to annotate: .json (Label Studio, with its interface as .xml) or .csv."
+        ),
+    ] = None,
+    number: Annotated[
+        int, typer.Option(min=1, help="Passages to write questions about, drawn from those kept.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
+    splits: Annotated[
+        list[str] | None,
+        typer.Option("--split", help="Also screen the gold passages of this split: full-train. Repeatable."),
+    ] = None,
+    benchmark: Annotated[str, typer.Option(help="Benchmark of the splits.")] = "ifqa",
+    show: Annotated[
+        int, typer.Option(min=0, help="Show this many passages that are kept, and as many that are not.")
+    ] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the tasks if they are there.")] = False,
     json: Json = False,
 ) -> None:
-    """List the folders that flags and limits made, experiments/NAME+KEY=VALUE/; with --yes, remove them."""
-    from ifqa.pipeline.clean import remove, variants
-    from ifqa.report.console import show_variants
+    """Pick passages that counterfactual questions can be written about, as the IfQA paper did, and write tasks to annotate.
 
-    found, failed = variants(), []
-    for place, one in enumerate(found if yes else ()):
-        try:
-            found[place] = remove(one)
-        except (IfqaError, OSError) as error:
-            failed.append(in_words(error))
-            found[place] = replace(one, kept=failed[-1])
-    if json:
-        gone = [{"removed": yes and not one.kept} for one in found]
-        print_json([asdict(one) | {"folder": str(one.folder)} | more for one, more in zip(found, gone, strict=True)])
-    else:
-        show_variants(found, removed=yes)
-    if failed:
-        raise IfqaError("; ".join(failed))
+    A passage is kept if a sentence of it tells a cause ("lead to", "cause", "because", "due to", "originally", "initially") in
+    the past tense. `ifqa convert TASKS --to FILE --format verification` makes tasks for the second and third worker from the
+    questions that were written, and `ifqa convert VOTES --to FILE --format file` a benchmark from those that the votes keep.
+    """
+    from ifqa.config.corpus import load_corpus
+    from ifqa.formats.annotations import refuse_existing
+    from ifqa.pipeline.screen import screen_corpus, screen_gold, write_annotation
+    from ifqa.plugins import open_benchmark
+    from ifqa.report.console import screened_json, show_screened
+
+    if to:
+        refuse_existing(to, force)
+    source = open_benchmark(benchmark) if splits else None
+    gold = {split: screen_gold(source.questions(split)) for split in splits or () if source}
+    drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers)
+    print_json(screened_json(drawn, gold, show)) if json else show_screened(corpus, drawn, gold, show)
+    if to:
+        drawn.kept = drawn.kept[:number]
+        files = write_annotation(drawn, to, force)
+        say(f"{len(drawn.kept):,} passages to annotate: {', '.join(map(str, files))}")
 
 
 def convert(
@@ -88,31 +77,25 @@ def convert(
             help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions, annotated tasks."
         ),
     ],
-    to: Annotated[
-        Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (lm-eval).")
-    ],
+    to: Annotated[Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics).")],
     form: Annotated[
         str,
         typer.Option(
             "--format",
-            help="Else: ctxs, trec, qrels, topics, lm-eval, squad, ifqa (the release's), file (questions of your own), "
-            "verification.",
+            help="Else: ctxs, trec, qrels, topics, squad, file (questions of your own), verification.",
         ),
     ] = "",
     k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
-    benchmark: Annotated[str, typer.Option(help="Benchmark of a ctxs file's questions.")] = "ifqa",
-    split: Annotated[str | None, typer.Option(help="Its split; none: the ids in the file.")] = None,
+    benchmark: Annotated[str, typer.Option(help="Of a TREC run that becomes ctxs: its questions' benchmark.")] = "ifqa",
+    split: Annotated[str | None, typer.Option(help="The same: their split.")] = None,
     scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
-    corpus: Annotated[str, typer.Option(help="For qrels: judge all passages of this corpus, not a run's.")] = "",
-    qrels: Annotated[
-        Path | None, typer.Option(help="Judgements of the questions; relevant passages (of --corpus) become gold.")
-    ] = None,
+    corpus: Annotated[str, typer.Option(help="The same: the corpus of its passages.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Write runs, questions and judgements for other tools, and annotated tasks as a benchmark or to be verified."""
     from ifqa.pipeline.convert import convert as convert_file
 
-    print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
+    print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus))
 
 
 def compare(
@@ -182,7 +165,6 @@ MORE: dict[str, Callable[..., None]] = {
     "init": init,
     "list": list_all,
     "doctor": doctor,
-    "clean": clean,
     "data": data,
     "screen": screen,
     "convert": convert,

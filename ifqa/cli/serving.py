@@ -11,7 +11,7 @@ from ifqa.cli.options import (
     ExperimentName,
     Include,
     changing,
-    experiment_over,
+    run_over,
 )
 from ifqa.progress import is_quiet
 
@@ -48,7 +48,7 @@ def serve(
     from ifqa.serve.server import cap_cost
     from ifqa.serve.server import serve as run
 
-    searched = experiment_over(experiment, changes, docs, include, exclude)
+    searched = run_over(experiment, changes, docs, include, exclude).experiment
     chosen = cap_cost(searched, [*changes])
     guard = make_guard(host, token_file, allow_host or (), allow_origin or ())
     run(chosen, host, port, guard, Limits(queue, timeout), is_quiet())
@@ -69,5 +69,5 @@ def mcp(
     from ifqa.serve.limits import Limits
     from ifqa.serve.server import cap_cost, serve_tools
 
-    searched = experiment_over(experiment, changes, docs, include, exclude)
+    searched = run_over(experiment, changes, docs, include, exclude).experiment
     serve_tools(cap_cost(searched, [*changes]), Limits(seconds=timeout), is_quiet())

@@ -10,18 +10,17 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
-from ifqa.config.experiment import Experiment, parse_experiment, retriever_tables
+from ifqa.config.experiment import parse_experiment, retriever_tables
 from ifqa.config.overrides import as_tables
-from ifqa.corpus.store import fetch_each, made_line
-from ifqa.errors import IfqaError
+from ifqa.corpus.store import PassageStore, fetch_each, made_line
 from ifqa.formats.runs import run_lines
 from ifqa.pipeline.run import ASKS, Run
 from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, say_label, was_trained_on
 from ifqa.progress import bar, be_quiet, counted, say
-from ifqa.protocols import Advance, Learned, silent
+from ifqa.protocols import Advance, Reader, silent
 from ifqa.records import Hit, Passage, Question
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.chunks import Chunks
@@ -46,12 +45,22 @@ class Chunk:
     rankings: Sequence[Sequence[Hit]] = ()
 
 
+class Facts(TypedDict):
+    """Of a chunk, or of several: counts of questions and passages, and what was asked of a language model."""
+
+    questions: int
+    hits: int
+    label: str
+    trained_on_them: bool
+    usage: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class ChunkResult:
-    """What a chunk adds to each file, and facts about it: "questions", "hits", "label", "trained_on_them", "usage"."""
+    """What a chunk adds to each file, and facts about it."""
 
     parts: dict[str, bytes]
-    facts: dict[str, Any]
+    facts: Facts
 
 
 @dataclass(frozen=True)
@@ -74,32 +83,22 @@ def ask(
     """Ask all questions that an earlier attempt left, write the stage's files into `draft`, and its facts into the record.
 
     A plugin that asks a language model asks it many questions at a time and keeps to its caps. So it is always opened in this
-    process only.
-
-    Args:
-        draft: the artifact to fill.
-        run: the experiment.
-        stage: "retrieve" or "read".
-        session: the budget and the language models.
-        workers: who asks.
-        others: to read, other questions or rankings than the experiment's.
-
-    Raises:
-        IfqaError: the retriever or reader cannot be opened or breaks its protocol, or a worker died twice.
+    process only. `others` are read in place of the experiment's own questions and rankings.
     """
     experiment, questions = run.experiment, run.questions
     folder = experiment.folder / stage
-    depth = experiment.reader["passages"] if experiment.reader and stage == "read" else 0
-    rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions)) if stage == "read" else iter(())
+    rankings: Iterator[Sequence[Hit]] = iter(())
+    size = SEARCHED
+    if stage == "read":
+        depth, size = run.reader["passages"], run.plugins.reader(run.reader["name"]).chunk
+        rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
     if others:
-        folder, questions = others.folder, list(others.questions)
-        rankings = (list(ranking) for ranking in others.rankings)
-    size = SEARCHED if stage == "retrieve" else run.plugins.reader(_name(experiment, stage)).chunk
+        folder, questions, rankings = others.folder, list(others.questions), iter(others.rankings)
     log = Chunks(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
-    total: dict[str, Any] = {}
-    for facts in log.kept:
-        total = added(total, facts)
-    done = total.get("questions", 0)
+    total: Facts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
+    for kept in log.kept:
+        total = added(total, kept)
+    done = total["questions"]
     if done:
         say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
     generated = _UniqueLines(draft.folder / PASSAGES)
@@ -112,9 +111,9 @@ def ask(
             log.add(result.parts, result.facts)
             total = added(total, result.facts)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
-    facts = {"questions": len(questions), "trained_on_them": bool(total.get("trained_on_them"))}
-    facts |= {"hits": total.get("hits", 0)} if stage == "retrieve" else {"label": total.get("label", "")}
-    draft.record |= total.get("usage", {}) | facts
+    facts: dict[str, object] = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
+    facts |= {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
+    draft.record |= total["usage"] | facts
 
 
 def _is_answered(facts: dict[str, Any]) -> bool:
@@ -145,11 +144,11 @@ def _results(
     advance: Advance,
 ) -> Iterator[ChunkResult]:
     """What each chunk gives, in their order."""
-    experiment = run.experiment
-    if model := bool(experiment.asks_llm(ASKS[stage])) and not workers.alone:
+    experiment, table = run.experiment, run.retriever if stage == "retrieve" else run.reader
+    if (model := bool(experiment.asks_llm(ASKS[stage]))) and not workers.alone:
         say(
-            f"{experiment.name}: {ASKS[stage]} {_name(experiment, stage)!r} asks a language model, so this process alone "
-            "does it: its caps hold for one process; [llm] concurrency is how many requests it sends at once"
+            f"{experiment.name}: {ASKS[stage]} {table['name']!r} asks a language model, so this process alone does it: its "
+            "caps hold for one process; [llm] concurrency is how many requests it sends at once"
         )
     if model or workers.alone or (workers.engine == "local" and not several):
         runner = ChunkRunner(run, stage, session)
@@ -159,16 +158,17 @@ def _results(
     root = experiment.root if workers.engine == "local" else experiment.root.absolute()
     name, tables = experiment.name, as_tables(experiment)
     tasks = (_Task(name, tables, root, stage, chunk) for chunk in chunks)
-    uses_gpu = any("device" in table and table["device"] != "cpu" for table in _tables(experiment, stage))
+    settings = map(dict, retriever_tables(run.retriever) if stage == "retrieve" else [run.reader])
+    uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
     results = run_all(
-        _ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=gpus() if uses_gpu else 0, name=str
+        _ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=gpus() if uses_gpu else 0
     )
     ahead: dict[int, ChunkResult] = {}
     label, following = "", 0
     for task, result in results:
         if result.facts["label"] != label:
             label = result.facts["label"]
-            say_label(_name(experiment, stage), label)
+            say_label(table["name"], label)
         advance(len(task.chunk.questions))
         ahead[task.chunk.number] = result
         while following in ahead:
@@ -180,37 +180,38 @@ class ChunkRunner:
     """An experiment's retriever or reader, opened with the first chunk, and what it has used since the last chunk."""
 
     def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
-        self._run, self._experiment, self._stage = run, run.experiment, stage
+        self._run, self._stage = run, stage
         self._system = System(run, session)
         self._used: Mapping[str, Any] = {}
 
     def ask(self, chunk: Chunk, advance: Advance = silent) -> ChunkResult:
-        """Search or read a chunk.
-
-        Raises:
-            IfqaError: the plugin cannot be opened, or breaks its protocol.
-        """
+        """Search or read a chunk; IfqaError if the plugin cannot be opened, or breaks its protocol."""
         parts, hits = self._search(chunk, advance) if self._stage == "retrieve" else (self._read(chunk, advance), 0)
-        used = deepcopy(self._plugin.usage())
+        plugin = self._system.retriever if self._stage == "retrieve" else self._system.reader
+        used = deepcopy(plugin.usage())
         usage, self._used = added(negated(self._used), used), used
-        facts = {
-            "questions": len(chunk.questions),
-            "hits": hits,
-            "usage": usage,
-            "trained_on_them": self._trained_on_them,
-        }
-        return ChunkResult(parts, {**facts, "label": getattr(self._plugin, "label", "")})
+        label = plugin.label if isinstance(plugin, Reader) else ""
+        trained = self._trained_on_them
+        return ChunkResult(
+            parts,
+            {
+                "questions": len(chunk.questions),
+                "hits": hits,
+                "label": label,
+                "trained_on_them": trained,
+                "usage": usage,
+            },
+        )
 
     def _search(self, chunk: Chunk, advance: Advance) -> tuple[dict[str, bytes], int]:
         rankings = self._system.search(chunk.questions)
         advance(len(chunk.questions))
-        tag = f"ifqa-{_name(self._experiment, self._stage)}"
+        tag = f"ifqa-{self._run.retriever['name']}"
         lines = [run_lines(question.id, hits, tag) for question, hits in zip(chunk.questions, rankings, strict=True)]
         parts = {RUN: b"".join(lines)}
         if any(ranking.generated is not None for ranking in rankings):
-            passages = (passage for ranking in rankings for passage in ranking.generated or ())
             unique: dict[str, Passage] = {}
-            for passage in passages:
+            for passage in (passage for ranking in rankings for passage in ranking.generated or ()):
                 unique.setdefault(passage.id, passage)
             parts[PASSAGES] = b"".join(map(made_line, unique.values()))
         if any(ranking.steps is not None for ranking in rankings):
@@ -227,22 +228,12 @@ class ChunkRunner:
         return {PREDICTIONS: b"".join(map(line_of, predictions))}
 
     @cached_property
-    def _plugin(self) -> Learned:
-        if self._stage == "retrieve":
-            return self._system.retriever
-        reader = self._system.reader
-        if reader.chunk != type(reader).chunk:  # questions are cut into chunks before a reader is opened
-            name = _name(self._experiment, self._stage)
-            raise IfqaError(f"reader {name!r} sets chunk = {reader.chunk} on itself; set it on its class")
-        return reader
-
-    @cached_property
-    def _stores(self) -> list[Any]:
-        return stores_of(self._experiment) if self._experiment.retriever else []
+    def _stores(self) -> list[PassageStore]:
+        return stores_of(self._run.experiment) if self._run.experiment.retriever else []
 
     @cached_property
     def _trained_on_them(self) -> bool:
-        return was_trained_on(self._plugin, self._run)
+        return was_trained_on(self._system.retriever if self._stage == "retrieve" else self._system.reader, self._run)
 
 
 @dataclass(frozen=True)
@@ -289,20 +280,6 @@ class _UniqueLines:
         new = {digest: line for digest, line in hashed if digest not in self._seen}
         self._seen |= new.keys()
         return b"".join(new.values())
-
-
-def _name(experiment: Experiment, stage: Stage) -> str:
-    table = experiment.retriever if stage == "retrieve" else experiment.reader
-    assert table is not None  # the stage has checked that
-    return table["name"]
-
-
-def _tables(experiment: Experiment, stage: Stage) -> list[Mapping[str, object]]:
-    """The settings of a stage's plugin and of its parts."""
-    if stage == "read":
-        return [experiment.reader_settings]
-    assert experiment.retriever is not None
-    return list(retriever_tables(experiment.retriever))
 
 
 def added(first: Any, second: Any) -> Any:

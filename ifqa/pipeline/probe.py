@@ -14,23 +14,25 @@ loses nothing by the third.
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from dataclasses import asdict, replace
 from typing import TypeVar
 
-from ifqa.config.experiment import Experiment
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+
 from ifqa.errors import IfqaError
 from ifqa.pipeline.check import asked_of_model
 from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
-from ifqa.pipeline.run import Run, as_run
-from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, read_predictions
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
+from ifqa.pipeline.validation import valid
 from ifqa.progress import counted, say
-from ifqa.records import Hit, Prediction, Question
+from ifqa.records import Hit, Question
 from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.per_question import row
-from ifqa.settings import Natural, Share, Stored, check_stored
+from ifqa.settings import Natural, Share
 from ifqa.storage.artifacts import Artifact, identity, lock, make, read_manifest
 from ifqa.storage.files import read_json, write_json
 from ifqa.workers.tasks import Workers
@@ -54,38 +56,38 @@ class Loss:
 
     probe: str
     measure: str
-    questions: int
-    left_out: int
+    questions: Natural
+    left_out: Natural
     before: float
     after: float
     loss: float
     low: float
     high: float
-    p: float
+    p: Share
 
 
 def without_supposition(asked: Pairs, seed: int) -> Pairs:
     """The questions that split, as their main clauses."""
-    return [(replace(one, text=_sentence(clauses.question)), hits) for one, hits, clauses in _split(asked)]
+    return [(replace(question, text=_sentence(clauses.question)), hits) for question, hits, clauses in _split(asked)]
 
 
 def with_other_supposition(asked: Pairs, seed: int) -> Pairs:
     """The questions that split, each with the if-clause of another one that has a different if-clause."""
-    several = _split(asked)
-    donors = _others(several, seed, lambda one, other: one[2].presupposition != other[2].presupposition)
+    parts = _split(asked)
+    donors = _others(parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition)
     return [
-        (replace(one, text=_sentence(f"{donor[2].presupposition}, {_continued(clauses.question)}")), hits)
-        for (one, hits, clauses), donor in zip(several, donors, strict=True)
+        (replace(question, text=_sentence(f"{donor[2].presupposition}, {_continued(clauses.question)}")), hits)
+        for (question, hits, clauses), donor in zip(parts, donors, strict=True)
         if donor
     ]
 
 
 def with_other_passages(asked: Pairs, seed: int) -> Pairs:
     """The questions with passages, each with those of another one that shares none of them."""
-    several = [one for one in asked if one[1]]
-    ids = {one.id: {hit.passage_id for hit in hits} for one, hits in several}
-    donors = _others(several, seed, lambda one, other: ids[one[0].id].isdisjoint(ids[other[0].id]))
-    return [(one, donor[1]) for (one, _), donor in zip(several, donors, strict=True) if donor]
+    pairs = [(question, hits) for question, hits in asked if hits]
+    ids = {question.id: {hit.passage_id for hit in hits} for question, hits in pairs}
+    donors = _others(pairs, seed, lambda pair, other: ids[pair[0].id].isdisjoint(ids[other[0].id]))
+    return [(question, donor[1]) for (question, _), donor in zip(pairs, donors, strict=True) if donor]
 
 
 PROBES: Mapping[str, Callable[[Pairs, int], Pairs]] = {
@@ -95,7 +97,7 @@ PROBES: Mapping[str, Callable[[Pairs, int], Pairs]] = {
 }
 
 
-def probe(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> list[Loss]:
+def probe(run: Run, session: Session | None = None, workers: Workers | None = None) -> list[Loss]:
     """Read the questions of a finished experiment again under each probe, and give the losses; all is kept in `probe/`.
 
     A finished probe is not read again, and an interrupted one goes on. A language model's caps hold for all probes together.
@@ -103,55 +105,46 @@ def probe(experiment: Experiment, session: Session | None = None, workers: Worke
     Raises:
         IfqaError: the experiment has no reader, or was not run; or no probe changes a question.
     """
-    if experiment.reader is None:
-        raise IfqaError(f"experiment {experiment.name} has no [reader] to probe")
-    run = Run(experiment)
+    experiment, depth = run.experiment, run.reader["passages"]
     run.inputs("score")  # raises if a stage before is missing or stale
     session = session or Session()
     with lock(experiment.folder):
-        asked = _asked(run)
-        for name in PROBES:
-            changed = PROBES[name](asked, experiment.seed)
-            if changed:
-                _read(run, name, changed, session, workers or Workers())
-            else:
-                say(f"{experiment.name}: no question can be changed by the probe {name}")
+        rankings = rankings_of(experiment, run.questions)
+        asked: Pairs = [(question, ranking[:depth]) for question, ranking in zip(run.questions, rankings, strict=True)]
+        changed = {name: changing(asked, experiment.seed) for name, changing in PROBES.items()}
+        if not any(changed.values()):
+            raise IfqaError(f"experiment {experiment.name}: no probe changes one of its questions")
+        for name, pairs in changed.items():
+            if pairs:
+                _read(run, name, pairs, session, workers or Workers())
         folder = experiment.folder / FOLDER / SCORE
         with make(folder, lambda: inputs_of_losses(Run(experiment))) as work:
             if work is not None:
-                found = list(chain.from_iterable(_losses(experiment, name, asked) for name in PROBES))
-                if not found:
-                    raise IfqaError(f"experiment {experiment.name}: no probe changes one of its questions")
-                write_json(work.folder / LOSSES, [asdict(one) for one in found])
+                losses = [loss for name, pairs in changed.items() for loss in _losses(run, name, pairs)]
+                write_json(work.folder / LOSSES, [asdict(loss) for loss in losses])
     return losses_of(run)
 
 
-def losses_of(experiment: Experiment | Run) -> list[Loss]:
+def losses_of(run: Run) -> list[Loss]:
     """The losses of an experiment that was probed; empty if it was not, or if it was run again since.
 
     Raises:
         IfqaError: the file is not as `probe` writes it.
     """
-    run = as_run(experiment)
     folder = run.experiment.folder / FOLDER / SCORE
     losses = Artifact(folder)
-    if run.experiment.reader is None or losses.manifest is None:
-        return []
     try:
-        if not losses.is_made_from(inputs_of_losses(run)):
+        if run.experiment.reader is None or not losses.manifest or not losses.is_made_from(inputs_of_losses(run)):
             return []
     except IfqaError:  # an earlier stage is gone
         return []
-    found = read_json(folder / LOSSES)
-    for one in found if isinstance(found, list) else [found]:
-        check_stored(_Loss, one, str(folder / LOSSES))
-    return [Loss(**one) for one in found]
+    return valid(TypeAdapter(list[Loss]), read_json(folder / LOSSES), str(folder / LOSSES))
 
 
 def inputs_of_losses(run: Run) -> dict[str, object]:
     """What the losses are made of: the scores' inputs, and the files of every probe that was read."""
-    found = {name: read_manifest(run.experiment.folder / FOLDER / name) for name in PROBES}
-    files = {name: dict(one["record"]["files"]) for name, one in found.items() if one}
+    manifests = {name: read_manifest(run.experiment.folder / FOLDER / name) for name in PROBES}
+    files = {name: dict(manifest["record"]["files"]) for name, manifest in manifests.items() if manifest}
     return {"stage": "probe score", "version": VERSION, "score": identity(run.inputs("score")), "files": files}
 
 
@@ -160,55 +153,44 @@ def _inputs(run: Run, name: str) -> dict[str, object]:
     return {"stage": "probe", "probe": name, "version": VERSION, "seed": run.experiment.seed, "read": read}
 
 
-def _asked(run: Run) -> Pairs:
-    """The questions with the hits that the reader was given."""
-    experiment, questions = run.experiment, run.questions
-    assert experiment.reader is not None  # `probe` has checked that
-    depth = experiment.reader["passages"]
-    rankings = rankings_of(experiment, questions)
-    return [(one, ranking[:depth]) for one, ranking in zip(questions, rankings, strict=True)]
-
-
 def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
     experiment = run.experiment
     folder = experiment.folder / FOLDER / name
     with make(folder, lambda: _inputs(Run(experiment), name), resume="same") as work:
         if work is None:
             return
-        questions = [one for one, _ in changed]
+        questions, rankings = [question for question, _ in changed], [hits for _, hits in changed]
         if experiment.asks_llm("reader"):
             system = System(run, session)
-            passages = list(passages_of(experiment, [hits for _, hits in changed]))
-            say(asked_of_model(system, system.reader.requests(questions, passages), f"probe {name}").line.strip())
-        ask(work, run, "read", session, workers, OtherInputs(folder, questions, [hits for _, hits in changed]))
+            requests = system.reader.requests(questions, list(passages_of(experiment, rankings)))
+            say(str(asked_of_model(run, system, requests, f"probe {name}")).strip())
+        ask(work, run, "read", session, workers, OtherInputs(folder, questions, rankings))
     say(f"{folder}: {counted(len(changed), 'question')} read")
 
 
-def _losses(experiment: Experiment, name: str, asked: Pairs) -> Iterator[Loss]:
+def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     """The loss in each measure of answers that tables show."""
-    folder, by = experiment.folder / FOLDER / name, experiment.scheme
-    changed = [one.id for one, _ in PROBES[name](asked, experiment.seed)]
-    if not changed or read_manifest(folder) is None:
+    experiment, by, asked = run.experiment, run.experiment.scheme, {question.id for question, _ in changed}
+    if not changed:
         return
-    every = [one for one, _ in asked]
-    usual = dict(zip([one.id for one in every], predictions_of(experiment, every), strict=True))
-    probed = read_predictions(folder / PREDICTIONS)
-    questions = [one for one in every if one.id in set(changed)]
-    shown = by.shown([one.name for one in by.answers]) or [one.name for one in by.answers]
-    read_again = [probed.get(one.id) or Prediction(one.id, "", error="no prediction") for one in questions]
+    questions = [question for question in run.questions if question.id in asked]
+    usual = {prediction.question_id: prediction for prediction in predictions_of(experiment, run.questions)}
+    probed = read_predictions(experiment.folder / FOLDER / name / PREDICTIONS)
+    names = [measure.name for measure in by.answers]
     samples = []
-    for predictions in ([usual[one.id] for one in questions], read_again):
-        rows = [row(question, by, prediction=answer) for question, answer in zip(questions, predictions, strict=True)]
+    for predictions in (usual, probed):
+        answers = prediction_for_each(questions, predictions)
+        rows = [row(question, by, prediction=answer) for question, answer in zip(questions, answers, strict=True)]
         samples.append(aggregate(rows, questions, by, None).sample())
     before, after = samples
-    for key, count, paired in after.differences(before, shown, experiment.seed):
+    for key, count, paired in after.differences(before, by.shown(names) or names, experiment.seed):
         second, first, more, low, high = paired.percents()
-        yield Loss(name, key, count, len(every) - count, first, second, more, low, high, paired.p)
+        yield Loss(name, key, count, len(run.questions) - count, first, second, more, low, high, paired.p)
 
 
 def _split(asked: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
-    found = ((one, hits, split_question(one.text)) for one, hits in asked)
-    return [one for one in found if one[2].presupposition and one[2].question]
+    parts = ((question, hits, split_question(question.text)) for question, hits in asked)
+    return [part for part in parts if part[2].presupposition and part[2].question]
 
 
 def _sentence(text: str) -> str:
@@ -222,25 +204,12 @@ def _continued(clause: str) -> str:
     return clause[0].lower() + clause[1:] if word.lower() in _OPENERS else clause
 
 
-def _others(several: Sequence[_T], seed: int, differ: Callable[[_T, _T], bool]) -> list[_T | None]:
+def _others(parts: Sequence[_T], seed: int, differ: Callable[[_T, _T], bool]) -> list[_T | None]:
     """For each, the next one in a drawn order, round about, that differs from it; None if there is none."""
-    order = list(range(len(several)))
+    order = list(range(len(parts)))
     random.Random(seed).shuffle(order)
-    found: list[_T | None] = [None] * len(several)
+    donors: list[_T | None] = [None] * len(parts)
     for at, place in enumerate(order):
-        ahead = (several[other] for other in (*order[at + 1 :], *order[:at]))
-        found[place] = next((one for one in ahead if differ(several[place], one)), None)
-    return found
-
-
-class _Loss(Stored):
-    probe: str
-    measure: str
-    questions: Natural
-    left_out: Natural
-    before: float
-    after: float
-    loss: float
-    low: float
-    high: float
-    p: Share
+        ahead = (parts[other] for other in (*order[at + 1 :], *order[:at]))
+        donors[place] = next((part for part in ahead if differ(parts[place], part)), None)
+    return donors

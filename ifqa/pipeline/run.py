@@ -9,10 +9,18 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
-from ifqa.config.experiment import Experiment, RetrieverSettings, bases, retriever_tables, search_settings
+from ifqa.config.experiment import (
+    Experiment,
+    ModelSettings,
+    ReaderSettings,
+    RetrieverSettings,
+    bases,
+    retriever_tables,
+    search_settings,
+)
 from ifqa.corpus import work_units
 from ifqa.corpus.shards import files_of
 from ifqa.corpus.sources import open_sources
@@ -28,6 +36,7 @@ from ifqa.settings import settings_of
 from ifqa.storage.artifacts import Artifact, Manifest, identity
 from ifqa.storage.files import sha256
 
+_T = TypeVar("_T")
 Kind = Literal["retriever", "reader"]
 Stage = Literal["retrieve", "read", "score"]
 ASKS: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # the stages that may ask a language model
@@ -49,15 +58,10 @@ class CorpusBuild:
 
     @cached_property
     def sources(self) -> list[Source]:
-        """Its sources, checked.
-
-        Raises:
-            IfqaError: a format or a setting is wrong, or a file or split of a source is not there.
-        """
+        """Its sources, checked: IfqaError if a setting is wrong, or a file or split of a source is not there."""
         return open_sources(self.corpus.sources, self.corpus.root, self._questions_of)
 
     def _questions_of(self, benchmark: str, splits: Sequence[str]) -> list[list[Question]]:
-        """The questions of splits of a benchmark, for their gold passages."""
         if not splits:
             known = ", ".join(self.corpus.plugins.benchmark(benchmark).splits)
             raise IfqaError(
@@ -80,11 +84,7 @@ class CorpusBuild:
         return {**recorded, **{key: file.facts for key, file in self.built_files.items()}}
 
     def inputs(self, part: str) -> dict[str, object]:
-        """The inputs of its passages or of one of its indexes.
-
-        Raises:
-            IfqaError: a source is missing; the corpus has no such index, or its passages are not built.
-        """
+        """The inputs of its passages or of one of its indexes; IfqaError if what they are made from is not there."""
         if part not in self._inputs:
             self._inputs[part] = self.inputs_of_passages() if part == "passages" else self._inputs_of_index(part)
         return self._inputs[part]
@@ -102,10 +102,9 @@ class CorpusBuild:
         table = corpus.indexes[name]
         plugin = corpus.plugins.indexed(table["retriever"])
         settings = identifying(plugin, settings_of(plugin.build) | table)
-        named = settings_at(plugin.build, build_settings(table), corpus.root)
-        files = {"files": built_from} if (built_from := plugin.built_from(**named)) else {}
-        code = code_of(plugin)
-        return {"stage": "index", "settings": settings, "code": code, **files, "passages": self.identity}
+        hashed = plugin.built_from(**settings_at(plugin.build, build_settings(table), corpus.root))
+        inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_of(plugin)}
+        return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
     def require_index(self, name: str) -> None:
         """Raise IfqaError if the corpus has no index of that name."""
@@ -122,11 +121,7 @@ class CorpusBuild:
 
     @cached_property
     def passages(self) -> Manifest:
-        """The manifest of its passages.
-
-        Raises:
-            IfqaError: they are not built, damaged, or older than the corpus's file.
-        """
+        """The manifest of its passages; IfqaError if they are not built, damaged, or older than the corpus's file."""
         command = f"ifqa passages {self.corpus.name}"
         self.artifact("passages").require(command)
         return self.artifact("passages").require_from(self.inputs("passages"), command)
@@ -143,11 +138,7 @@ class CorpusBuild:
         return identity(self.passages["inputs"])
 
     def identity_of_index(self, name: str) -> str:
-        """The identity of an index.
-
-        Raises:
-            IfqaError: it is not built, damaged, or older than the corpus's file or the passages.
-        """
+        """The identity of an index; IfqaError if it is not built, damaged, or older than the file or the passages."""
         inputs, artifact, command = self.inputs(name), self.artifact(name), f"ifqa index {self.corpus.name}"
         if artifact.require(command)["inputs"].get("passages") != inputs["passages"]:
             raise IfqaError(
@@ -177,6 +168,26 @@ class Run:
         return self.experiment.plugins
 
     @property
+    def retriever(self) -> RetrieverSettings:
+        """The experiment's [retriever]; IfqaError if it has none, as for the next two."""
+        return self._table("retriever", self.experiment.retriever)
+
+    @property
+    def reader(self) -> ReaderSettings:
+        """The experiment's [reader]."""
+        return self._table("reader", self.experiment.reader)
+
+    @property
+    def llm(self) -> ModelSettings:
+        """The experiment's [llm]."""
+        return self._table("llm", self.experiment.llm)
+
+    def _table(self, section: str, table: _T | None) -> _T:
+        if table is None:
+            raise IfqaError(f"experiment {self.experiment.name} has no [{section}]")
+        return table
+
+    @property
     def benchmark(self) -> Benchmark:
         """The experiment's benchmark."""
         return self.plugins.benchmark(self.experiment.benchmark)
@@ -194,11 +205,7 @@ class Run:
 
     @cached_property
     def questions(self) -> list[Question]:
-        """The experiment's questions, in the benchmark's order.
-
-        Raises:
-            IfqaError: the split's file is missing or wrong, or a question that the experiment names is not in it.
-        """
+        """The experiment's questions, in the benchmark's order; IfqaError if they cannot be read, or one is not there."""
         experiment, wanted = self.experiment, set(self.experiment.questions)
         if missing := wanted - {question.id for question in self.split}:
             raise IfqaError(
@@ -235,12 +242,8 @@ class Run:
             IfqaError: an artifact that the stage reads is not there, damaged, or older than its own inputs.
         """
         if stage not in self._inputs:
-            compute = {
-                "retrieve": self._inputs_of_retrieve,
-                "read": self._inputs_of_read,
-                "score": self._inputs_of_score,
-            }
-            self._inputs[stage] = compute[stage]()
+            compute = self._inputs_of_retrieve if stage == "retrieve" else self._inputs_of_read
+            self._inputs[stage] = self._inputs_of_score() if stage == "score" else compute()
         return self._inputs[stage]
 
     def forget_inputs(self, stage: str) -> None:
@@ -261,24 +264,15 @@ class Run:
         return bool(self.experiment.llm) and not all(map(self.is_made, asking))
 
     def fingerprint(self, kind: Kind) -> dict[str, object]:
-        """What determines the output of the retriever or reader: its settings, its code, and hashes of its files.
-
-        Raises:
-            IfqaError: a file that it reads is missing.
-        """
+        """What determines the output of the retriever or reader: its settings, its code, and hashes of its files."""
         if kind not in self._fingerprints:
             experiment = self.experiment
             if kind == "reader":
-                assert experiment.reader is not None
-                table, settings = experiment.reader, experiment.reader_settings
-                computed = self._fingerprint(kind, table["name"], table, settings)
+                computed = self._fingerprint(kind, self.reader["name"], self.reader, experiment.reader_settings)
             else:
-                assert experiment.retriever is not None
-                computed = self._fingerprint_of_retriever(experiment.retriever)
+                computed = self._fingerprint_of_retriever(self.retriever)
             if experiment.asks_llm(kind):
-                assert experiment.llm is not None  # load_experiment has checked that
-                llm = experiment.llm
-                computed["llm"] = self._fingerprint("llm", llm["name"], llm, experiment.llm_settings)
+                computed["llm"] = self._fingerprint("llm", self.llm["name"], self.llm, experiment.llm_settings)
             self._fingerprints[kind] = computed
         return self._fingerprints[kind]
 
@@ -304,19 +298,15 @@ class Run:
 
     def _inputs_of_retrieve(self) -> dict[str, object]:
         """The search settings, the questions, and the identities of the indexes, which must be of the present passages."""
-        assert self.experiment.retriever is not None
         inputs: dict[str, object] = {"stage": "retrieve", "retriever": self.fingerprint("retriever")}
         inputs["questions"] = self._questions_identity
         if self.corpus:
             if indexes := {name: self.corpus.identity_of_index(name) for name in self.experiment.indexes}:
                 inputs["indexes"] = indexes
-            if any(map(self.reads_passages, retriever_tables(self.experiment.retriever))):
+            names, reading = [table["name"] for table in retriever_tables(self.retriever)], ("passages", "corpus")
+            if any(self.plugins.takes("retriever", name, argument) for name in names for argument in reading):
                 inputs["passages"] = self.corpus.identity
         return inputs
-
-    def reads_passages(self, table: RetrieverSettings) -> bool:
-        """Whether the retriever of a table reads passages itself: by id, as a reranker does, or the whole corpus."""
-        return any(self.plugins.takes("retriever", table["name"], argument) for argument in ("passages", "corpus"))
 
     def _inputs_of_read(self) -> dict[str, object]:
         """The reader's settings and weights, the questions, the run, and the corpus's passages."""
@@ -324,11 +314,7 @@ class Run:
         return {"stage": "read", "reader": reader, "questions": self._questions_identity, **self._rankings_identity()}
 
     def _inputs_of_score(self) -> dict[str, object]:
-        """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer's version.
-
-        The measures that the experiment names belong to them, and the files outside this package that define measures and
-        subsets.
-        """
+        """The questions, their benchmark, the added measures, run, passages and predictions, and the scorer's version."""
         experiment = self.experiment
         benchmark = {"name": experiment.benchmark, "code": code_of(type(self.benchmark))}
         inputs: dict[str, object] = {"stage": "score", "version": per_question.VERSION, "seed": experiment.seed}
@@ -365,11 +351,6 @@ class Run:
         record = artifact.require_from(self.inputs(stage), command)["record"]
         incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry gives others
         return identity(self.inputs(stage)) + incomplete
-
-
-def as_run(experiment: Experiment | Run) -> Run:
-    """The run of an experiment; a run as it is."""
-    return experiment if isinstance(experiment, Run) else Run(experiment)
 
 
 def identifying(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:

@@ -1,7 +1,9 @@
 """THE MAIN PATH: dump -> passages -> index -> retrieve -> read -> score.
 
 Each stage is a function here and a verb of the command line. Stages exchange files only. A stage reads the artifacts of the
-stages before it. It makes its own artifact, unless that was made from exactly the same inputs before.
+stages before it. It makes its own artifact, unless that was made from exactly the same inputs before. `workers` search and read,
+by default this process alone; files do not depend on them. A stage raises IfqaError if something that it needs is missing, or
+is older than the settings.
 """
 
 import shutil
@@ -12,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ifqa.config.corpus import Corpus, build_settings
-from ifqa.config.experiment import Experiment
 from ifqa.config.overrides import write_resolved
 from ifqa.corpus.shards import BAD, Shards, bad_pages, files_of
 from ifqa.corpus.sources import require_room, size_of
@@ -20,7 +21,7 @@ from ifqa.corpus.store import write_id_index
 from ifqa.corpus.work_units import NO_FILES, FinishedBuild, make_shard
 from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import ask
-from ifqa.pipeline.run import CorpusBuild, Run, Stage, as_run
+from ifqa.pipeline.run import ASKS, CorpusBuild, Run, Stage
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.pipeline.system import Session, System, refuse_other_families
 from ifqa.plugins import settings_at
@@ -40,9 +41,6 @@ def build_passages(corpus: Corpus) -> Path:
 
     Each shard is made from a block of the input, so its bytes do not depend on the number of workers. The finished shards of a
     killed build are reused.
-
-    Raises:
-        IfqaError: a source is missing or broken, holds no passage, two passages have the same id, or the disk is full.
     """
     build = CorpusBuild(corpus)
     passages, sources, known = build.artifact("passages"), build.sources, dict[str, Any]()
@@ -84,11 +82,7 @@ def build_passages(corpus: Corpus) -> Path:
 
 
 def build_index(corpus: Corpus, name: str) -> Path:
-    """Build one of the corpus's indexes from its passages, `indexes/NAME/INDEX/`.
-
-    Raises:
-        IfqaError: the corpus has no such index, or its passages are not built.
-    """
+    """Build one of the corpus's indexes from its passages, `indexes/NAME/INDEX/`."""
     build = CorpusBuild(corpus)
     build.require_index(name)
     artifact, table = build.artifact(name), corpus.indexes[name]
@@ -105,19 +99,13 @@ def build_index(corpus: Corpus, name: str) -> Path:
     return artifact.folder
 
 
-def retrieve(experiment: Experiment | Run, session: Session | None = None, workers: Workers | None = None) -> Path:
+def retrieve(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`.
 
-    A retriever that makes its passages also writes `passages.jsonl`. The files do not depend on `workers`, by default this
-    process alone.
-
-    Raises:
-        IfqaError: the index is not built, or was built from other passages than the corpus has now.
+    A retriever that makes its passages also writes `passages.jsonl`.
     """
-    run = as_run(experiment)
+    _ = run.retriever  # raises if there is none
     folder = run.artifact("retrieve").folder
-    if run.experiment.retriever is None:
-        raise IfqaError(f"experiment {run.experiment.name} has no [retriever]")
     with _making(run, "retrieve", resume="same") as draft:
         if draft is None:
             return folder
@@ -127,18 +115,13 @@ def retrieve(experiment: Experiment | Run, session: Session | None = None, worke
     return folder
 
 
-def read(experiment: Experiment | Run, session: Session | None = None, workers: Workers | None = None) -> Path:
+def read(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Answer each question from its ranking, `experiments/NAME/read/predictions.jsonl`.
 
-    Without a retriever the reader gets no passages. The file does not depend on `workers`, by default this process alone.
-
-    Raises:
-        IfqaError: there is no run yet, a passage of the run is in no store, or the reader was trained on another split family.
+    Without a retriever the reader gets no passages.
     """
-    run = as_run(experiment)
+    _ = run.reader  # raises if there is none
     folder = run.artifact("read").folder
-    if run.experiment.reader is None:
-        raise IfqaError(f"experiment {run.experiment.name} has no [reader]")
     with _making(run, "read", resume="same") as draft:
         if draft is None:
             return folder
@@ -147,18 +130,11 @@ def read(experiment: Experiment | Run, session: Session | None = None, workers: 
     return folder
 
 
-def score(experiment: Experiment | Run) -> Path:
-    """Score run and predictions over all questions, `experiments/NAME/score/scores.json` and `per_question.jsonl`.
-
-    Raises:
-        IfqaError: an earlier stage is not finished, or its files are of other questions.
-    """
-    run = as_run(experiment)
+def score(run: Run) -> Path:
+    """Score run and predictions over all questions, `experiments/NAME/score/scores.json` and `per_question.jsonl`."""
     with _making(run, "score") as draft:
         if draft is not None:
-            aggregator = Aggregator(
-                run.experiment.scheme, run.experiment.retriever["k"] if run.experiment.retriever else 0
-            )
+            aggregator = Aggregator(run.experiment.scheme, run.retriever["k"] if run.experiment.retriever else 0)
             write_jsonl(draft.folder / "per_question.jsonl", _rows(run, aggregator))
             scores = aggregator.scores(run.experiment.seed)
             manifests = (run.artifact(stage).manifest for stage in run.experiment.stages)
@@ -180,67 +156,53 @@ def _rows(run: Run, aggregator: Aggregator) -> Iterator[Row]:
         texts = ([passage.text for passage in passages] for passages in retrieved)
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
-    depth = experiment.retriever["k"] if experiment.retriever else 0
-    read_depth = experiment.reader["passages"] if experiment.reader else 0
+    depth = run.retriever["k"] if experiment.retriever else 0
+    read_depth = run.reader["passages"] if experiment.reader else 0
     for question, ranked, prediction in zip(questions, texts, predictions, strict=True):
         row = per_question.row(question, aggregator.by, ranked, depth, read_depth, prediction)
         aggregator.add(row, question, prediction)
         yield row
 
 
-def run(experiment: Experiment | Run, session: Session | None = None, workers: Workers | None = None) -> Path:
+def run(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Run every stage of an experiment that is not up to date, in order; returns the score folder.
 
-    The experiments of a command share a `session`, and with it their language models and their budget. `workers` retrieve and
-    read, by default this process alone.
+    The experiments of a command share a `session`, and with it their language models and their budget.
     """
-    resolved, session = as_run(experiment), session or Session()
-    _ = resolved.questions  # raises before anything is built
-    prepare(resolved)
-    with _folder_of(resolved):
-        if resolved.experiment.retriever:
-            retrieve(resolved, session, workers)
-        if resolved.experiment.reader:
-            read(resolved, session, workers)
-        return score(resolved)
+    session = session or Session()
+    _ = run.questions  # raises before anything is built
+    prepare(run)
+    with _folder_of(run):
+        if run.experiment.retriever:
+            retrieve(run, session, workers)
+        if run.experiment.reader:
+            read(run, session, workers)
+        return score(run)
 
 
-def prepare(experiment: Experiment | Run) -> None:
-    """Build the corpus that an experiment needs, after the checks that find mistakes before hours of work.
-
-    Raises:
-        IfqaError: a file, a setting or a source is missing or wrong.
-    """
-    run = as_run(experiment)
-    if run.experiment.retriever:
-        run.fingerprint("retriever")
-    if run.experiment.reader:
-        run.fingerprint("reader")
+def prepare(run: Run) -> None:
+    """Build the corpus that an experiment needs, after the checks that find mistakes before hours of work."""
+    experiment = run.experiment
+    for stage in experiment.stages:
+        run.fingerprint(ASKS[stage])
     refuse_other_families(run)
-    llm = run.experiment.llm
-    if llm and run.will_ask():
-        settings, root = run.experiment.llm_settings, run.experiment.root
-        run.plugins.llm(llm["name"]).require_access(root=root, **settings)
+    if experiment.llm and run.will_ask():
+        run.plugins.llm(run.llm["name"]).require_access(root=experiment.root, **experiment.llm_settings)
     if run.corpus:
-        corpus, parts = run.corpus.corpus, ["passages", *run.experiment.indexes]
+        corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
         if all(map(run.corpus.is_made, parts)):
             for part in parts:  # no lock: several experiments may read a finished corpus at once
                 say(f"{corpus.folder / part}: nothing to do, made from exactly this before")
             return
         with lock(corpus.folder, wait=True):  # of several first questions, one builds and the others use what it built
             build_passages(corpus)
-            for index in run.experiment.indexes:
+            for index in experiment.indexes:
                 build_index(corpus, index)
         run.corpus = CorpusBuild(corpus, run.questions_of)
 
 
-def open_system(experiment: Experiment | Run, session: Session | None = None) -> System:
-    """Build an experiment's corpus if need be, and open its retriever and reader for questions of your own.
-
-    Raises:
-        IfqaError: as `prepare`.
-    """
-    run = as_run(experiment)
+def open_system(run: Run, session: Session | None = None) -> System:
+    """Build an experiment's corpus if need be, and open its retriever and reader for questions of your own."""
     prepare(run)
     return System(run, session)
 

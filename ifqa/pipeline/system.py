@@ -1,21 +1,21 @@
 """`System`: an experiment's retriever and reader, opened and held in memory to answer questions one after another."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Self, TypeVar
 
 from ifqa.config.corpus import build_settings
-from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
+from ifqa.config.experiment import RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus.sources import users_folders
 from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
-from ifqa.pipeline.run import Run, as_run
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answer_of
 from ifqa.pipeline.validation import check_predictions, check_rankings
 from ifqa.plugins import accepted_arguments, settings_at
@@ -42,23 +42,15 @@ class Session:
         self._lock = threading.Lock()
         self._models: dict[bytes, LanguageModel] = {}
 
-    def llm(self, experiment: Experiment | Run) -> LanguageModel:
-        """The experiment's language model.
-
-        Raises:
-            IfqaError: a setting is out of range, the model cannot be opened, or it was tuned on another split family of the
-                benchmark.
-        """
-        run = as_run(experiment)
-        experiment = run.experiment
-        assert experiment.llm is not None
+    def llm(self, run: Run) -> LanguageModel:
+        """The experiment's language model; IfqaError if it cannot be opened, or was tuned on another split family."""
+        settings, root = run.experiment.llm_settings, run.experiment.root
+        key = json_line({"root": str(root.absolute()), **run.llm})
         with self._lock:
-            key = json_line({"root": str(experiment.root.absolute()), **experiment.llm})
             if key not in self._models:
-                plugin = run.plugins.llm(experiment.llm["name"])
-                self._models[key] = opened(plugin, experiment.llm_settings, experiment.root, budget=self.budget)
+                self._models[key] = opened(run.plugins.llm(run.llm["name"]), settings, root, budget=self.budget)
             model = self._models[key]
-        _refuse(f"language model {experiment.llm['name']!r} {model.learnt}", model.family, run)
+        _refuse(f"language model {run.llm['name']!r} {model.learnt}", model.family, run)
         return model
 
 
@@ -101,9 +93,8 @@ class System:
         session: the budget and the language models; shared by the experiments of a command.
     """
 
-    def __init__(self, experiment: Experiment | Run, session: Session | None = None) -> None:
-        self._run = as_run(experiment)
-        self.experiment = self._run.experiment
+    def __init__(self, run: Run, session: Session | None = None) -> None:
+        self.run, self.experiment = run, run.experiment
         self.session = session or Session()
         self._searching, self._reading = threading.RLock(), threading.RLock()
 
@@ -120,25 +111,13 @@ class System:
 
     @cached_property
     def retriever(self) -> Retriever:
-        """The experiment's retriever.
-
-        Raises:
-            IfqaError: the experiment has none, or something that the retriever needs is missing.
-        """
-        if self.experiment.retriever is None:
-            raise IfqaError(f"experiment {self.experiment.name} has no [retriever]")
-        return _open_retriever(self.experiment.retriever, self._run, self.session)
+        """The experiment's retriever; IfqaError if it has none, or something that the retriever needs is missing."""
+        return _open_retriever(self.run.retriever, self.run, self.session)
 
     @cached_property
     def reader(self) -> Reader:
-        """The experiment's reader.
-
-        Raises:
-            IfqaError: the experiment has none, or something that the reader needs is missing.
-        """
-        if self.experiment.reader is None:
-            raise IfqaError(f"experiment {self.experiment.name} has no [reader]")
-        return _open_reader(self._run, self.session)
+        """The experiment's reader; IfqaError if it has none, or something that the reader needs is missing."""
+        return _open_reader(self.run, self.session)
 
     @cached_property
     def _store(self) -> list[PassageStore]:
@@ -160,9 +139,7 @@ class System:
         if type(k) is not int or k < 0:
             raise IfqaError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
         with self._searching:
-            retriever = self.retriever
-            table = self.experiment.retriever
-            assert table is not None  # self.retriever has checked that
+            retriever, table = self.retriever, self.run.retriever
             depth = k or table["k"]
             rankings = retriever.search(rewrite(questions, table.get("query", "question")), depth)
             check_rankings(table["name"], questions, depth, rankings)
@@ -183,10 +160,9 @@ class System:
         with self._reading:  # one thread opens the reader
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
-            weights: dict[str, Any] = {"scores": scores} if reader.takes_scores else {}
+            weights = {"scores": scores} if reader.takes_scores else {}
             predictions = reader.answer(questions, passages, advance=advance, **weights)
-        assert self.experiment.reader is not None  # self.reader has checked that
-        check_predictions(self.experiment.reader["name"], questions, passages, predictions)
+        check_predictions(self.run.reader["name"], questions, passages, predictions)
         return predictions
 
     def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
@@ -245,7 +221,7 @@ class System:
     @cached_property
     def searched(self) -> Searched:
         """What the system searches, and how much of it."""
-        build = self._run.corpus
+        build = self.run.corpus
         if not (self.experiment.retriever and build):
             return Searched("")
         manifest = build.artifact("passages").manifest
@@ -272,11 +248,7 @@ class System:
 
 
 def check_threshold(threshold: float | None) -> None:
-    """Check that a threshold is a confidence, or None.
-
-    Raises:
-        IfqaError: it is neither.
-    """
+    """Raise IfqaError unless a threshold is a confidence, or None."""
     if threshold is not None and not is_share(threshold):
         raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
 
@@ -285,24 +257,20 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
     """Questions from texts, with ids `ask/0`, `ask/1`, …; given `Question`s are kept.
 
     Raises:
-        IfqaError: `asked` is a single text, an element is neither text nor `Question`, or a question is empty or
-            holds half a surrogate pair, which no tokenizer takes.
+        IfqaError: `asked` is no list, an element is neither text nor `Question`, or a question is empty or holds half a
+            surrogate pair, which no tokenizer takes.
     """
-    if isinstance(asked, str):
-        raise IfqaError(f"wanted a list of questions, found a text; put it into a list: [{asked!r}]")
-    if not isinstance(asked, Iterable):
+    if isinstance(asked, str) or not isinstance(asked, Iterable):
         raise IfqaError(f"wanted a list of questions, found {asked!r:.80}")
-    texts = list(asked)
-    if strange := [text for text in texts if not isinstance(text, str | Question)]:
-        raise IfqaError(f"wanted a text or a Question, found {strange[0]!r:.80}")
-    questions = [
-        text if isinstance(text, Question) else Question(f"ask/{number}", text.strip())
-        for number, text in enumerate(texts)
-    ]
-    if not all(question.text.strip() for question in questions):
-        raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
-    for question in questions:
+    questions = []
+    for number, text in enumerate(asked):
+        if not isinstance(text, str | Question):
+            raise IfqaError(f"wanted a text or a Question, found {text!r:.80}")
+        question = text if isinstance(text, Question) else Question(f"ask/{number}", text.strip())
+        if not question.text.strip():
+            raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
         unicode_text(question.text, "text", f"question {question.id}")
+        questions.append(question)
     return questions
 
 
@@ -342,13 +310,11 @@ def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Ret
 
 
 def _open_reader(run: Run, session: Session) -> Reader:
-    table = run.experiment.reader
-    assert table is not None
-    name = table["name"]
+    name, settings = run.reader["name"], run.experiment.reader_settings
     llm = {"llm": session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
-    reader = opened(run.plugins.reader(name), run.experiment.reader_settings, run.experiment.root, **llm)
+    reader = opened(run.plugins.reader(name), settings, run.experiment.root, **llm)
     _refuse(f"reader {name!r} {reader.learnt}", reader.family, run)
-    _refuse_strange(table, reader, run)
+    _refuse_strange(run.reader, reader, run)
     say_label(name, reader.label)
     return reader
 
@@ -357,12 +323,12 @@ def _refuse_strange(table: Mapping[str, object], plugin: Learned, run: Run) -> N
     """Refuse a file of another split, and one that has questions beside those of the split."""
     if not plugin.question_ids:
         return
-    experiment, known = run.experiment, dict.fromkeys(question.id for question in run.split)
+    known = dict.fromkeys(question.id for question in run.split)
     if strange := [question_id for question_id in plugin.question_ids if question_id not in known]:
         raise IfqaError(
-            f"{table.get('path', table['name'])} has {counted(len(strange), 'question')}, of {len(plugin.question_ids):,}, that "
-            f"{experiment.benchmark} {experiment.split} does not have: {', '.join(strange[:3])}{', …' if strange[3:] else ''}; "
-            f"wanted ids as {next(iter(known))}"
+            f"{table.get('path', table['name'])} has {counted(len(strange), 'question')}, of {len(plugin.question_ids):,}, "
+            f"that {run.experiment.benchmark} {run.experiment.split} does not have: {', '.join(strange[:3])}"
+            f"{', …' if strange[3:] else ''}; wanted ids as {next(iter(known))}"
         )
 
 
@@ -376,24 +342,29 @@ def refuse_other_families(run: Run) -> None:
     """Check the split families of all weights before anything is built; a `System` checks them again as it opens them.
 
     Raises:
-        IfqaError: a retriever's or the reader's weights were trained on another split family of the same benchmark.
+        IfqaError: weights were trained on another split family of the same benchmark.
     """
-    experiment = run.experiment
-    plugins: list[tuple[Literal["retriever", "reader", "llm"], str, dict[str, object], bool]] = []
+    experiment, root = run.experiment, run.experiment.root
+
+    def check(
+        what: str, plugin: type[Learned], function: Callable[..., object], settings: Mapping[str, object]
+    ) -> None:
+        arguments = accepted_arguments(plugin.trained, root=root) | settings_at(function, settings, root)
+        _refuse(f"{what} {plugin.learnt}", plugin.trained(**arguments), run)
+
     if experiment.llm:
-        plugins.append(("llm", experiment.llm["name"], experiment.llm_settings, False))
+        model = run.plugins.llm(run.llm["name"])
+        check(f"language model {run.llm['name']!r}", model, model.__init__, experiment.llm_settings)
     if experiment.reader:
-        plugins.append(("reader", experiment.reader["name"], experiment.reader_settings, False))
+        reader = run.plugins.reader(run.reader["name"])
+        check(f"reader {run.reader['name']!r}", reader, reader.__init__, experiment.reader_settings)
     indexes = run.corpus.corpus.indexes if run.corpus else {}
-    for table in retriever_tables(experiment.retriever) if experiment.retriever else ():
-        built = build_settings(indexes[table["index"]]) if table.get("index") in indexes else {}
-        plugins.append(("retriever", table["name"], built or search_settings(table), bool(built)))
-    for kind, name, settings, builds in plugins:
-        plugin = run.plugins.load(kind, name)
-        what = f"{'language model' if kind == 'llm' else kind} {name!r} {plugin.learnt}"
-        function = plugin.build if builds and issubclass(plugin, Indexed) else plugin.__init__
-        named = settings_at(function, settings, experiment.root)
-        _refuse(what, plugin.trained(**accepted_arguments(plugin.trained, root=experiment.root), **named), run)
+    for table in retriever_tables(run.retriever) if experiment.retriever else ():
+        retriever, built = run.plugins.retriever(table["name"]), indexes.get(table.get("index", ""))
+        if built and issubclass(retriever, Indexed):
+            check(f"retriever {table['name']!r}", retriever, retriever.build, build_settings(built))
+        else:
+            check(f"retriever {table['name']!r}", retriever, retriever.__init__, search_settings(table))
 
 
 def _refuse(what: str, trained: str, run: Run) -> None:

@@ -1,7 +1,7 @@
 """Checks of what retrievers and readers return, in memory and in the files of a stage: each is held to its protocol."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from numbers import Real
 from typing import TypeVar
@@ -14,35 +14,28 @@ from ifqa.settings import is_share
 from ifqa.storage.files import unicode_text
 
 _T = TypeVar("_T")
-_HOW: TypeAdapter[How | None] = TypeAdapter(How | None)
-_STEPS = TypeAdapter(list[Step])
+PREDICTION = TypeAdapter(Prediction)
+STEPS = TypeAdapter(list[Step])
 
 
-def how_in(value: object, where: str) -> How | None:
-    """How an answer was got, from JSON data; None from None.
-
-    Raises:
-        IfqaError: a key is missing or a value is of another type; `where` ("file:line") begins the message.
-    """
-    return _read(_HOW, "how", value, where)
-
-
-def steps_in(value: object, where: str) -> list[Step]:
-    """The steps of a retriever, from JSON data.
-
-    Raises:
-        IfqaError: as `how_in`.
-    """
-    return _read(_STEPS, "steps", value, where)
-
-
-def _read(kind: TypeAdapter[_T], key: str, value: object, where: str) -> _T:
+def valid(kind: TypeAdapter[_T], value: object, where: str) -> _T:
+    """A value of a kind from JSON data; IfqaError, which `where` ("file:line") begins, if it is none."""
     try:
         return kind.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, (key, *first["loc"])))
-        raise IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']})") from error
+        place = ".".join(map(str, first["loc"]))
+        raise IfqaError(f"{where}: {place or 'value'}: {first['msg']}; found {first['input']!a:.80}") from error
+
+
+def valid_prediction(value: object, where: str) -> Prediction:
+    """A prediction from JSON data, as `valid` does; its confidence is from 0 to 1, and a candidate stands alone."""
+    prediction = valid(PREDICTION, value, where)
+    if prediction.confidence is not None and not is_share(prediction.confidence):
+        raise IfqaError(f"{where}: confidence: wanted 0 to 1, or none; found {prediction.confidence!r}")
+    if prediction.candidate and (prediction.answer or prediction.error):
+        raise IfqaError(f"{where}: a candidate beside an answer or an error; wanted it alone")
+    return prediction
 
 
 def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
@@ -59,23 +52,18 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
             f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {found}"
         )
     for question, result in zip(questions, rankings, strict=True):
-        ranking = result.hits if isinstance(result, SearchResult) else result
+        gave, ranking = f"{name} gave {question.id}", result.hits if isinstance(result, SearchResult) else result
         if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
-            raise IfqaError(f"{name} gave {question.id} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
-        ids = [hit.passage_id for hit in ranking]
-        if len(ids) > k:
-            raise IfqaError(f"{name} gave {question.id} {len(ids)} passages; wanted at most k = {k}")
-        if len(set(ids)) < len(ids):
-            raise IfqaError(f"{name} gave {question.id} a passage twice")
+            raise IfqaError(f"{gave} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
+        if len(ranking) > k:
+            raise IfqaError(f"{gave} {len(ranking)} passages; wanted at most k = {k}")
+        if len({hit.passage_id for hit in ranking}) < len(ranking):
+            raise IfqaError(f"{gave} a passage twice")
         for hit in ranking:
             if not isinstance(hit.passage_id, str) or hit.passage_id.split() != [hit.passage_id]:
-                raise IfqaError(
-                    f"{name} gave {question.id} the passage id {hit.passage_id!r}; wanted one without white space"
-                )
+                raise IfqaError(f"{gave} the passage id {hit.passage_id!r}; wanted one without white space")
             if not isinstance(hit.score, Real) or not math.isfinite(hit.score):
-                raise IfqaError(
-                    f"{name} gave {question.id} the score {hit.score!r} for {hit.passage_id}; wanted a number"
-                )
+                raise IfqaError(f"{gave} the score {hit.score!r} for {hit.passage_id}; wanted a number")
 
 
 def check_predictions(
@@ -87,66 +75,31 @@ def check_predictions(
     """Hold a reader to its protocol.
 
     Raises:
-        IfqaError: the predictions do not match the questions one to one and in order, an answer is not text, or a
-            prediction cites a passage that the reader was not given.
+        IfqaError: the predictions do not match the questions one to one and in order, a value is of another type, or a
+            prediction cites a passage that the reader was not given, or a place outside it.
     """
-    if not isinstance(predictions, list | tuple):
-        raise IfqaError(f"reader {reader!r} must give a list of ifqa.Prediction, found {type(predictions).__name__}")
-    if strangers := [one for one in predictions if not isinstance(one, Prediction)]:
+    if not isinstance(predictions, list | tuple) or not all(isinstance(each, Prediction) for each in predictions):
         raise IfqaError(
-            f"reader {reader!r} gave {strangers[0]!r:.80}; wanted ifqa.Prediction(question.id, answer) for each question"
+            f"reader {reader!r} gave {predictions!r:.80}; wanted a list of ifqa.Prediction(question.id, answer)"
         )
-    if [one.question_id for one in predictions] != [question.id for question in questions]:
+    if [prediction.question_id for prediction in predictions] != [question.id for question in questions]:
         raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
-    for one, several in zip(predictions, passages, strict=True):
-        if not isinstance(one.passage_ids, list | tuple):
-            raise IfqaError(
-                f"reader {reader!r} gave {one.question_id} the passage_ids {one.passage_ids!r:.80}; wanted a tuple of ids"
-            )
-        if strange := set(one.passage_ids) - {passage.id for passage in several}:
-            raise IfqaError(
-                f"reader {reader!r} cited passage {min(strange)!r} for {one.question_id},"
-                " which is not among the passages it was given"
-            )
-        texts: dict[str, object] = {  # of a reader from outside they may be anything
-            "answer": one.answer,
-            "factual": one.factual,
-            "completion": one.completion,
-            "error": one.error,
-            "candidate": one.candidate,
-        }
-        for key, text in texts.items():
-            if not isinstance(text, str):
-                raise IfqaError(f"reader {reader!r} gave {one.question_id} the {key} {text!r}; wanted text")
-            unicode_text(text, key, f"reader {reader!r}, {one.question_id}")
-        if one.confidence is not None and not is_share(one.confidence):
-            raise IfqaError(
-                f"reader {reader!r} gave {one.question_id} the confidence {one.confidence!r:.80}; wanted 0 to 1, or None"
-            )
-        if one.candidate and (one.answer or one.error):
-            raise IfqaError(
-                f"reader {reader!r} gave {one.question_id} a candidate beside an answer or an error; wanted it alone"
-            )
-        _check_how(reader, one, several)
-
-
-def _check_how(reader: str, prediction: Prediction, passages: Iterable[Passage]) -> None:
-    """Hold a reader to what it says of its answer.
-
-    Raises:
-        IfqaError: it is no `How`, names a passage that the reader was not given, or a place outside that passage.
-    """
-    if prediction.how is None:
-        return
-    name = f"reader {reader!r}, {prediction.question_id}"
-    if not isinstance(prediction.how, How):
-        raise IfqaError(f"{name}: wanted ifqa.How as `how`, found {prediction.how!r:.80}")
-    how = how_in(asdict(prediction.how), name) or prediction.how
-    text = next((one.text for one in passages if one.id == how.passage_id), None)
-    if text is None:
-        raise IfqaError(f"{name}: `how` names {how.passage_id!r:.80}, which is not among the passages it was given")
-    unicode_text(str(how.calculation), "calculation", name)
-    terms = how.calculation.terms if how.calculation else ()
-    places = [how.sentence, how.span, *((one.start, one.end) for one in terms if one.source == "passage")]
-    if wrong := [place for place in places if not 0 <= place[0] <= place[1] <= len(text)]:
-        raise IfqaError(f"{name}: wanted places within the passage's {len(text)} characters in `how`, found {wrong[0]}")
+    for prediction, given in zip(predictions, passages, strict=True):
+        name = f"reader {reader!r}, {prediction.question_id}"
+        if not isinstance(prediction.how, How | None):
+            raise IfqaError(f"{name}: wanted ifqa.How as `how`, found {prediction.how!r:.80}")
+        checked = valid_prediction(asdict(prediction), name)
+        written = (checked.answer, checked.factual, checked.completion, checked.error, checked.candidate)
+        unicode_text(f"{''.join(written)}{checked.how and checked.how.calculation}", "answer", name)
+        texts = {passage.id: passage.text for passage in given}
+        cited = [*prediction.passage_ids, *([prediction.how.passage_id] if prediction.how else [])]
+        if strange := [passage_id for passage_id in cited if passage_id not in texts]:
+            raise IfqaError(f"{name}: cites passage {strange[0]!r:.80}, which is not among the passages it was given")
+        if how := prediction.how:
+            terms = how.calculation.terms if how.calculation else ()
+            places = [how.sentence, how.span, *((term.start, term.end) for term in terms if term.source == "passage")]
+            length = len(texts[how.passage_id])
+            if wrong := [place for place in places if not 0 <= place[0] <= place[1] <= length]:
+                raise IfqaError(
+                    f"{name}: wanted places within the passage's {length} characters in `how`, found {wrong[0]}"
+                )

@@ -1,6 +1,6 @@
 """What the command line prints: scores, and lists of experiments, corpora and plugins."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,12 @@ from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.screening import KEYWORDS, Drawn
 from ifqa.errors import IfqaError
-from ifqa.pipeline.clean import Variant
-from ifqa.pipeline.requirements import is_scored, missing
-from ifqa.pipeline.run import Run, as_run
+from ifqa.pipeline.check import requirements
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.screen import GoldScreened
 from ifqa.pipeline.stage_inputs import answers_of, predictions_of
 from ifqa.plugins import names, open_benchmark
-from ifqa.progress import complain, printable
+from ifqa.progress import complain
 from ifqa.records import Usage
 from ifqa.report.answers import print_answer
 from ifqa.report.sanitize import plain
@@ -25,6 +24,7 @@ from ifqa.report.scores import Scores, value_of
 from ifqa.report.table import Table
 from ifqa.scoring.scheme import GOLD_READ, Declared
 from ifqa.scoring.score_files import Content, Row, partial, read_rows, read_scores, score_in
+from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
@@ -42,10 +42,9 @@ _ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifq
 _LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
-def show_scores(experiment: Experiment | Run, folder: Path) -> int:
+def show_scores(run: Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
-    run, scores = as_run(experiment), read_scores(folder)
-    experiment = run.experiment
+    experiment, scores = run.experiment, read_scores(folder)
     manifests = {stage: run.artifact(stage).manifest for stage in experiment.stages}
     records = {stage: manifest["record"] for stage, manifest in manifests.items() if manifest}
     console = Console(highlight=False)
@@ -143,15 +142,14 @@ def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[s
         yield f"{plain(one.measure)} {found_here}, expected {one.value:g}{tolerance}{of}: {verdict(scores, one)}"
 
 
-def show_examples(experiment: Experiment | Run, folder: Path, count: int) -> None:
+def show_examples(run: Run, folder: Path, count: int) -> None:
     """Print `count` questions of an experiment, chosen by `ifqa.report.examples`, each with its answer and first evidence.
 
     Args:
-        experiment: it has a reader.
+        run: of an experiment with a reader.
         folder: its score folder.
         count: from 1; fewer are printed if the experiment has fewer questions.
     """
-    run = as_run(experiment)
     experiment, questions = run.experiment, run.questions
     said = predictions_of(experiment, questions)
     computed = {one.question_id for one in said if one.how and one.how.calculation}
@@ -194,10 +192,11 @@ def _state(name: str) -> dict[str, object]:
     """Whether an experiment was scored or can run here; else what it needs first."""
     try:
         experiment = load_experiment(name)
-        needs = missing(experiment)
+        needs = [need.what for need in requirements(Run(experiment)) if not need.here]
     except (IfqaError, OSError) as error:
         return {"state": "broken", "needs": [str(error)]}
-    return {"state": "scored" if is_scored(experiment) else "needs" if needs else "ready", "needs": needs}
+    scored = (experiment.folder / "score" / MANIFEST).exists()
+    return {"state": "scored" if scored else "needs" if needs else "ready", "needs": needs}
 
 
 def show_list() -> None:
@@ -222,20 +221,6 @@ def show_list() -> None:
     for kind, several in (listed | {"benchmarks": benchmarks}).items():
         if several:
             console.print(f"{kind}: {plain(', '.join(several))}", soft_wrap=True)
-
-
-def show_variants(found: Sequence[Variant], removed: bool) -> None:
-    """Print the folders of variants with their sizes, and whether each was removed or kept."""
-    from rich.filesize import decimal
-
-    for one in found:
-        state = f"kept: {one.kept}" if one.kept else "removed" if removed else ""
-        print(printable(f"{one.folder}  {decimal(one.size)}  {state}").rstrip())
-    free = sum(one.size for one in found if not one.kept)
-    if not found:
-        print("no variants here")
-    elif not removed:
-        print(f"{decimal(free)} would be free; remove them with: ifqa clean --yes")
 
 
 def kind_of(row: Row, by: Declared) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from string import Template
 
 from ifqa.pipeline.probe import losses_of
+from ifqa.pipeline.run import Run
 from ifqa.report.question_browser import browse
 from ifqa.report.result_tables import by_title, how_made, legend, losses_table, readers, summary, tables_of
 from ifqa.report.results import Result, gather, read_records
@@ -85,7 +86,7 @@ def page_of(results: Sequence[Result], chosen: Sequence[str] = (), served: bool 
         done = any(result.scores or result.stale for result in some)
         sections.append(Section(first, tuple(figures([result for result in some if result in wanted])), done))
         sections += [Section(table, done=done, compact=True) for table in more]
-    if losses := {experiment.name: every for experiment in here if (every := losses_of(experiment))}:
+    if losses := {experiment.name: every for experiment in here if (every := losses_of(Run(experiment)))}:
         sections.append(Section(losses_table(losses)))
     sections += [Section(table, compact=True) for table in (*readers(results), how_made(results))]
     return page_text(sections, browse(here), _about(results), summary(results), legend(results), served)

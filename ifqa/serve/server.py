@@ -79,13 +79,14 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
     require_extra()
     import uvicorn
 
+    from ifqa.pipeline.run import Run
     from ifqa.pipeline.stages import open_system
     from ifqa.serve.app import make_app
     from ifqa.serve.connections import configuration
     from ifqa.serve.service import Service
     from ifqa.serve.telemetry import write_log
 
-    with closing(listen(host, port)) as listening, open_system(experiment) as system:
+    with closing(listen(host, port)) as listening, open_system(Run(experiment)) as system:
         write_log(quiet)
         service = Service(system, limits)
         host, port = listening.getsockname()[:2]
@@ -117,11 +118,12 @@ def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
         IfqaError: the system cannot be opened.
     """
     require_extra()
+    from ifqa.pipeline.run import Run
     from ifqa.pipeline.stages import open_system
     from ifqa.serve.mcp import serve_stdio
     from ifqa.serve.service import Service
     from ifqa.serve.telemetry import write_log
 
-    with open_system(experiment) as system, suppress(KeyboardInterrupt):
+    with open_system(Run(experiment)) as system, suppress(KeyboardInterrupt):
         write_log(quiet)
         asyncio.run(serve_stdio(Service(system, limits)))

@@ -52,7 +52,7 @@ class Service:
             lambda questions, k, _: system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
         )
         asks_llm = reader is not None and takes("reader", reader["name"], "llm")
-        self._llm = system.session.llm(system.experiment) if asks_llm else None
+        self._llm = system.session.llm(system.run) if asks_llm else None
         self.about = _about(system, limits, self._llm)
         self._numbers = count(1)
 

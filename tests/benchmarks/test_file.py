@@ -14,6 +14,7 @@ from ifqa.benchmarks.file import File
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
 from ifqa.scoring.scheme import declared
@@ -175,7 +176,7 @@ def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
         'benchmark = "file"\nsplit = "mine.csv"\n[reader]\nname = "predictions"\npath = "said.jsonl"\n'
         '[expected."hard.EM"]\nvalue = 0.0\n[expected."macro.EM"]\nvalue = 50.0\n'
     )
-    scores = read_scores(stages.run(load_experiment("own")))
+    scores = read_scores(stages.run(Run(load_experiment("own"))))
     assert (scores["questions"], scores["n_failed"], scores["measures"]["EM"]["value"]) == (2, 1, 50.0)
     assert {name: one["measures"]["EM"]["value"] for name, one in scores["groups"].items()} == {
         "people": 100.0,

@@ -344,7 +344,7 @@ def test_check_and_list_do_no_work(work):
     before = content(work)
     checked = ifqa("check", "mine", folder=work)
     assert checked.returncode == 0, checked.stderr
-    assert "10 questions of ifqa full-dev" in checked.stdout
+    assert "score 10 questions" in checked.stdout
     listed = ifqa("list", folder=work)
     assert "mine" in listed.stdout
     assert "bm25" in listed.stdout

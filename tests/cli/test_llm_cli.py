@@ -11,6 +11,7 @@ from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.llms.replay import Replay
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.protocols import Retriever
 from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question, SearchResult
@@ -89,7 +90,7 @@ def test_check_takes_the_flags_of_run_and_writes_and_sends_nothing(ifqa, tmp_pat
     write(tmp_path, "closed", CLOSED)
     code, out, _ = ifqa("check", "closed", "--prompt", "closed-book-cot", "--model", "gpt-4.1", "--limit", 3)
     assert code == 0
-    assert "experiment closed+limit=3+llm.model=gpt-4.1+reader.prompt=closed-book-cot: 3 questions" in out
+    assert "experiment closed+limit=3+llm.model=gpt-4.1+reader.prompt=closed-book-cot: sample dev" in out
     assert "llm openai gpt-4.1: 3 calls" in out
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["closed.toml", "experiments"]
     assert "enwiki is a corpus" in only_line(ifqa("check", "enwiki", "--model", "m"))
@@ -159,7 +160,7 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(ifqa, tmp_path, t
         write(tmp_path, "parts", tables, server.url)
         code, out, _ = ifqa("check", "parts")
         assert code == 0
-        assert out.count(": 4 calls") == 2  # the retriever's part, and the reader
+        assert out.count("about 4 calls") == 2  # the retriever's part, and the reader
         code, out, err = ifqa("run", "parts")
         assert code == 1  # every request of the retriever failed
         assert "4 of them not wholly, which the next run asks again" in err
@@ -226,7 +227,7 @@ def test_a_variant_made_by_flags_runs_by_its_name_without_the_server(ifqa, tmp_p
     (name,) = [path.parent.name for path in tmp_path.glob("experiments/*/experiment.toml")]
     again = ifqa("run", name)
     assert again[:2] == first[:2]
-    assert stages.run(load_experiment(name)).parent.name == name
+    assert stages.run(Run(load_experiment(name))).parent.name == name
 
 
 def test_a_check_tells_what_it_costs_and_then_all_that_is_missing(tmp_path, ifqa, monkeypatch):
@@ -234,8 +235,8 @@ def test_a_check_tells_what_it_costs_and_then_all_that_is_missing(tmp_path, ifqa
     write(tmp_path, "mine", f'corpus = "enwiki"\n[retriever]\nname = "bm25"\n{CLOSED}', url="https://api.openai.com/v1")
     code, out, err = ifqa("check", "mine", "sample-closed-book", "--limit", "4")
     assert code == 2
-    assert "llm openai gpt-4o-mini: 4 calls, about" in out
-    assert "experiment sample-closed-book+limit=4: 4 questions" in out, "the other one has its turn"
+    assert "llm openai gpt-4o-mini of the reader: about 4 calls, " in out
+    assert "experiment sample-closed-book+limit=4: sample hard" in out, "the other one has its turn"
     [line] = [line for line in err.splitlines() if line.startswith("ifqa: ")]
     assert line.startswith("ifqa: mine: passage source not found: data/enwiki")
     assert "OPENAI_API_KEY is not set" in line

@@ -1,7 +1,6 @@
-"""Flags and options of every verb: each flag changes its setting in the saved experiment; clean, JSON and quiet."""
+"""Flags and options of every verb: each flag changes its setting in the saved experiment; JSON and quiet."""
 
 import json
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -18,7 +17,6 @@ from ifqa.config import flags
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.pipeline import stages
-from ifqa.pipeline.run import as_run
 from ifqa.workers.tasks import Workers
 
 #: An experiment of which every flag changes something.
@@ -101,12 +99,12 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
         Path("experiments/mine.toml").write_text(MINE.replace('name = "llm"', 'name = "fid"'))
     found = []
 
-    def keep(experiment, *_):
-        found.append(as_run(experiment).experiment)
+    def keep(run, *_):
+        found.append(run.experiment)
         raise KeyboardInterrupt
 
     for where in ("ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
-                  "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check._experiment", "ifqa.pipeline.probe.probe"):  # fmt: skip
+                  "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check.System", "ifqa.pipeline.probe.probe"):  # fmt: skip
         monkeypatch.setattr(where, keep)
     assert ifqa(verb, *VERBS[verb], flag, value).code == STOPPED
     stages.write_resolved(found[0])
@@ -180,86 +178,11 @@ def test_json_prints_each_result_on_one_line(answered):
     assert "sample" in json.loads(answered("list", "--json").out)["corpora"]
     checked = json.loads(answered("check", "one", "--json").out)
     assert checked["name"] == "one"
-    assert {"stage": "read", "made": True} in checked["stages"]
+    assert ("read with predictions", True) in [(part["what"], part["made"]) for part in checked["work"]]
     Path("answers.jsonl").unlink()
     lacking = answered("check", "one", "--json")
     assert (lacking.code, "not found: answers.jsonl" in lacking.err) == (2, True)
     assert [need["what"] for need in json.loads(lacking.out)["needs"] if not need["here"]] == ["answers.jsonl"]
-
-
-def test_clean_lists_and_removes_only_variants(answered):
-    assert answered("run", "one", "--limit", "1").code == 0
-    assert answered("run", "two", "--limit", "1").code == 0
-    Path("experiments/two+limit=1/notes.txt").write_text("mine")
-    Path("outside").mkdir()
-    Path("outside/kept").write_text("x")
-    Path("experiments/one+k=1").symlink_to(Path("outside").resolve())
-    listed = answered("clean").out
-    assert "experiments/one+limit=1" in listed
-    assert "notes.txt, which no stage makes" in listed
-    assert Path("experiments/one+limit=1").exists()
-    removed = json.loads(answered("clean", "--yes", "--json").out)
-    assert [one["folder"] for one in removed if one["removed"]] == ["experiments/one+limit=1"]
-    assert not Path("experiments/one+limit=1").exists()
-    assert Path("experiments/two+limit=1/notes.txt").exists()
-    assert Path("outside/kept").exists()
-    assert Path("experiments/one/score").exists()
-
-
-@pytest.mark.parametrize("place", ["score/notes.txt", ".read.partial/mine/notes.txt", "score/run.trec/notes.txt"])
-def test_clean_keeps_a_variant_with_a_foreign_file_at_any_depth(answered, place):
-    assert answered("run", "one", "--limit", "1").code == 0
-    path = Path("experiments/one+limit=1") / place
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("mine")
-    assert "kept: holds" in answered("clean", "--yes").out
-    assert path.exists()
-
-
-def test_clean_removes_what_an_interrupted_variant_left(answered):
-    assert answered("run", "one", "--limit", "1").code == 0
-    left = Path("experiments/one+limit=1/.retrieve.partial")
-    left.mkdir()
-    for name in ("run.trec", "chunks.jsonl", "inputs.json"):
-        (left / name).write_text("")
-    assert answered("clean", "--yes").code == 0
-    assert not left.parent.exists()
-
-
-def test_clean_keeps_an_experiment_that_has_a_plus_in_its_name(answered):
-    Path("experiments/one+two.toml").write_text(ANSWERS)
-    Path("experiments/one+limit=9.toml").write_text(ANSWERS)
-    Path("experiments/c++").mkdir()
-    Path("experiments/c++/experiment.toml").write_text(ANSWERS)
-    assert answered("run", "one+two", "one+limit=9", "c++").code == 0
-    assert answered("run", "one+two", "--limit", "1").code == 0
-    assert answered("clean", "--yes").out.split()[::4] == ["experiments/one+two+limit=1"]
-    for name in ("one+two", "one+limit=9", "c++"):
-        assert Path(f"experiments/{name}/score/scores.json").exists()
-
-
-HOLDER = """
-import sys
-from pathlib import Path
-from ifqa.storage.artifacts import lock
-with lock(Path("experiments/one+limit=1")):
-    print("in", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_clean_leaves_a_variant_that_another_process_works_in(answered):
-    assert answered("run", "one", "two", "--limit", "1").code == 0
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout.readline() == "in\n"
-        refused = answered("clean", "--yes")
-        other.stdin.close()
-    assert (refused.code, "another process is at work" in refused.err) == (2, True)
-    assert "experiments/two+limit=1  " in refused.out
-    assert Path("experiments/one+limit=1/score/scores.json").exists()
-    assert not Path("experiments/two+limit=1").exists()
 
 
 @pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
@@ -276,7 +199,7 @@ def test_an_error_holds_nothing_that_steers_a_terminal(ifqa):
 
 
 def test_verify_hashes_what_was_made_and_names_what_is_damaged(answered):
-    assert "experiments/one/read: none of 1 files damaged" in answered("check", "one", "--verify").out
+    assert "experiments/one/read: none of 1 files changed" in answered("check", "one", "--verify").out
     path = Path("experiments/one/read/predictions.jsonl")
     path.write_text(path.read_text().replace('"x"', '"y"'))
     told = answered("check", "one", "--verify")

@@ -55,13 +55,14 @@ def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     from ifqa.config.experiment import load_experiment
     from ifqa.config.overrides import override
     from ifqa.pipeline import stages
+    from ifqa.pipeline.run import Run
     from ifqa.storage.artifacts import identity, read_manifest
     from ifqa.storage.files import read_json
     from ifqa.storage.files import write_json as write_scores
 
     experiment = load_experiment(name)
     experiment = override(experiment, {"limit": limit}) if limit else experiment
-    stages.run(experiment)
+    stages.run(Run(experiment))
     out.mkdir(parents=True, exist_ok=True)
     for file in ("retrieve/run.trec", "read/predictions.jsonl"):
         shutil.copy(experiment.folder / file, out / Path(file).name)

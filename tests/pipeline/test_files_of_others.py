@@ -8,6 +8,7 @@ from scored_experiments import write
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.scoring.score_files import read_scores
 
@@ -30,11 +31,11 @@ def test_answers_to_one_file_of_questions_are_not_scored_on_another():
     for name, text in {"a": "If so, who?", "b": "If not, who?"}.items():
         write(f"{name}/q.csv", f'question,answers\n"{text}",Ada\n')
     [one] = open_benchmark("file").questions("a/q.csv")
-    assert read_scores(stages.run(answering([one], "a/q.csv")))["measures"]["EM"]["value"] == 100
+    assert read_scores(stages.run(Run(answering([one], "a/q.csv"))))["measures"]["EM"]["value"] == 100
     with pytest.raises(
         IfqaError, match=f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {one.id}; wanted"
     ):
-        stages.run(answering([one], "b/q.csv"))
+        stages.run(Run(answering([one], "b/q.csv")))
 
 
 def test_answers_to_questions_that_the_split_lacks_are_counted_and_named():
@@ -42,7 +43,7 @@ def test_answers_to_questions_that_the_split_lacks_are_counted_and_named():
     with pytest.raises(
         IfqaError, match=r"said\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"
     ):
-        stages.read(answering([*dev, *train[:4]], "dev", "sample"))
+        stages.read(Run(answering([*dev, *train[:4]], "dev", "sample")))
 
 
 def test_a_ranking_of_a_question_that_the_split_lacks_is_refused():
@@ -54,4 +55,4 @@ def test_a_ranking_of_a_question_that_the_split_lacks_is_refused():
     with pytest.raises(
         IfqaError, match=r"run\.trec has 1 question, of 2, .*: sample/dev/999; wanted ids as sample/dev/0"
     ):
-        stages.retrieve(load_experiment("mine"))
+        stages.retrieve(Run(load_experiment("mine")))

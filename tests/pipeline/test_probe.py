@@ -14,8 +14,8 @@ from ifqa.cli import app
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.clean import remove, variants
 from ifqa.pipeline.probe import PROBES, _others, losses_of, probe
+from ifqa.pipeline.run import Run
 from ifqa.records import Hit, Question
 from ifqa.report.publish import PAGE, publish
 from ifqa.report.result_tables import losses_table
@@ -101,14 +101,14 @@ def test_whoever_has_a_different_one_gets_a_different_one(several, seed):
 
 
 def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
-    stages.run(mine)
+    stages.run(Run(mine))
     Path("asked.txt").unlink()
     write("stop", "")
     with pytest.raises(KeyboardInterrupt):  # at the last question of the first probe
-        probe(mine)
-    assert (len(asked()), losses_of(mine)) == (2, [])
+        probe(Run(mine))
+    assert (len(asked()), losses_of(Run(mine))) == (2, [])
     Path("stop").unlink()
-    found = probe(mine)
+    found = probe(Run(mine))
     assert len(asked()) == 3 * 3
     assert [one for line in asked()[:3] for one in line.split("|")] == ["Who would lead?"] * 5
     assert {(one.probe, one.measure): (one.before, one.after, one.loss) for one in found} == {
@@ -119,21 +119,21 @@ def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
 
     path = Path("experiments/mine/probe/score/losses.json")
     path.write_text(path.read_text() + " ")
-    assert losses_of(mine) == []
-    assert probe(mine) == found == losses_of(mine)
+    assert losses_of(Run(mine)) == []
+    assert probe(Run(mine)) == found == losses_of(Run(mine))
     assert len(asked()) == 3 * 3  # nothing is read again
     write("experiments/mine.toml", f"{TABLES}memory = true\n")
-    assert losses_of(load_experiment("mine")) == []
+    assert losses_of(Run(load_experiment("mine"))) == []
     with pytest.raises(IfqaError, match="made from something else"):
-        probe(load_experiment("mine"))
+        probe(Run(load_experiment("mine")))
 
 
 def test_questions_that_do_not_split_are_left_out_before_and_after():
     benchmark(*map(question, range(4)), question(4) | {"question": "Who leads team4?"})
     write("reads_here.py", READS)
     knows = experiment("knows", retriever=GOLD, reader={"name": "reads_here:Reads", "memory": True})
-    stages.run(knows)
-    found = {one.probe: one for one in probe(knows) if one.measure == "EM"}
+    stages.run(Run(knows))
+    found = {one.probe: one for one in probe(Run(knows)) if one.measure == "EM"}
     counts = {name: (one.questions, one.left_out) for name, one in found.items()}
     assert counts == {"no-supposition": (4, 1), "other-supposition": (4, 1), "other-passages": (5, 0)}
     assert (found["other-passages"].loss, found["other-passages"].p) == (0.0, 1.0)  # it answers from memory
@@ -143,18 +143,18 @@ def test_questions_that_do_not_split_are_left_out_before_and_after():
 @pytest.mark.parametrize(
     ("tables", "refused"),
     [
-        ({"retriever": GOLD}, "has no \\[reader\\] to probe"),
+        ({"retriever": GOLD}, "has no \\[reader\\]"),
         ({"reader": {"name": "reads_here:Reads"}}, "is not there yet"),
     ],
 )
 def test_what_was_not_read_cannot_be_probed(tables, refused):
     write("reads_here.py", READS)
     with pytest.raises(IfqaError, match=refused):
-        probe(experiment("mine", **tables))
+        probe(Run(experiment("mine", **tables)))
     assert not Path("experiments/mine/probe").exists()
 
 
-def test_the_verb_the_page_and_clean_know_of_probes(mine, capsys, monkeypatch):
+def test_the_verb_and_the_page_know_of_probes(mine, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["ifqa", "run", "mine", "--limit", "3", "--json"])
     with pytest.raises(SystemExit):
         app.main()
@@ -166,16 +166,12 @@ def test_the_verb_the_page_and_clean_know_of_probes(mine, capsys, monkeypatch):
     told = json.loads(capsys.readouterr().out)
     assert [one["probe"] for one in told["losses"]] == [name for name in PROBES for _ in range(2)]
     variant = load_experiment("mine+limit=3")
-    table = losses_table({variant.name: losses_of(variant)})
+    table = losses_table({variant.name: losses_of(Run(variant))})
     assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", drawn(table.show))
-    assert losses_of(mine) == []
+    assert losses_of(Run(mine)) == []
     assert table.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
     list(publish(None, (), False, limited=True))
     assert "What readers lose without the supposition" in PAGE.read_text()
-    [found] = variants()
-    assert found.kept == ""
-    remove(found)
-    assert not variant.folder.exists()
 
 
 def test_the_order_of_a_draw_depends_on_the_seed_alone():
@@ -197,12 +193,12 @@ def test_what_a_probe_asks_of_a_language_model_is_told_before(capsys):
     write("parrot_here.py", model)
     reader = {"name": "llm", "prompt": "open-book", "shots": 0}
     asks = experiment("asks", retriever=GOLD, reader=reader, llm={"name": "parrot_here:Parrot"})
-    stages.run(asks)
+    stages.run(Run(asks))
     Path("prompts.txt").unlink()
     capsys.readouterr()
-    losses = probe(asks)
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("llm parrot_here")]
-    assert [re.search(r"llm parrot_here:Parrot: (\d+) calls", line)[1] for line in told] == ["5", "5", "5"]
+    losses = probe(Run(asks))
+    told = [line for line in capsys.readouterr().err.splitlines() if "llm parrot_here" in line]
+    assert [re.search(r"llm parrot_here:Parrot .*: about (\d+) calls", line)[1] for line in told] == ["5", "5", "5"]
     prompts = Path("prompts.txt").read_text().splitlines()
     assert (len(prompts), sum("If team" in one for one in prompts)) == (15, 10)
     assert {(one.measure, one.before, one.loss) for one in losses if one.measure == "EM"} == {("EM", 20.0, 0.0)}

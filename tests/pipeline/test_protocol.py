@@ -14,12 +14,12 @@ PASSAGES = [[Passage("p", "", "text")], []]
 @pytest.mark.parametrize(
     ("predictions", "complaint"),
     [
-        (["yes", "no"], "reader 'mine' gave 'yes'; wanted ifqa.Prediction"),
-        ([Prediction("q/1", "yes"), None], "reader 'mine' gave None; wanted ifqa.Prediction"),
-        (None, "must give a list of ifqa.Prediction, found NoneType"),
-        ("yes", "must give a list of ifqa.Prediction, found str"),
-        ([Prediction("q/1", "yes", passage_ids=None), Prediction("q/2", "no")], "gave q/1 the passage_ids None"),
-        ([Prediction("q/1", "yes", passage_ids="p"), Prediction("q/2", "no")], "gave q/1 the passage_ids 'p'"),
+        (["yes", "no"], "wanted a list of ifqa.Prediction"),
+        ([Prediction("q/1", "yes"), None], "wanted a list of ifqa.Prediction"),
+        (None, "gave None; wanted a list"),
+        ("yes", "gave 'yes'; wanted a list"),
+        ([Prediction("q/1", "yes", passage_ids=None), Prediction("q/2", "no")], "q/1: passage_ids: .* found None"),
+        ([Prediction("q/1", "yes", passage_ids="p"), Prediction("q/2", "no")], "q/1: passage_ids: .* found 'p'"),
     ],
 )
 def test_a_reader_that_gives_no_predictions_is_refused(predictions, complaint):
@@ -31,7 +31,7 @@ def test_a_reader_that_gives_no_predictions_is_refused(predictions, complaint):
     ("how", "complaint"),
     [
         ("a guess", "reader 'mine', q/1: wanted ifqa.How as `how`, found 'a guess'"),
-        (How("x", (0, 4), (0, 1)), "names 'x', which is not among the passages it was given"),
+        (How("x", (0, 4), (0, 1)), "cites passage 'x', which is not among the passages it was given"),
         (How("p", (0, 5), (0, 1)), r"within the passage's 4 characters in `how`, found \(0, 5\)"),
         (How("p", (0, 4), (2, 1)), r"within the passage's 4 characters in `how`, found \(2, 1\)"),
         (How("p", (0, 4), None), r"how\.span"),

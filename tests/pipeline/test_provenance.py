@@ -306,7 +306,7 @@ def test_a_sources_path_and_the_engine_change_no_identity():
 
 def test_the_training_split_counts_where_a_subset_depends_on_it():
     made = experiment(reader=FILE)
-    stages.read(made)
+    stages.read(Run(made))
     scores = [Run(made).inputs("score")]
     for passage in ("one", "two"):
         record = {"idx": 1, "question": "If?", "answers": ["x"], "context": [passage]}
@@ -494,7 +494,7 @@ def test_passages_are_inputs_of_a_retriever_that_reads_them():
 def test_a_missing_stage_is_named_with_its_command(done, stage, missing):
     mine = experiment(retriever=GOLD, reader=FILE)
     for make in done:
-        make(mine)
+        make(Run(mine))
     complaint = f"experiments/mine/{missing} is not there yet; make it with: ifqa {missing} mine"
     with pytest.raises(IfqaError, match=complaint):
         Run(mine).inputs(stage)
@@ -512,17 +512,17 @@ def test_a_missing_stage_is_named_with_its_command(done, stage, missing):
 )  # fmt: skip
 def test_a_stage_made_from_something_else_is_refused_with_what_changed(change, stage, complaint):
     tables = {"retriever": GOLD, "reader": FILE}
-    stages.run(experiment(**tables))
+    stages.run(Run(experiment(**tables)))
     with pytest.raises(IfqaError, match=complaint):
         Run(experiment(**tables | change)).inputs(stage)
 
 
 def test_an_added_or_removed_stage_shows_as_a_change():
     open_book, closed_book = experiment(retriever=GOLD, reader=FILE), experiment(reader=FILE)
-    stages.run(open_book)
+    stages.run(Run(open_book))
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
         Run(closed_book).inputs("score")
-    stages.read(closed_book)
+    stages.read(Run(closed_book))
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
         Run(open_book).inputs("score")
 
@@ -530,7 +530,7 @@ def test_an_added_or_removed_stage_shows_as_a_change():
 def test_a_change_shows_in_everything_after_it():
     def inputs(**tables):
         mine = experiment(**{"retriever": GOLD, "reader": FILE, **tables})
-        stages.run(mine)
+        stages.run(Run(mine))
         return [identity(Run(mine).inputs(stage)) for stage in ("retrieve", "read", "score")]
 
     before = inputs()
@@ -543,7 +543,7 @@ def test_a_change_shows_in_everything_after_it():
 def test_every_artifact_names_its_stage_and_its_inputs():
     built()
     few, mine = load_corpus("few"), searching(reader=FILE)
-    stages.run(mine)
+    stages.run(Run(mine))
     inputs = [CorpusBuild(few).inputs("passages"), CorpusBuild(few).inputs("first"), Run(mine).inputs("retrieve"), Run(mine).inputs("read"), Run(mine).inputs("score")]  # fmt: skip
     assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in inputs] == [
         ("passages", ["sources", "version"]),
@@ -564,7 +564,7 @@ def test_a_closed_book_is_read_from_its_questions_alone():
 
 def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
     mine = experiment(reader=FILE)
-    stages.run(mine)
+    stages.run(Run(mine))
     inputs = [Run(mine).inputs("score")]
     monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
     inputs.append(Run(mine).inputs("score"))
@@ -586,7 +586,7 @@ OURS = Measure("ours", F1.score, best="{best}")
 
 def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch):
     plain = experiment(reader=FILE)
-    stages.run(plain)
+    stages.run(Run(plain))
     write("mine_of_tests.py", MINE.format(best="high"))
     monkeypatch.delitem(sys.modules, "mine_of_tests", raising=False)
     ours, theirs = (
@@ -603,11 +603,11 @@ def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch)
 def test_scores_of_an_incomplete_reading_name_its_answers():
     mine = experiment(reader=READER)
     write("down", "")
-    stages.read(mine)
+    stages.read(Run(mine))
     half = Run(mine).inputs("score")
     assert Run(mine).inputs("score") == half
     Path("down").unlink()
-    stages.read(mine)
+    stages.read(Run(mine))
     whole = Run(mine).inputs("score")
     assert changes(half, whole) == [{"predictions"}]
     assert whole["predictions"] == identity(Run(mine).inputs("read"))
@@ -616,7 +616,7 @@ def test_scores_of_an_incomplete_reading_name_its_answers():
 def test_computing_inputs_writes_nothing():
     built()
     mine = searching(reader=FILE)
-    stages.run(mine)
+    stages.run(Run(mine))
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     for stage in ("retrieve", "read", "score"):
         Run(mine).inputs(stage)

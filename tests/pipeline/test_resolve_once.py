@@ -24,7 +24,7 @@ KINDS = ("benchmark", "retriever", "reader", "llm")
 def counts(tmp_path, monkeypatch):
     """What the commands of a test read, load and compute, counted from when the sample was run."""
     monkeypatch.chdir(tmp_path)
-    stages.run(load_experiment("sample-llm"))
+    stages.run(Run(load_experiment("sample-llm")))
     counted = Counter()
 
     def count(owner, name, key):

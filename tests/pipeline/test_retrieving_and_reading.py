@@ -33,20 +33,20 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch):
-    stages.run(searching())
+    stages.run(Run(searching()))
     run, searched = Path("experiments/mine/retrieve/run.trec"), Path("searched.jsonl")
     at_once = run.read_text()
     assert [len(line) - 1 for line in rows(searched)] == [5]
     searched.unlink()
     monkeypatch.setattr(chunk_runner, "SEARCHED", 2)
-    stages.run(experiment("parts", corpus="few", retriever=WORDS))
+    stages.run(Run(experiment("parts", corpus="few", retriever=WORDS)))
     assert [(line[0], len(line) - 1) for line in rows(searched)] == [(3, 2), (3, 2), (3, 1)]
     assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once
     assert [line.split()[2] for line in at_once.splitlines() if line.startswith("ifqa/full-dev/3 ")] == ["p3", "p0", "p1"]  # fmt: skip
 
 
 def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
-    stages.run(experiment(corpus="few", retriever=WORDS | {"query": "presupposition"}, reader=LAST))
+    stages.run(Run(experiment(corpus="few", retriever=WORDS | {"query": "presupposition"}, reader=LAST)))
     assert rows("searched.jsonl")[0][1:3] == ["team0 had won", "team1 had won"]
     assert rows("experiments/mine/read/predictions.jsonl")[1]["completion"] == "If team1 had won, who would lead?"
 
@@ -70,7 +70,7 @@ def test_a_retriever_that_breaks_its_protocol_is_refused(method, complaint):
     outside(PLUGINS, f"class Broken(Words):\n    'Not as it should be.'\n    def {method}\n")
     corpus('retriever = "outside_of_stages:Broken"')
     with pytest.raises(IfqaError, match=complaint):
-        stages.run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Broken"}))
+        stages.run(Run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Broken"})))
     assert not Path("experiments/mine/retrieve").exists()
 
 
@@ -80,7 +80,7 @@ def test_a_retrievers_usage_is_in_the_manifest():
         PLUGINS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n"
     )
     corpus('retriever = "outside_of_stages:Tells"')
-    stages.run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Tells"}))
+    stages.run(Run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Tells"})))
     made = read_manifest(Path("experiments/mine/retrieve"))["record"]
     assert (made["took"], made["trained_on_them"]) == ([3, 4], True)
 
@@ -88,15 +88,15 @@ def test_a_retrievers_usage_is_in_the_manifest():
 def test_a_ranking_of_an_unknown_passage_is_refused_by_read():
     write("run.trec", "ifqa/full-dev/0 Q0 p0 1 2.0 t\nifqa/full-dev/0 Q0 p99 2 1.0 t\n")
     mine = experiment(corpus="few", retriever={"name": "run", "path": "run.trec"}, reader=LAST)
-    stages.prepare(mine)
-    stages.retrieve(mine)
+    stages.prepare(Run(mine))
+    stages.retrieve(Run(mine))
     with pytest.raises(IfqaError, match="no passage 'p99' in indexes/few/passages"):
-        stages.read(mine)
+        stages.read(Run(mine))
     assert not Path("experiments/mine/read").exists()
 
 
 def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
-    stages.run(searching(reader=LAST))
+    stages.run(Run(searching(reader=LAST)))
     predictions = rows("experiments/mine/read/predictions.jsonl")
     assert [one["passage_ids"] for one in predictions] == [["p1", "p0"], ["p0", "p1"], ["p0", "p2"], ["p0", "p3"], ["p0", "p4"]]  # fmt: skip
     assert predictions[0]["answer"] == "team1 is led by captain1"
@@ -104,19 +104,19 @@ def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
 
 def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked():
     mine = searching(reader={"name": "outside_of_stages:Weighs", "passages": 2})
-    stages.run(mine)
+    stages.run(Run(mine))
     hits = [line.split() for line in Path("experiments/mine/retrieve/run.trec").read_text().splitlines()]
     expected = [f"{[float(hit[4]) for hit in hits if hit[0].endswith(f'/{n}')][:2]}" for n in range(5)]
     assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == expected
     assert set(expected) == {"[1.0, 0.0]"}
-    with System(mine) as system:
+    with System(Run(mine)) as system:
         assert [one.text for one in system.answer(Run(mine).questions)] == expected
-    stages.run(experiment(reader={"name": "outside_of_stages:Weighs"}))
+    stages.run(Run(experiment(reader={"name": "outside_of_stages:Weighs"})))
     assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == ["[]"] * 5
 
 
 def test_a_closed_book_gets_no_passage():
-    stages.run(experiment(reader={"name": LAST["name"]}))
+    stages.run(Run(experiment(reader={"name": LAST["name"]})))
     assert not Path("experiments/mine/retrieve").exists()
     assert [one["passage_ids"] for one in rows("experiments/mine/read/predictions.jsonl")] == [[]] * 5
 
@@ -126,7 +126,7 @@ def test_a_closed_book_gets_no_passage():
     [
         ("[Prediction(one.id, 'x') for one in questions[1:]]", "one prediction a question, in their order"),
         ("[Prediction(one.id, 'x') for one in questions[::-1]]", "one prediction a question, in their order"),
-        ("[Prediction(one.id, None) for one in questions]", "gave ifqa/full-dev/0 the answer None; wanted text"),
+        ("[Prediction(one.id, None) for one in questions]", "ifqa/full-dev/0: answer: .* found None"),
     ],
     ids=["one too few", "another order", "no text"],
 )
@@ -135,12 +135,12 @@ def test_a_reader_that_breaks_its_protocol_is_refused(answered, complaint):
         PLUGINS, f"class Broken(Last):\n    'Not so.'\n    def answer(self, questions, passages): return {answered}\n"
     )
     with pytest.raises(IfqaError, match=f"reader 'outside_of_stages:Broken'.*{complaint}"):
-        stages.run(experiment(reader={"name": "outside_of_stages:Broken"}))
+        stages.run(Run(experiment(reader={"name": "outside_of_stages:Broken"})))
     assert not Path("experiments/mine/read").exists()
 
 
 def test_an_interrupted_reading_resumes_after_the_last_answered_question(capsys):
-    stages.read(interrupted())
+    stages.read(Run(interrupted()))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "4"]
     assert "experiments/mine/read: going on after 4 of 5 questions" in capsys.readouterr().err
     mine, undisturbed = (Path("experiments", name, "read/predictions.jsonl") for name in ("mine", "undisturbed"))
@@ -152,7 +152,7 @@ def test_a_truncated_chunk_is_read_again_from_its_start():
     left = Path("experiments/mine/.read.partial/predictions.jsonl")
     lines = left.read_bytes().splitlines(keepends=True)
     left.write_bytes(b"".join(lines[:3]) + lines[3][:20])
-    stages.read(mine)
+    stages.read(Run(mine))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
     undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
     assert Path("experiments/mine/read/predictions.jsonl").read_bytes() == undisturbed
@@ -165,14 +165,14 @@ def test_an_interrupted_reading_resumes_at_the_first_damaged_line(change):
     lines = rows(left)
     lines[3] |= change
     write_jsonl(left, lines)
-    stages.read(mine)
+    stages.read(Run(mine))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
     undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
     assert Path("experiments/mine/read/predictions.jsonl").read_bytes() == undisturbed
 
 
 def test_a_reading_with_another_setting_begins_anew():
-    stages.read(interrupted(said="captain1"))
+    stages.read(Run(interrupted(said="captain1")))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "0 1", "2 3", "4"]
     assert {one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")} == {"captain1"}
 
@@ -181,13 +181,13 @@ def test_questions_that_change_while_they_are_read_leave_nothing():
     spoil = "Path('data/ifqa/full_split/dev.json').write_text('[{\"idx\": 0, \"question\": \"?\", \"answers\": [\"x\"], \"context\": []}]')"  # fmt: skip
     outside(PLUGINS, f"class Spoil(Last):\n    'Spoils.'\n    def answer(self, questions, passages):\n        {spoil}\n        return super().answer(questions, passages)\n")  # fmt: skip
     with pytest.raises(IfqaError, match="what experiments/mine/read is made from changed while it was being made"):
-        stages.read(experiment(reader={"name": "outside_of_stages:Spoil"}))
+        stages.read(Run(experiment(reader={"name": "outside_of_stages:Spoil"})))
     assert not Path("experiments/mine/read").exists()
 
 
 def test_a_readers_usage_and_label_are_in_the_manifest():
     outside(PLUGINS, "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n")
-    stages.read(experiment(reader={"name": "outside_of_stages:Tells"}))
+    stages.read(Run(experiment(reader={"name": "outside_of_stages:Tells"})))
     made = read_manifest(Path("experiments/mine/read"))["record"]
     assert (made["label"], made["cut"], made["trained_on_them"]) == ("a toy", 3, False)
 
@@ -204,12 +204,12 @@ def test_the_next_run_asks_incomplete_questions_again(capsys):
     )
     mine = experiment(reader={"name": "outside_of_stages:Unlucky"})
     write("down", "")
-    stages.run(mine)
+    stages.run(Run(mine))
     assert "5 questions answered; 5 of them not wholly, which the next run asks again" in capsys.readouterr().err
     assert (scores()["retry"], scores()["n_failed"]) == (5, 5)
     Path("down").unlink()
-    stages.run(mine)
+    stages.run(Run(mine))
     assert (scores()["retry"], scores()["n_failed"], scores()["measures"]["EM"]["value"]) == (0, 0, 20)
     before = stamps("experiments/mine")
-    stages.run(mine)
+    stages.run(Run(mine))
     assert stamps("experiments/mine") == before

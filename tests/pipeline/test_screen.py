@@ -102,6 +102,6 @@ def test_questions_of_any_split_become_a_file_of_ones_own(tmp_path):
 
 
 def test_verification_is_for_written_questions_alone(tmp_path):
-    with pytest.raises(IfqaError, match="--format verification is for a file of questions"):
+    with pytest.raises(IfqaError, match="wanted a file of questions written about"):
         convert("sample:dev", tmp_path / "votes.json", form="verification")
     assert not (tmp_path / "votes.json").exists()

@@ -56,7 +56,7 @@ def experiment(tmp_path, monkeypatch):
 
 def test_every_step_of_a_run_is_recorded_for_each_question(experiment):
     mine, ids = experiment
-    folder = stages.retrieve(mine)
+    folder = stages.retrieve(Run(mine))
     rows = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
     assert [row["question_id"] for row in rows] == [one.id for one in QUESTIONS]
     for row, question in zip(rows, QUESTIONS, strict=True):
@@ -68,11 +68,11 @@ def test_every_step_of_a_run_is_recorded_for_each_question(experiment):
 
 def test_an_answer_tells_the_steps_to_its_passages(experiment):
     mine, ids = experiment
-    with System(mine) as system:
+    with System(Run(mine)) as system:
         answers = system.answer(QUESTIONS)
     assert [one.steps[0].query for one in answers] == [one.text for one in QUESTIONS]
     assert [one.steps[0].passage_ids for one in answers] == [tuple(ids)] * 2
-    stages.run(mine)
+    stages.run(Run(mine))
     assert [one.steps for one in answers_of(mine, Run(mine).questions)] == [one.steps for one in answers]
 
 
@@ -91,11 +91,11 @@ def test_a_models_queries_are_recorded_and_only_failed_ones_asked_again(experime
             MINE.replace('"steps"', '"steps-llm"')
             + f'[llm]\nmodel = "gpt-4o-mini"\nbase_url = "{server.url}"\nretries = 0\n'
         )
-        folder = stages.retrieve(load_experiment("asks"))
+        folder = stages.retrieve(Run(load_experiment("asks")))
         record = read_json(folder / "manifest.json")["record"]
         assert (record["retry"], record["unparsed"], server.requests) == (1, 0, 2)
         works = True
-        stages.retrieve(load_experiment("asks"))
+        stages.retrieve(Run(load_experiment("asks")))
         assert server.requests == 3
     record = read_json(folder / "manifest.json")["record"]
     assert (record["retry"], record["unparsed"], record["spent"]["calls"]) == (0, 1, 1)

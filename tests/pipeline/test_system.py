@@ -26,6 +26,7 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import as_questions
 from ifqa.records import Question
@@ -37,7 +38,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def ask(experiment, text):
-    with open_system(experiment) as system:
+    with open_system(Run(experiment)) as system:
         return system.ask(text)
 
 
@@ -129,7 +130,7 @@ def test_parts_are_opened_once_and_used_by_a_thread_at_a_time():
     mine = experiment(
         corpus="few", retriever=WORDS | {"name": "outside_of_stages:Opened"}, reader={"name": "outside_of_stages:Slow"}
     )
-    with open_system(mine) as system, ThreadPoolExecutor(4) as threads:
+    with open_system(Run(mine)) as system, ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda n: system.ask(f"If team{n} had won, who?").text, range(5)))
     assert rows_of("opened.txt") == ["retriever", "reader"]
     assert found == [system.ask(f"If team{n} had won, who?").text for n in range(5)]
@@ -140,7 +141,7 @@ def rows_of(path):
 
 
 def test_rankings_come_with_their_passages_at_the_depth_that_is_asked_for():
-    with open_system(searching(reader=LAST)) as system:
+    with open_system(Run(searching(reader=LAST))) as system:
         first, second = system.retrieve(["If team3 had won, who would lead?", Question("mine", "Of team1?")], k=2)
     assert [(passage.id, score) for passage, score in first] == [("p3", 1.0), ("p0", 0.0)]
     assert (len(second), second.question.id, second.passages[0].text) == (2, "mine", "team0 is led by captain0")
@@ -153,8 +154,8 @@ def test_what_is_no_question_is_refused(asked):
 
 
 def test_a_single_text_in_place_of_a_list_is_refused():
-    with pytest.raises(IfqaError, match="wanted a list of questions, found a text; put it into a list"):
-        open_system(searching(reader=LAST)).retrieve("If so, who?")
+    with pytest.raises(IfqaError, match="wanted a list of questions, found"):
+        open_system(Run(searching(reader=LAST))).retrieve("If so, who?")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_a_retriever_that_breaks_its_protocol_is_refused_by_name(search, refused
     corpus('retriever = "outside_of_stages:Wrong"')
     mine = experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Wrong"})
     with pytest.raises(IfqaError, match=f"retriever 'outside_of_stages:Wrong' .*{re.escape(refused)}"):
-        open_system(mine).retrieve(["If?", "If so?"])
+        open_system(Run(mine)).retrieve(["If?", "If so?"])
 
 
 def test_evidence_that_the_reader_was_not_given_is_refused():
@@ -181,7 +182,7 @@ def test_evidence_that_the_reader_was_not_given_is_refused():
         PLUGINS,
         "class Makes(Last):\n    'Wrong.'\n    def answer(self, questions, passages): return [Prediction(q.id, 'x', passage_ids=('p9',)) for q in questions]\n",
     )
-    with pytest.raises(IfqaError, match="reader 'outside_of_stages:Makes' cited passage 'p9' for ask/0"):
+    with pytest.raises(IfqaError, match="reader 'outside_of_stages:Makes', ask/0: cites passage 'p9'"):
         ask(searching(reader={"name": "outside_of_stages:Makes"}), "If?")
 
 
@@ -202,7 +203,7 @@ def test_a_system_works_below_its_root_from_any_working_directory(tmp_path, monk
         "mine.toml",
         tmp_path,
     )
-    stages.run(mine)
+    stages.run(Run(mine))
     assert scores(tmp_path / "experiments/mine/score")["measures"]["EM"]["value"] == 60.0
     assert (tmp_path / "indexes/few/passages/manifest.json").exists()
     assert list(elsewhere.iterdir()) == []
@@ -214,7 +215,7 @@ UNSURE = {"name": "outside_of_stages:Unsure"}
 @pytest.mark.parametrize(("threshold", "given"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.75, [0]), (1, [])])
 def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(threshold, given):
     texts = [f"If team{n} had won, who would lead?" for n in range(5)]
-    with open_system(experiment(reader=UNSURE)) as system:
+    with open_system(Run(experiment(reader=UNSURE))) as system:
         found = system.answer(texts, threshold)
         assert system.ask(texts[4], threshold) == replace(found[4], question=Question("ask/0", texts[4]))
     assert [n for n, one in enumerate(found) if one.text == "captain0"] == given
@@ -224,13 +225,16 @@ def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(thresh
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, "0.5", True])
 def test_a_threshold_that_is_no_confidence_is_refused(threshold):
-    with open_system(experiment(reader=UNSURE)) as system, pytest.raises(IfqaError, match="threshold: wanted a confid"):
+    with (
+        open_system(Run(experiment(reader=UNSURE))) as system,
+        pytest.raises(IfqaError, match="threshold: wanted a confid"),
+    ):
         system.ask("If so?", threshold)
 
 
 def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
-    stages.run(experiment("all", reader=UNSURE))
-    stages.run(experiment("some", reader=UNSURE | {"least": 0.6}))
+    stages.run(Run(experiment("all", reader=UNSURE)))
+    stages.run(Run(experiment("some", reader=UNSURE | {"least": 0.6})))
     every, some = scores("experiments/all/score"), scores("experiments/some/score")
     assert ("n_abstained" in every, some["n_abstained"], some["n_failed"]) == (False, 3, 0)
     assert every["measures"]["EM"] == some["measures"]["EM"]  # the first answer is the only right one

@@ -9,6 +9,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 
 FAILS = '''
 from ifqa.errors import IfqaError
@@ -48,35 +49,35 @@ def variant(**settings):
 @pytest.mark.parametrize("stage", [stages.read, stages.run])
 def test_a_variant_whose_reading_fails_leaves_nothing(stage):
     with pytest.raises(IfqaError, match="no more"):
-        stage(variant())
+        stage(Run(variant()))
     assert [path.name for path in Path("experiments").iterdir()] == ["mine.toml"]
 
 
 def test_a_stage_that_was_taken_over_goes_with_the_folder():
     write_answers("mine", range(3), 'limit = 3\n[retriever]\nname = "gold"\n')
-    stages.retrieve(load_experiment("mine"))
+    stages.retrieve(Run(load_experiment("mine")))
     with pytest.raises(IfqaError, match="no more"):
-        stages.read(variant())
+        stages.read(Run(variant()))
     assert sorted(path.name for path in Path("experiments").iterdir()) == ["mine", "mine.toml"]
     retriever = override(load_experiment("mine"), {"reader": "fails_for_tidying:Fails", "retriever.k": 1})
     with pytest.raises(IfqaError, match="no more"):
-        stages.run(retriever)
+        stages.run(Run(retriever))
     assert (retriever.folder / "retrieve/run.trec").exists()  # made here, and used by the next attempt
 
 
 def test_a_finished_stage_and_the_users_files_stay():
     experiment = load_experiment("mine")
-    stages.read(experiment)
+    stages.read(Run(experiment))
     Path("mine.jsonl").unlink()
     before = sorted(Path("experiments").rglob("*"))
     with pytest.raises(IfqaError, match=r"mine\.jsonl"):
-        stages.read(experiment)
+        stages.read(Run(experiment))
     assert sorted(Path("experiments").rglob("*")) == before
     folder = variant().folder
     folder.mkdir()
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(IfqaError, match="no more"):
-        stages.read(variant())
+        stages.read(Run(variant()))
     assert (folder / "notes.txt").read_text() == "mine"
     assert not (folder / ".read.partial").exists()
 
@@ -84,7 +85,7 @@ def test_a_finished_stage_and_the_users_files_stay():
 def test_answers_that_came_before_the_failure_are_kept_to_go_on_from():
     experiment = variant(answers=2)
     with pytest.raises(IfqaError, match="no more"):
-        stages.read(experiment)
+        stages.read(Run(experiment))
     assert (experiment.folder / ".read.partial/predictions.jsonl").read_text().count("\n") == 2
-    stages.read(experiment)  # the third of three
+    stages.read(Run(experiment))  # the third of three
     assert (experiment.folder / "read/predictions.jsonl").read_text().count("\n") == 3

@@ -53,9 +53,9 @@ def test_weights_of_a_family_are_refused_on_the_other(tmp_path, monkeypatch, tra
     experiment = parse_experiment("mine", tables, "mine.toml")
     if refused:
         with pytest.raises(IfqaError, match=f"was trained on {trained} and may not be tested on"):
-            _ = System(experiment).reader
+            _ = System(Run(experiment)).reader
     else:
-        assert System(experiment).reader
+        assert System(Run(experiment)).reader
 
 
 def test_a_missing_ranking_is_empty_and_a_foreign_question_is_refused(experiment):
@@ -95,17 +95,20 @@ def test_a_run_and_answers_in_another_order_are_refused(experiment):
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ({"question_id": "ifqa/full-dev/2"}, "key 'answer' is missing"),
-        ({"question_id": "ifqa/full-dev/2", "answer": None}, "'answer' must be str, found NoneType"),
+        ({"question_id": "ifqa/full-dev/2"}, "answer: Field required"),
+        ({"question_id": "ifqa/full-dev/2", "answer": None}, "answer: .* found None"),
         (
             {"question_id": "ifqa/full-dev/2", "answer": "b", "more": 1},
             "unknown key 'more'; wanted question_id, answer",
         ),
-        ({"question_id": 2, "answer": "b"}, "'question_id' must be str, found int"),
-        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_ids": [1]}, "wanted texts in 'passage_ids'"),
-        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_scores": 1.0}, "'passage_scores' must be list"),
-        ({"question_id": "ifqa/full-dev/2", "answer": "b", "score": "x"}, "numbers in 'passage_scores' and 'score'"),
-        ({"question_id": "ifqa/full-dev/2", "answer": "b", "confidence": 1.5}, "0 to 1 as 'confidence', found 1.5"),
+        ({"question_id": 2, "answer": "b"}, "question_id: .* found 2"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_ids": [1]}, "passage_ids.0: "),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_scores": 1.0}, "passage_scores: "),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "score": "x"}, "score: .* valid number"),
+        (
+            {"question_id": "ifqa/full-dev/2", "answer": "b", "confidence": 1.5},
+            "confidence: wanted 0 to 1, or none; found 1.5",
+        ),
     ],
 )
 def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
@@ -169,7 +172,7 @@ def test_a_line_that_tells_an_answer_wrongly_is_named(experiment, change, compla
         experiment.folder / "read" / "predictions.jsonl",
         [{"question_id": "ifqa/full-dev/1", "answer": "b", "how": told}],
     )
-    with pytest.raises(IfqaError, match=rf"predictions\.jsonl:1: not as ifqa writes it .*{complaint}"):
+    with pytest.raises(IfqaError, match=rf"predictions\.jsonl:1: .*{complaint}"):
         list(predictions_of(experiment, QUESTIONS))
 
 
@@ -184,9 +187,9 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     tables = {"benchmark": "ifqa", "split": "full-train", "reader": {"name": "knows_it:Trained"}}
     experiment = parse_experiment("mine", tables, "mine.toml")
-    assert was_trained_on(System(experiment).reader, Run(experiment))
+    assert was_trained_on(System(Run(experiment)).reader, Run(experiment))
     path.write_text("[1]")
-    assert not was_trained_on(System(experiment).reader, Run(experiment))
+    assert not was_trained_on(System(Run(experiment)).reader, Run(experiment))
 
 
 @pytest.mark.parametrize(
@@ -196,11 +199,11 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
         ([Prediction("ifqa/full-dev/2", "a"), Prediction("ifqa/full-dev/1", "a")], "in their order"),
         (
             [Prediction("ifqa/full-dev/1", "a"), Prediction("ifqa/full-dev/2", None)],
-            "gave ifqa/full-dev/2 the answer None; wanted text",
+            "ifqa/full-dev/2: answer: .* found None",
         ),
         (
             [replace(Prediction(one.id, "a"), confidence=float("nan")) for one in QUESTIONS],
-            "gave ifqa/full-dev/1 the confidence nan; wanted 0 to 1, or None",
+            "ifqa/full-dev/1: confidence: wanted 0 to 1",
         ),
         ([Prediction(one.id, "a", candidate="b") for one in QUESTIONS], "a candidate beside an answer or an error"),
     ],
@@ -256,7 +259,7 @@ def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):
     (tmp_path / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
     build_passages(load_corpus("few"))
     tables = {"benchmark": "sample", "split": "dev", "corpus": "few", "retriever": {"name": "my_looking:All"}}
-    assert System(parse_experiment("mine", tables, "mine.toml")).retriever.ids == ["a", "b"]
+    assert System(Run(parse_experiment("mine", tables, "mine.toml"))).retriever.ids == ["a", "b"]
     with pytest.raises(IfqaError, match="name the corpus that has them"):
         parse_experiment("mine", tables | {"corpus": ""}, "mine.toml")
 

@@ -10,6 +10,7 @@ from scored_experiments import benchmark
 from ifqa.errors import IfqaError
 from ifqa.pipeline import chunk_runner, stages
 from ifqa.pipeline.chunk_runner import added, negated
+from ifqa.pipeline.run import Run
 from ifqa.storage.artifacts import read_manifest
 from ifqa.workers.tasks import Workers
 
@@ -72,9 +73,9 @@ def made(name, stage):
 
 def test_two_processes_make_the_files_and_records_that_one_makes(eleven, capfd):
     tables = {"corpus": "few", "retriever": SLOW, "reader": {"name": "outside_of_stages:Pairs", "passages": 2}}
-    stages.run(experiment("one", **tables))
+    stages.run(Run(experiment("one", **tables)))
     one = capfd.readouterr().err
-    stages.run(experiment("two", **tables), None, TWO)
+    stages.run(Run(experiment("two", **tables)), None, TWO)
     two = capfd.readouterr().err
     assert one.count("a toy") == two.count("a toy") == 1
     files, facts = made("two", "retrieve")
@@ -92,7 +93,7 @@ def test_passages_that_several_questions_share_are_written_once(eleven):
     shared = [question(n) | {"context": ["led by captain0", f"team{n}"]} for n in range(11)]
     benchmark(*shared)
     for name, workers in (("one", None), ("two", TWO)):
-        stages.retrieve(experiment(name, retriever=GOLD), None, workers)
+        stages.retrieve(Run(experiment(name, retriever=GOLD)), None, workers)
     files, facts = made("two", "retrieve")
     assert (files, facts) == made("one", "retrieve")
     texts = [json.loads(line)["contents"] for line in files["passages.jsonl"].splitlines()]
@@ -102,14 +103,14 @@ def test_passages_that_several_questions_share_are_written_once(eleven):
 @pytest.mark.parametrize("workers", [Workers(1), TWO], ids=["one", "two"])
 def test_an_interrupted_retrieval_resumes_at_its_last_chunk(eleven, capsys, workers):
     whole, mine = (experiment(name, corpus="few", retriever=SLOW) for name in ("whole", "mine"))
-    stages.prepare(whole)
-    stages.retrieve(whole)
+    stages.prepare(Run(whole))
+    stages.retrieve(Run(whole))
     Path("stop").touch()
     with pytest.raises(KeyboardInterrupt):
-        stages.retrieve(mine)
+        stages.retrieve(Run(mine))
     assert not Path("experiments/mine/retrieve").exists()
     Path("stop").unlink()
-    stages.retrieve(mine, None, workers)
+    stages.retrieve(Run(mine), None, workers)
     assert "experiments/mine/retrieve: going on after 4 of 11 questions" in capsys.readouterr().err
     files, facts = made("mine", "retrieve")
     assert files == made("whole", "retrieve")[0]
@@ -117,16 +118,16 @@ def test_an_interrupted_retrieval_resumes_at_its_last_chunk(eleven, capsys, work
 
 
 def test_a_chunk_that_a_model_did_not_answer_is_not_kept(eleven, capsys):
-    stages.prepare(experiment(corpus="few", retriever=SLOW))
+    stages.prepare(Run(experiment(corpus="few", retriever=SLOW)))
     Path("stop").touch()
     with pytest.raises(KeyboardInterrupt):
-        stages.retrieve(experiment(corpus="few", retriever=SLOW))
+        stages.retrieve(Run(experiment(corpus="few", retriever=SLOW)))
     log = Path("experiments/mine/.retrieve.partial/chunks.jsonl")
     first, second = map(json.loads, log.read_text().splitlines())
     second["usage"]["retry"] = 1
     log.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     Path("stop").unlink()
-    stages.retrieve(experiment(corpus="few", retriever=SLOW))
+    stages.retrieve(Run(experiment(corpus="few", retriever=SLOW)))
     assert "going on after 2 of 11 questions" in capsys.readouterr().err
 
 
@@ -136,14 +137,9 @@ def test_a_plugin_with_a_language_model_works_in_this_process_alone(eleven, caps
         'class Asks(Last):\n    "Asks."\n    def __init__(self, llm) -> None:\n        Path("opened").touch(exist_ok=False)\n',
     )
     tables = {"reader": {"name": "outside_of_stages:Asks"}, "llm": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
-    stages.read(experiment(**tables), None, TWO)
+    stages.read(Run(experiment(**tables)), None, TWO)
     assert "reader 'outside_of_stages:Asks' asks a language model, so this process alone" in capsys.readouterr().err
     assert made("mine", "read")[1]["questions"] == 11
-
-
-def test_a_readers_chunk_is_set_on_its_class(eleven):
-    with pytest.raises(IfqaError, match="sets chunk = 3 on itself; set it on its class"):
-        stages.read(experiment(reader={"name": "outside_of_stages:Moody"}))
 
 
 @pytest.mark.parametrize(

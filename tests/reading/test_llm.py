@@ -14,6 +14,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.openai import OpenAI
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import check
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.reading.llm import Llm
@@ -230,35 +231,35 @@ def test_the_next_run_asks_only_failed_questions_again(closed, capsys):
 
     with serving(plan) as server:
         chosen = experiment(server, closed, limit=83)
-        folder = stages.run(chosen)
+        folder = stages.run(Run(chosen))
         manifest = read_json(chosen.folder / "read/manifest.json")["record"]
         failed = manifest["retry"]
         assert failed > 0
         assert read_json(folder / "scores.json")["n_failed"] == failed
-        assert show_scores(chosen, folder) == 0
+        assert show_scores(Run(chosen), folder) == 0
         assert f"{failed} questions with an incomplete answer" in capsys.readouterr().out
         before, down["now"] = server.requests, False
-        stages.run(experiment(server, closed, limit=83))
+        stages.run(Run(experiment(server, closed, limit=83)))
         assert server.requests == before + failed
         assert read_json(folder / "scores.json")["n_failed"] == 0
         assert read_json(chosen.folder / "read/manifest.json")["record"]["took"] == [7 * 83, 3 * 83]  # whoever paid
-        stages.run(experiment(server, closed, limit=83))
+        stages.run(Run(experiment(server, closed, limit=83)))
         assert server.requests == before + failed
 
 
 def test_a_cap_gives_a_partial_result_that_a_higher_cap_completes(closed, capsys):
     with serving(lambda prompt, time, body: Reply(text="Answer: x", usage=(100, 30))) as server:
         chosen = experiment(server, closed, limit=83, **{"llm.max_total_tokens": 5000, "llm.concurrency": 32})
-        folder = stages.run(chosen)
+        folder = stages.run(Run(chosen))
         assert sum(server.tokens) <= 5000
         scores = read_json(folder / "scores.json")
         assert 0 < scores["not_asked"] < 83
         assert scores["questions"] == 83
-        show_scores(chosen, folder)
+        show_scores(Run(chosen), folder)
         assert f"{scores['not_asked']} not asked" in capsys.readouterr().out.replace("\n", " ")
         more = experiment(server, closed, limit=83, **{"llm.max_total_tokens": 4_000_000})
         assert more.folder == chosen.folder
-        assert read_json(stages.run(more) / "scores.json")["not_asked"] == 0
+        assert read_json(stages.run(Run(more)) / "scores.json")["not_asked"] == 0
         assert server.requests == 83
 
 
@@ -266,14 +267,14 @@ def test_the_cost_is_estimated_without_sending_anything(closed):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
         stages.write_resolved(chosen)
-        said = "\n".join(one.line for one in check(chosen.name))
+        said = "\n".join(map(str, check(chosen.name)))
         assert re.search(
             r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", said
         )
         assert server.requests == 0
-        stages.run(chosen)
+        stages.run(Run(chosen))
         shutil.rmtree(chosen.folder / "read")
-        assert "nothing to ask, 12 completions are kept" in "\n".join(one.line for one in check(chosen.name))
+        assert "12 completions are kept" in "\n".join(map(str, check(chosen.name)))
 
 
 def test_demonstrations_of_the_other_family_are_refused(tmp_path, monkeypatch):
@@ -285,7 +286,7 @@ def test_demonstrations_of_the_other_family_are_refused(tmp_path, monkeypatch):
         'benchmark = "ifqa"\nsplit = "full-dev"\n[reader]\nname = "llm"\ndemos = "sample"\n[llm]\nmodel = "gpt-4o-mini"\n'
     )
     with pytest.raises(IfqaError, match="shows demonstrations of ifqa/few and may not be tested on ifqa/full"):
-        _ = System(load_experiment("x")).reader
+        _ = System(Run(load_experiment("x"))).reader
 
 
 def test_genread_is_retrieved_scored_and_read(tmp_path):
@@ -299,7 +300,7 @@ def test_genread_is_retrieved_scored_and_read(tmp_path):
     ) as server:
         chosen = override(load_experiment("gen"), {"llm.base_url": server.url})
         assert chosen.name == "gen"  # where a model is changes nothing
-        folder = stages.run(chosen)
+        folder = stages.run(Run(chosen))
         assert server.requests == 10
     scores = read_json(folder / "scores.json")
     assert "gold_any@1" in scores["measures"]
@@ -324,10 +325,10 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, closed, capsys):
         return error(401, f"Incorrect API key provided: {KEY}. See it.", "invalid_api_key")
 
     with serving(plan) as server, pytest.raises(IfqaError) as refused:
-        stages.run(experiment(server, closed))
+        stages.run(Run(experiment(server, closed)))
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
-        show_scores(chosen, stages.run(chosen))
+        show_scores(Run(chosen), stages.run(Run(chosen)))
     said = capsys.readouterr()
     everything = [
         said.out,
@@ -341,7 +342,7 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, closed, capsys):
 def test_the_shipped_recording_answers_the_prompt_as_it_is(sample_indexes):
     shutil.copytree(sample_indexes, "indexes")
     chosen = load_experiment("sample-llm")
-    folder = stages.run(chosen)
+    folder = stages.run(Run(chosen))
     made = read_json(chosen.folder / "read/manifest.json")["record"]
     assert (made["retry"], made["unparsed"], made["spent"]["calls"]) == (0, 1, 0)
     rows = [json.loads(line) for line in (folder / "per_question.jsonl").read_text().splitlines()]

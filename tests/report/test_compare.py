@@ -94,11 +94,11 @@ def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
     (tmp_path / "experiments/gold.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
     with pytest.raises(IfqaError, match="make it with: ifqa run gold"):
         comparison(two[0], load_experiment("gold"))
-    stages.run(load_experiment("gold"))
+    stages.run(Run(load_experiment("gold")))
     with pytest.raises(IfqaError, match="no measure in common"):
         comparison(two[0], load_experiment("gold"))
     few = override(two[0], {"limit": 5})
-    stages.run(few)
+    stages.run(Run(few))
     with pytest.raises(IfqaError, match=r"83 questions, .* 5, 5 of them the same; .* both have: --common"):
         comparison(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
@@ -107,7 +107,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
 
 def test_common_questions_are_compared_alone(two):
     few = override(two[1], {"limit": 15})  # A has the first 15 right, B the first 10
-    stages.run(few)
+    stages.run(Run(few))
     em = next(one for one in comparison(two[0], few, common=True).differences if one.measure == "EM")
     assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(66.67), 0, 5, 10)
     compared = comparison(few, two[0], count=3, common=True)
@@ -126,7 +126,7 @@ def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypat
         write(f"{name}.jsonl", json.dumps({"question_id": asked[0].id, "answer": "x"}) + "\n")
         tables = f'benchmark = "file"\nsplit = "{name}/q.csv"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
         write(f"experiments/{name}.toml", tables)
-        stages.run(load_experiment(name))
+        stages.run(Run(load_experiment(name)))
     a, b, c = map(load_experiment, "abc")
     with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):
         comparison(a, b)
@@ -142,7 +142,7 @@ def test_scores_older_than_their_experiment_are_refused(two, stale):
     changed = [load_experiment(name) if number == stale else one for number, one in enumerate(two)]
     with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
         comparison(*changed)
-    stages.run(changed[stale])
+    stages.run(Run(changed[stale]))
     assert comparison(*changed).differences
 
 
@@ -171,7 +171,7 @@ def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypat
         write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         tables = f'benchmark = "sample-causal"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
         write(f"experiments/{name}.toml", tables)
-        stages.run(load_experiment(name))
+        stages.run(Run(load_experiment(name)))
     em = next(one for one in comparison(load_experiment("a"), load_experiment("b")).differences if one.measure == "EM")
     assert em.low == em.more == em.high == pytest.approx(100 * 14 / 45, abs=0.01)  # 14 of each resample ask for a cause
 

@@ -8,7 +8,7 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
-from ifqa.pipeline.clean import Variant
+from ifqa.pipeline.run import Run
 from ifqa.protocols import Measure, Subset
 from ifqa.records import Answer, Calculation, How, Passage, Question, Term, parted
 from ifqa.report.answers import answer_json, show_answer
@@ -61,7 +61,7 @@ def test_a_computed_answer_is_shown_with_its_numbers(capsys):
 def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     experiment = run_answers("some", range(20))
-    assert show_scores(experiment, experiment.folder / "score") == 0
+    assert show_scores(Run(experiment), experiment.folder / "score") == 0
     head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert head == "some: sample dev"
     assert first == "measure  all (83) 95% interval numeric (28) other (55) no_overlap (74)"
@@ -148,7 +148,7 @@ def test_abstentions_are_counted_beside_failures(tmp_path, monkeypatch, capsys):
     experiment = run_answers("some", range(3))
     path = experiment.folder / "score" / "scores.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"n_abstained": 4}))
-    show_scores(experiment, experiment.folder / "score")
+    show_scores(Run(experiment), experiment.folder / "score")
     assert "83 questions, 0 failed (a failure scores 0), 4 abstained (0 too)" in capsys.readouterr().out
     assert "83 questions, 0 failed, 4 abstained" in str(scores_of(experiment, experiment.folder / "score"))
 

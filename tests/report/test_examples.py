@@ -51,7 +51,7 @@ def test_examples_are_marked_and_wrapped_to_the_terminals_width(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "60")
     experiment = run_answers("some", [4], wrong="[red]never")
-    show_examples(experiment, experiment.folder / "score", 2)
+    show_examples(Run(experiment), experiment.folder / "score", 2)
     right, wrong = capsys.readouterr().out.split("\n\n")[:2]
     questions = Sample().questions("dev")
     assert max(map(len, [*right.splitlines(), *wrong.splitlines()])) <= 60

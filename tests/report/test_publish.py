@@ -13,6 +13,7 @@ from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.report import results
 from ifqa.report.compare import comparison
 from ifqa.report.html_page import figures
@@ -78,7 +79,7 @@ def test_a_changed_expectation_makes_the_results_stale():
 
 def test_a_limited_variant_is_reported_only_if_asked():
     experiment = run_answers("mine", range(20))
-    stages.run(override(experiment, {"limit": 2}))
+    stages.run(Run(override(experiment, {"limit": 2})))
     write()
     assert "mine+limit=2" not in RESULTS.read_text() + RECORDS.read_text() + PAGE.read_text()
     write(shown=["mine+limit=2"])
@@ -192,7 +193,7 @@ def test_a_mark_may_name_only_fully_measured_experiments():
     run_answers("mine", range(20))
     write_answers("undone", range(20))
     run_answers("some", range(20), "limit = 5")
-    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     for name in ("undone", "nowhere", "some", "mine+limit=5"):
         Path("README.md").write_text(marked("mine", name))
         with pytest.raises(IfqaError, match=rf"not measured: {re.escape(name)}; wanted experiments"):

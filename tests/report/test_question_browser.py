@@ -144,7 +144,7 @@ def test_how_an_answer_was_got_stands_beside_it(three):
 
 def test_an_experiment_over_fewer_questions_lacks_the_others(three):
     few = override(three[2], {"limit": 1})
-    stages.run(few)
+    stages.run(Run(few))
     (split,) = browse([few, *three])["splits"]
     assert [[one["x"] for one in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
 
@@ -153,7 +153,7 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     write("experiments/later.toml", 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n')
     write("experiments/other.toml", 'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n')
     other = load_experiment("other")
-    stages.run(other)
+    stages.run(Run(other))
     splits = browse([load_experiment("later"), other, *three])["splits"]
     assert [one["name"] for one in splits] == ["sample dev", "ifqa full-dev"]
     assert len(splits[0]["questions"]) == 3

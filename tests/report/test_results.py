@@ -83,7 +83,7 @@ def test_a_run_of_other_settings_is_stale_despite_a_record():
 
 
 def test_a_run_whose_inputs_are_gone_is_stale():
-    stages.run(override(load_experiment("sample"), {"limit": 2, "retriever": "gold"}))
+    stages.run(Run(override(load_experiment("sample"), {"limit": 2, "retriever": "gold"})))
     shutil.rmtree("experiments/sample+limit=2+retriever=gold/retrieve")
     assert "retrieve" in result("sample+limit=2+retriever=gold").stale
 
@@ -99,7 +99,7 @@ def test_the_same_run_made_again_keeps_the_date_of_its_record():
 
 def test_a_recorded_variant_is_shown_without_its_folder():
     run_answers("mine", range(20))
-    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     keep()
     shutil.rmtree("experiments/mine+limit=5")
     found = result("mine+limit=5")
@@ -140,7 +140,7 @@ def test_two_lines_that_are_the_same_are_one():
 @pytest.mark.parametrize("spoil", ["stale", "broken", "gone", "older"])
 def test_a_record_that_is_not_used_is_kept(spoil):
     run_answers("mine", range(20))
-    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     keep()
     before, file = RECORDS.read_text(), Path("experiments/mine.toml")
     if spoil == "stale":
@@ -162,7 +162,7 @@ def test_a_record_that_is_not_used_is_kept(spoil):
 
 def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed(sample_indexes):
     shutil.copytree(sample_indexes, "indexes")
-    stages.run(override(load_experiment("sample"), {"retriever": "bm25", "limit": 2}))
+    stages.run(Run(override(load_experiment("sample"), {"retriever": "bm25", "limit": 2})))
     keep()
     shutil.rmtree(f"experiments/{(name := 'sample+limit=2+retriever=bm25')}")
     record = json.loads(RECORDS.read_text())
@@ -177,7 +177,7 @@ def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed(sample_inde
 
 def test_an_experiment_with_a_plus_in_its_name_is_no_variant():
     run_answers("a+b", range(20))
-    stages.run(override(load_experiment("a+b"), {"limit": 5}))
+    stages.run(Run(override(load_experiment("a+b"), {"limit": 5})))
     keep()
     assert [one["experiment"] for one in map(json.loads, RECORDS.read_text().splitlines())] == ["a+b", "a+b+limit=5"]
     shutil.rmtree("experiments/a+b")
@@ -191,13 +191,13 @@ def test_an_experiment_with_a_plus_in_its_name_is_no_variant():
 
 def test_a_variant_that_was_not_scored_is_no_row():
     run_answers("mine", range(20))
-    stages.read(override(load_experiment("mine"), {"limit": 5}))
+    stages.read(Run(override(load_experiment("mine"), {"limit": 5})))
     assert [one.experiment.name for one in gather() if "+" in one.experiment.name] == []
 
 
 def test_a_recorded_variant_stands_under_its_heading():
     run_answers("mine", range(20), 'table = "Mine"\nabout = "Of mine."')
-    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     keep()
     shutil.rmtree("experiments/mine+limit=5")
     experiment = result("mine+limit=5").experiment
@@ -209,7 +209,7 @@ def test_the_stage_of_a_removed_reader_is_ignored():
     run_answers("mine", range(20), retriever)
     file = Path("experiments/mine.toml")
     file.write_text(file.read_text().split("[reader]")[0])
-    stages.run(load_experiment("mine"))
+    stages.run(Run(load_experiment("mine")))
     assert set(result("mine").made["seconds"]) == {"retrieve"}
 
 
@@ -404,7 +404,7 @@ def test_a_recorded_variant_may_use_the_plugin_of_its_base_experiment():
     Path("experiments/mine.toml").write_text(
         'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "my_own_reader:Mine"\n'
     )
-    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     keep()
     shutil.rmtree("experiments/mine+limit=5")
     assert result("mine+limit=5").scores["questions"] == 5

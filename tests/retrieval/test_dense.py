@@ -14,6 +14,7 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.dense import Dense
@@ -68,7 +69,7 @@ def experiment(split="full-dev", retriever=None):
 
 
 def found(split="full-dev", **retriever):
-    return read_run(stages.retrieve(experiment(split, retriever)) / "run.trec")
+    return read_run(stages.retrieve(Run(experiment(split, retriever))) / "run.trec")
 
 
 def by_hand(model="model", **settings):
@@ -111,7 +112,7 @@ def test_a_flat_faiss_index_ranks_alike_with_and_without_vectors():
 
 def test_a_search_uses_the_settings_of_the_build():
     build(query_prefix="other: ", passage_prefix="", max_tokens=6)
-    facts = System(experiment()).retriever.encoder.facts
+    facts = System(Run(experiment())).retriever.encoder.facts
     assert (facts["query_prefix"], facts["passage_prefix"], facts["max_tokens"]) == ("other: ", "", 6)
     agree(found(), by_hand(query_prefix="other: ", passage_prefix="", max_tokens=6))
 
@@ -160,8 +161,8 @@ def test_a_model_of_one_family_is_refused_on_the_other(place):
     Path(place).write_text(json.dumps({"family": "ifqa/few", "sources": sources}))
     build(model="model" if place.startswith("model") else "dpr/ctx_encoder")
     with pytest.raises(IfqaError, match="'dense' was trained on ifqa/few and may not be tested on ifqa/full"):
-        _ = System(experiment("full-dev")).retriever
-    assert System(experiment("few-dev")).retriever.family == "ifqa/few"
+        _ = System(Run(experiment("full-dev"))).retriever
+    assert System(Run(experiment("few-dev"))).retriever.family == "ifqa/few"
 
 
 @pytest.mark.parametrize("name", ["dense", "fusion"])
@@ -172,7 +173,7 @@ def test_a_model_trained_on_the_same_questions_is_recorded(name):
     own, gold = {"name": "dense", "device": "cpu"}, {"name": "gold"}
     tables = {"benchmark": "ifqa", "split": "full-dev", "corpus": "mine"}
     tables["retriever"] = own if name == "dense" else {"name": name, "parts": [own, gold]}
-    folder = stages.retrieve(parse_experiment("mine", tables, "mine.toml"))
+    folder = stages.retrieve(Run(parse_experiment("mine", tables, "mine.toml")))
     assert read_manifest(folder)["record"]["trained_on_them"] is True
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ifqa.config.experiment import load_experiment, parse_experiment, retriever_tables
 from ifqa.config.overrides import override, write_resolved
 from ifqa.errors import IfqaError
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question, SearchResult
@@ -136,7 +137,7 @@ NESTED = tables(
 
 
 def test_each_part_is_asked_with_its_own_depth_and_query_in_order():
-    retriever = System(parse_experiment("x", NESTED, "x.toml")).retriever
+    retriever = System(Run(parse_experiment("x", NESTED, "x.toml"))).retriever
     ((*hits,),) = retriever.search([Question("q", "If it rained, who would come?")], 3)
     texts = [text.rstrip("?., ").lower() for text, _ in ASKED]
     assert texts == ["it rained", "if it rained, who would come", "who would come"]
@@ -202,5 +203,5 @@ def test_empty_rankings_fuse_to_nothing(method):
 )
 def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):
     with pytest.raises(IfqaError, match=message) as caught:
-        _ = System(parse_experiment("x", tables(**retriever), "x.toml")).retriever
+        _ = System(Run(parse_experiment("x", tables(**retriever), "x.toml"))).retriever
     assert "\n" not in str(caught.value)

@@ -8,12 +8,12 @@ from importlib.metadata import version
 
 import pytest
 from file_server import serving
+from ifqa.pipeline.requirements import corpus_requirements
 
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus.store import write_id_index
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.requirements import corpus_requirements
 from ifqa.protocols import Requirement
 from ifqa.records import Question
 from ifqa.retrieval import prebuilt

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
@@ -164,11 +165,11 @@ def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, mon
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     monkeypatch.chdir(tmp_path)
     tables = {"benchmark": "ifqa", "retriever": {"name": "rerank", "parts": [{"name": "gold"}], "device": "cpu"}}
-    assert System(parse_experiment("mine", tables | {"split": "full-dev"}, "mine.toml")).retriever
+    assert System(Run(parse_experiment("mine", tables | {"split": "full-dev"}, "mine.toml"))).retriever
     with pytest.raises(
         IfqaError, match="retriever 'rerank' was trained on ifqa/full and may not be tested on ifqa/few"
     ):
-        _ = System(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml")).retriever
+        _ = System(Run(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml"))).retriever
 
 
 def test_a_pair_scores_the_same_alone_and_in_a_batch():

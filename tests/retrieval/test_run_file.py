@@ -11,6 +11,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.pipeline import run as pipeline_run
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.run_file import RunFile
@@ -102,27 +103,27 @@ def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     ]
     ctxs_file(tmp_path / "x.json", *entries)
     mine = experiment("x.json", k=5)
-    stages.retrieve(mine)
+    stages.retrieve(Run(mine))
     rankings = list(rankings_of(mine, questions))
     assert [[passage.text for passage in several] for several in passages_of(mine, rankings)] == [
         ["nothing at all", question.gold_passages[0], "low"] for question in questions
     ]
-    scores = json.loads((stages.score(mine) / "scores.json").read_text())["measures"]
+    scores = json.loads((stages.score(Run(mine)) / "scores.json").read_text())["measures"]
     assert scores["gold_any@1"]["value"] == 0
     assert scores["gold_any@5"]["value"] == 100
     with pytest.raises(IfqaError, match="no entry for sample/train/"):
-        stages.retrieve(experiment("x.json", split="train"))
+        stages.retrieve(Run(experiment("x.json", split="train")))
 
 
 def test_written_ctxs_are_retrieved_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gold = replace(experiment("x.json"), retriever={"name": "gold", "k": 2})
-    stages.retrieve(gold)
+    stages.retrieve(Run(gold))
     questions = pipeline_run.Run(gold).questions
     rankings = list(rankings_of(gold, questions))
     write_ctxs(tmp_path / "x.json", questions, rankings, passages_of(gold, rankings))
     run = (gold.folder / "retrieve/run.trec").read_text()
     again = experiment("x.json")
-    stages.retrieve(again)
+    stages.retrieve(Run(again))
     assert list(rankings_of(again, questions)) == rankings
     assert run.replace("ifqa-gold", "ifqa-run") == (again.folder / "retrieve/run.trec").read_text()

@@ -16,6 +16,7 @@ from served import HOSTILE, on_loopback, service, small
 from starlette.testclient import TestClient
 
 import ifqa
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.serve import limits
 from ifqa.serve.app import make_app
@@ -34,7 +35,7 @@ def ask(web, **body):
 
 def test_a_client_gives_what_the_opened_system_gives(experiment):
     known = ifqa.Question("mine/7", "If you choose, which?", choices=("one", "two"))
-    with on_loopback(experiment) as (_, url), ifqa.Client(url) as client, open_system(experiment) as system:
+    with on_loopback(experiment) as (_, url), ifqa.Client(url) as client, open_system(Run(experiment)) as system:
         there, here = client.answer([*QUESTIONS, known]), system.answer([*QUESTIONS, known])
         assert there == here
         assert [one.text for one in there] == ["Ada Stone", "1859", "", "", "Ada Stone", "two"]

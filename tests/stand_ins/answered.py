@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ifqa.config.experiment import load_experiment
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 
 MADE = {}  # the files of runs before
@@ -30,6 +31,6 @@ def run_answers(name, right, more="", wrong="never"):
         for path, content in MADE[key].items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
-    stages.run(load_experiment(name))
+    stages.run(Run(load_experiment(name)))
     MADE[key] = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return load_experiment(name)

@@ -9,6 +9,7 @@ from scored_experiments import benchmark, write
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 
 GOLD = {"name": "gold", "k": 2}
 FILE = {"name": "predictions", "path": "answers.jsonl"}
@@ -179,11 +180,11 @@ def scores(folder="experiments/mine/score"):
 def interrupted(**settings):
     """A read stage that stopped at the last of five questions."""
     careful = {"name": "outside_of_stages:Careful"}
-    stages.read(experiment("undisturbed", reader=careful))
+    stages.read(Run(experiment("undisturbed", reader=careful)))
     Path("asked.txt").unlink()
     write("stop", "")
     with pytest.raises(KeyboardInterrupt):
-        stages.read(experiment(reader=careful))
+        stages.read(Run(experiment(reader=careful)))
     assert not Path("experiments/mine/read").exists()
     Path("stop").unlink()
     return experiment(reader=careful | settings)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ifqa.config.experiment import load_experiment
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 
 
 def benchmark(*records):
@@ -37,7 +38,7 @@ def scored(name, retriever="", answers=None, **more):
         text += f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n' + more.get("reader", "")
     write(f"experiments/{name}.toml", text)
     experiment = load_experiment(name)
-    stages.run(experiment)
+    stages.run(Run(experiment))
     return experiment
 
 

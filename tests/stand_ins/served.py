@@ -9,6 +9,7 @@ import held_reader
 import uvicorn
 
 from ifqa.config.experiment import parse_experiment
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.serve.app import make_app
 from ifqa.serve.connections import configuration
@@ -44,7 +45,7 @@ def small(folder, **tables):
 @contextmanager
 def service(experiment, **limits):
     """The opened system's service."""
-    with open_system(experiment) as system:
+    with open_system(Run(experiment)) as system:
         yield Service(system, Limits(**limits))
 
 

@@ -13,6 +13,7 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
@@ -210,7 +211,7 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path
     reader = {"name": "fid", "checkpoint": str(tmp_path / "made")}
     experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
     with pytest.raises(IfqaError, match="trained on ifqa/full and may not be tested on ifqa/few"):
-        _ = System(experiment).reader
+        _ = System(Run(experiment)).reader
 
 
 @pytest.mark.parametrize(

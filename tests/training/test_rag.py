@@ -9,6 +9,7 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.t5.checkpoint import Conventions, manifest_of, open_checkpoint
@@ -174,7 +175,7 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path
     reader = {"name": "rag", "checkpoint": str(made)}
     experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
     with pytest.raises(IfqaError, match="trained on ifqa/full and may not be tested on ifqa/few"):
-        _ = System(experiment).reader
+        _ = System(Run(experiment)).reader
 
 
 def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: str) -> None:

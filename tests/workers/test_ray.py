@@ -16,6 +16,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.corpus.wikipedia import source
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.retrieval.jvm import java
 from ifqa.workers.tasks import Workers, run
 
@@ -78,7 +79,7 @@ def five(tmp_path, monkeypatch):
 def test_ray_reads_the_same_bytes_with_a_reader_from_outside(cluster, five):
     careful = {"name": "outside_of_stages:Careful"}
     read = [
-        stages.read(experiment(name, reader=careful), None, workers) / "predictions.jsonl"
+        stages.read(Run(experiment(name, reader=careful)), None, workers) / "predictions.jsonl"
         for name, workers in (("here", None), ("there", Workers(2, "ray")))
     ]
     assert read[0].read_bytes() == read[1].read_bytes()

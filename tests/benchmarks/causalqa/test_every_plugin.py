@@ -9,6 +9,7 @@ from tiny_encoder import tiny_colbert, tiny_splade
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.plugins import names
 from ifqa.storage.files import read_json
 
@@ -90,7 +91,7 @@ def work(tmp_path_factory):
 def run(name, retriever, reader=None):
     tables = {"benchmark": "sample-causal", "split": "dev", "corpus": "paragraphs", "retriever": retriever, "limit": 2}
     more = {"reader": reader} if reader else {}
-    return stages.run(parse_experiment(name, tables | more | {"llm": {"name": "my_says:Says"}}, name))
+    return stages.run(Run(parse_experiment(name, tables | more | {"llm": {"name": "my_says:Says"}}, name)))
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)

@@ -263,12 +263,12 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
     with pytest.raises(IfqaError, match=said):
         refuse_other_families(Run(few))
     with pytest.raises(IfqaError, match=said):
-        _ = System(few).reader
+        _ = System(Run(few)).reader
     refuse_other_families(Run(full))
-    assert System(full).reader.trained_on == {"ab"}
+    assert System(Run(full)).reader.trained_on == {"ab"}
     monkeypatch.setattr(opening, "sha256", lambda path: "ab")
     monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
-    assert opening.was_trained_on(System(full).reader, Run(full))
+    assert opening.was_trained_on(System(Run(full)).reader, Run(full))
     with pytest.raises(IfqaError, match="was trained on ifqa/full and may not be trained further on ifqa/few"):
         configured(Trainer, model=str(whole["sft"])).train(
             TrainingData(QUESTIONS, RANKINGS, "ifqa/few"), tmp_path / "new"
