@@ -1,30 +1,28 @@
 """Run a function over many tasks on a Ray cluster."""
 
 import ctypes
-import multiprocessing
 import os
-import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
 from ifqa.errors import IfqaError
-from ifqa.workers.local import ATTEMPTS, died, no_interrupts
+from ifqa.workers.local import ATTEMPTS, died
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")
 _ROOM = 1024  # bytes, more than any system's struct sigaction has
-_RAY = re.compile(r"(^|/)(ray|raylet|gcs_server)(::|/|\s|$)")  # in the command line of what Ray starts
 
 
 def on_ray(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
+    """Yield each task and its result, as `ifqa.workers.tasks.run` does."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
     try:
         import ray
@@ -32,7 +30,6 @@ def on_ray(
         raise IfqaError("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
     started = not ray.is_initialized()
     if started:
-        pipe = _guarded()
         with _handlers_kept():
             _join_cluster(ray)
     remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
@@ -61,7 +58,6 @@ def on_ray(
         if started:
             with _handlers_kept():
                 ray.shutdown()
-            pipe.close()
     if failure:
         raise failure
 
@@ -102,35 +98,3 @@ def _join_cluster(ray: Any) -> None:
             f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); wanted the address of a running cluster, as "
             "host:6379, or no RAY_ADDRESS to start one here"
         ) from error
-
-
-def _guarded() -> Any:
-    """Start a process that kills Ray's processes when this process closes the returned pipe, or is killed.
-
-    Ray's own agents would outlive their node by half a minute or more, looking for it.
-    """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    with no_interrupts():
-        context.Process(target=_bury, args=(theirs, os.getpid()), daemon=True).start()
-    theirs.close()
-    ours.recv()  # wait until the process watches
-    return ours
-
-
-def _bury(pipe: Any, parent: int) -> None:
-    import psutil
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pipe.send("watching")
-    family: set[psutil.Process] = set()  # psutil compares number and start time
-    with suppress(psutil.NoSuchProcess):
-        while not pipe.poll(timeout=0.5):
-            family |= set(psutil.Process(parent).children(recursive=True))
-    for process in list(family):  # and the processes they have started since
-        with suppress(psutil.NoSuchProcess):
-            family |= set(process.children(recursive=True))
-    for process in family - {psutil.Process()}:
-        with suppress(psutil.NoSuchProcess):
-            if _RAY.search(" ".join(process.cmdline())):
-                process.kill()

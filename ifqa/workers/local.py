@@ -8,8 +8,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import cycle, islice
-from multiprocessing.connection import wait
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
 
 from ifqa.errors import IfqaError
 
@@ -22,7 +22,7 @@ ATTEMPTS = 2  # at a task whose worker dies
 @contextmanager
 def no_interrupts() -> Iterator[None]:
     """Block SIGINT in the block; a process started there inherits that (Ctrl-C reaches every process of a terminal)."""
-    if not hasattr(signal, "pthread_sigmask"):
+    if os.name != "posix":
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -32,23 +32,22 @@ def no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Worker:
-    """A worker process, and the parent's end of the pipe to it."""
+class _Worker(Generic[Task, Result]):
+    """A worker process, the parent's end of the pipe to it, and the tasks that it was given: one, or none when idle."""
 
-    def __init__(self, function: Callable[[Any], Any], gpu: str | None) -> None:
+    def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, theirs, gpu), daemon=True)
         with no_interrupts():  # until `_serve` ignores them
             self.process.start()
         theirs.close()
-        self.number = -1
-        self.task: Any = None
+        self.given: list[tuple[int, Task]] = []
 
-    def give(self, number: int, task: Any) -> None:
-        self.number, self.task = number, task
+    def give(self, numbered: tuple[int, Task]) -> None:
+        self.given = [numbered]
         with suppress(BrokenPipeError):  # the worker died while idle; reading its pipe will show that
-            self.pipe.send(task)
+            self.pipe.send(numbered[1])
 
     def stop(self) -> None:
         self.process.kill()
@@ -56,7 +55,7 @@ class _Worker:
         self.pipe.close()
 
 
-def _serve(function: Callable[[Any], Any], pipe: Any, gpu: str | None) -> None:
+def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None) -> None:
     """The loop of a worker: receive a task, send its result, until the pipe closes or the parent is gone."""
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it when it starts, after torch is imported
@@ -71,29 +70,29 @@ def _serve(function: Callable[[Any], Any], pipe: Any, gpu: str | None) -> None:
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def on_processes(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
+    """Yield each task and its result, as `ifqa.workers.tasks.run` does."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
     devices = cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None])
     numbered = enumerate(tasks)
     waiting: deque[tuple[int, Task]] = deque()  # tasks read while every worker was busy, and tasks to retry
     deaths: Counter[int] = Counter()
-    busy: list[_Worker] = []
-    idle: list[_Worker] = []
+    busy: list[_Worker[Task, Result]] = []
+    idle: list[_Worker[Task, Result]] = []
     failure: Exception | None = None
     more = True
     try:
         while True:
             while waiting and len(busy) < workers and not failure:
                 busy.append(idle.pop() if idle else _Worker(function, next(devices)))
-                busy[-1].give(*waiting.popleft())
+                busy[-1].give(waiting.popleft())
             if reading := more and not failure and len(waiting) < workers:
                 waiting.extend(task := list(islice(numbered, 1)))
                 more = bool(task)
@@ -102,22 +101,24 @@ def on_processes(
             for pipe in wait([worker.pipe for worker in busy], timeout=0 if reading else None):
                 worker = next(worker for worker in busy if worker.pipe is pipe)
                 busy.remove(worker)
+                [(number, given)] = worker.given
                 try:
                     answer = worker.pipe.recv()
                 except (EOFError, OSError):
                     worker.stop()
-                    deaths[worker.number] += 1
-                    if deaths[worker.number] < ATTEMPTS:
-                        waiting.appendleft((worker.number, worker.task))
+                    deaths[number] += 1
+                    if deaths[number] < ATTEMPTS:
+                        waiting.appendleft((number, given))
                     else:
-                        failure = failure or died(name(worker.task), worker.process.exitcode or 0)
+                        failure = failure or died(name(given), worker.process.exitcode or 0)
                     continue
                 idle.append(worker)
                 if isinstance(answer, Exception):
                     failure = failure or answer
                 else:
-                    yield worker.task, answer[0]
-                worker.task = answer = None  # they are large
+                    yield given, answer[0]
+                worker.given.clear()  # it is large, as the next two
+                given = answer = None  # type: ignore[assignment]
     finally:
         for worker in busy + idle:
             worker.stop()
@@ -126,6 +127,7 @@ def on_processes(
 
 
 def died(task: str, code: int | str) -> Exception:
+    """The error of a worker that died at each attempt at a task; `code` is its exit code, or what a cluster says of it."""
     if code == 1:
         return RuntimeError(f"a worker failed at {task}; its traceback is above")
     how = f"signal {-code}" if isinstance(code, int) and code < 0 else code

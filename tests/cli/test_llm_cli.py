@@ -91,7 +91,7 @@ def test_check_takes_the_flags_of_run_and_writes_and_sends_nothing(ifqa, tmp_pat
     code, out, _ = ifqa("check", "closed", "--prompt", "closed-book-cot", "--model", "gpt-4.1", "--limit", 3)
     assert code == 0
     assert "experiment closed+limit=3+llm.model=gpt-4.1+reader.prompt=closed-book-cot: sample dev" in out
-    assert "llm openai gpt-4.1: 3 calls" in out
+    assert "llm openai gpt-4.1 of the reader: about 3 calls" in out
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["closed.toml", "experiments"]
     assert "enwiki is a corpus" in only_line(ifqa("check", "enwiki", "--model", "m"))
 
@@ -171,7 +171,7 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(ifqa, tmp_path, t
         made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
         assert (made["retry"], made["spent"]["calls"]) == (0, 4)
         _, out, _ = ifqa("check", "parts")
-        assert out.count(" passages a question: done") == 2
+        assert out.count("  done ") == 3
 
 
 def test_two_parts_that_make_different_texts_of_one_id_are_refused():

@@ -203,8 +203,8 @@ def test_verify_hashes_what_was_made_and_names_what_is_damaged(answered):
     path = Path("experiments/one/read/predictions.jsonl")
     path.write_text(path.read_text().replace('"x"', '"y"'))
     told = answered("check", "one", "--verify")
-    assert (told.code, "  read: to do" in told.out) == (2, True)
-    assert "not as they were written: experiments/one/read/predictions.jsonl" in told.err
+    assert (told.code, "to do  read with predictions" in told.out) == (2, True)
+    assert "experiments/one/read/predictions.jsonl: not as written" in told.err
     assert "predictions.jsonl is not as it was written; it is made again" in answered("run", "one").err
     assert answered("check", "one", "--verify").code == 0
 

@@ -269,7 +269,8 @@ def test_the_cost_is_estimated_without_sending_anything(closed):
         stages.write_resolved(chosen)
         said = "\n".join(map(str, check(chosen.name)))
         assert re.search(
-            r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", said
+            r"llm openai gpt-4o-mini of the reader: about 12 calls, [\d,]+ tokens of prompts and up to 384 of answers",
+            said,
         )
         assert server.requests == 0
         stages.run(Run(chosen))
