@@ -12,7 +12,7 @@ from ifqa.pipeline.run import Run
 from ifqa.protocols import Measure, Subset
 from ifqa.records import Answer, Calculation, How, Passage, Question, Term, parted
 from ifqa.report.answers import answer_json, show_answer
-from ifqa.report.console import list_json, show_list, show_scores, show_variants
+from ifqa.report.console import list_json, show_list, show_scores
 from ifqa.report.sanitize import mark_parts
 from ifqa.report.scores import Scores, interval_of, scores_of
 from ifqa.scoring.scheme import Declared
@@ -109,11 +109,6 @@ def test_names_of_subsets_and_measures_are_shown_as_they_are():
     content |= {"of": 1, "retry": 0, "not_asked": 0, "groups": {ODD: part}, "macro": {"measures": {ODD: mean}}}
     by = Declared((Measure(ODD, len),), (Subset(ODD, bool),), groups=ODD)
     assert str(Scores(ODD, by, content)).count(ODD_SHOWN) == 6
-
-
-def test_the_name_of_a_variants_folder_is_shown_as_it_is(capsys):
-    show_variants([Variant(Path(ODD), 3, "")], removed=False)
-    assert capsys.readouterr().out.startswith(f"{ODD_SHOWN}  3 bytes")
 
 
 def test_a_list_of_splits_leaves_out_their_parts(monkeypatch, capsys):
