@@ -137,7 +137,7 @@ def won_lost_tied(a: Values, b: Values) -> tuple[int, int, int]:
         IfqaError: `a` and `b` differ in length, or are empty.
     """
     _require_pairs(a, b)
-    won, lost = (sum(x > y for x, y in zip(*pair, strict=True)) for pair in ((a, b), (b, a)))
+    won, lost = (sum(bool(x > y) for x, y in zip(*pair, strict=True)) for pair in ((a, b), (b, a)))
     return won, lost, len(a) - won - lost
 
 
