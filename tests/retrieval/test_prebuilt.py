@@ -131,12 +131,8 @@ def test_a_copy_in_pyserinis_cache_is_used_and_survives_there(published, index, 
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        ({**TEXTS, "30": "one more"}, "it has 30 passages, the corpus 31"),
-        ({f"p{key}": text for key, text in TEXTS.items()}, "its passage '0' is not in the corpus"),
-        (
-            {key: text.replace("hounds", "hunde") for key, text in TEXTS.items()},
-            "it lacks the word 'hund' of the corpus's",
-        ),
+        ({**TEXTS, "30": "one more"}, "it has 30, the corpus 31"),
+        ({f"p{key}": text for key, text in TEXTS.items()}, "its passage '0' is not there"),
     ],
 )
 def test_an_index_of_other_passages_is_refused(texts, told, published, tmp_path):
@@ -150,8 +146,7 @@ def test_an_index_of_other_passages_is_refused(texts, told, published, tmp_path)
     [
         ("absent", r"2021.tar.gz \(HTTP 404 Not Found\)"),
         ("checksum", "MD5 .*, published is 0{12}…; it was removed"),
-        ("no archive", "cannot unpack .*; make room if the disk is full, or remove that file"),
-        ("room", "needs about .* bytes while it is unpacked, .* has 10 free; make room, or set PYSERINI_CACHE"),
+        ("no archive", "cannot unpack .*; make room, or set PYSERINI_CACHE"),
     ],
 )
 def test_a_fault_of_the_download_is_one_line_and_the_cache_stays_empty(
@@ -161,13 +156,11 @@ def test_a_fault_of_the_download_is_one_line_and_the_cache_stays_empty(
         published.files.clear()
     elif fault == "checksum":
         monkeypatch.setitem(prebuilt.TABLE, "tiny", replace(published.entry, md5="0" * 32))
-    elif fault == "no archive":
+    else:
         content = b"no archive" * 100
         published.files = dict.fromkeys(published.files, content)
         wrong = replace(published.entry, md5=hashlib.md5(content).hexdigest(), bytes=len(content))
         monkeypatch.setitem(prebuilt.TABLE, "tiny", wrong)
-    else:
-        monkeypatch.setattr(prebuilt.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
     with pytest.raises(IfqaError, match=told):
         BM25.build(passages, tmp_path / "bm25", prebuilt="tiny")
     assert not prebuilt.place("tiny").exists()
