@@ -1,6 +1,6 @@
 """Cross-encoders: a model that reads question and passage together and scores the pair (Nogueira and Cho 2019)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ifqa.models.hub import (
     refuse_missing,
     weights_identity,
 )
+from ifqa.settings import Positive, Stored, check_stored
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
 
@@ -28,45 +29,50 @@ OWN = "ifqa"  # the adapter that ships with the package
 _WEIGHTS = BUNDLED / "weights" / "rerank"
 PREFIX = "base_model.model."  # of an adapter's tensors, by peft
 _MOST = 512  # maximal tokens of a pair, also for a model that names no limit
+_MEND = "train it again: ifqa train rerank"
+
+
+class _Encoder(Stored):
+    sha256: str
+
+
+class _Settings(Stored):
+    max_tokens: Positive
+    rank: Positive
+
+
+class Adapter(Stored):
+    """What is read of the manifest of an adapter of all-MiniLM-L6-v2, as `ifqa train rerank` writes it."""
+
+    family: str  # the split family that it was trained on, such as "ifqa/full"
+    sources: dict[str, str]  # file of training questions -> SHA-256
+    encoder: _Encoder = _Encoder(sha256="")
+    settings: _Settings
 
 
 def adapter_folder(model: str) -> Path | None:
-    """The folder of an adapter of all-MiniLM-L6-v2, as `ifqa train rerank` writes it; None for a whole model."""
+    """The folder of an adapter; None for a whole model."""
     folder = _WEIGHTS if model == OWN else Path(model)
     return folder if (folder / "adapter_config.json").exists() else None
 
 
-def identity(model: str) -> str:
-    """SHA-256 of a model's files."""
-    adapter = adapter_folder(model)
-    return weights_identity(adapter) if adapter else weights_identity(model_folder(model))
-
-
-def family_of(model: str) -> str:
-    """The split family that an adapter of `ifqa train rerank` was trained on, such as "ifqa/full"; empty for a whole model."""
-    return str(manifest_of(model).get("family", ""))
-
-
-def manifest_of(model: str) -> dict[str, Any]:
-    """The manifest of an adapter of `ifqa train rerank`; empty for a whole model.
+def adapter_of(model: str) -> Adapter | None:
+    """The manifest of an adapter; None for a whole model.
 
     Raises:
-        IfqaError: it is no JSON object.
+        IfqaError: it is damaged, or that of an adapter of another model.
     """
-    adapter = adapter_folder(model)
-    if adapter is None:
-        return {}
-    path = adapter / "manifest.json"
-    if not isinstance(found := read_json(path), dict):
-        raise IfqaError(
-            f"{path}: wanted a JSON object, found {type(found).__name__}; train it again: ifqa train rerank"
-        )
-    return found
+    if (folder := adapter_folder(model)) is None:
+        return None
+    adapter = check_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
+    if adapter.encoder.sha256 != WEIGHTS_SHA256:
+        raise IfqaError(f"{folder} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`")
+    return adapter
 
 
-def is_own(manifest: Mapping[str, Any]) -> bool:
-    """Whether a manifest is that of an adapter of all-MiniLM-L6-v2; that of a language model's names another base."""
-    return bool(manifest.get("encoder", {}).get("sha256") == WEIGHTS_SHA256)
+def identity(model: str) -> str:
+    """SHA-256 of a model's files."""
+    return weights_identity(adapter_folder(model) or model_folder(model))
 
 
 def tensors_of(model: str) -> "dict[str, Tensor]":
@@ -81,20 +87,19 @@ def tensors_of(model: str) -> "dict[str, Tensor]":
     try:
         return load_file((adapter_folder(model) or Path(model)) / "adapter_model.safetensors")
     except (SafetensorError, FileNotFoundError) as error:
-        raise IfqaError(f"{model}: its weights cannot be read ({error}); train it again: ifqa train rerank") from error
+        raise IfqaError(f"{model}: its weights cannot be read ({error}); {_MEND}") from error
 
 
 class CrossEncoder:
     """Scores pairs of question and passage; a higher score is more relevant."""
 
     def __init__(self, model: str = OWN, device: str = "auto") -> None:
-        """Load a model.
+        """Load a model. It runs in bfloat16 where the device multiplies in it, else in float32.
 
         Args:
             model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
                 hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
-            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is a GPU, else the CPU). The model runs in bfloat16
-                where the device multiplies in it, else in float32.
+            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is a GPU, else the CPU).
 
         Raises:
             IfqaError: the model is missing, does not load, or is no cross-encoder with one label.
@@ -102,62 +107,51 @@ class CrossEncoder:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         quiet()
-        self.device = resolve_device(device)
-        adapter = adapter_folder(model)
-        folder = encoder_folder() if adapter else model_folder(model)
-        labels = {"num_labels": 1} if adapter else {}
+        self.device, self.adapter = resolve_device(device), adapter_of(model)
+        folder = encoder_folder() if self.adapter else model_folder(model)
+        labels = {"num_labels": 1} if self.adapter else {}
         with loading(model, folder, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             network: Any
             network, report = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, output_loading_info=True, **labels
             )
-        if not adapter:  # the adapter brings the classifier that its encoder lacks
+        if self.adapter:  # it brings the classifier that its encoder lacks
+            self._tokens = self.adapter.settings.max_tokens
+            with loading(model, adapter_folder(model) or folder, "an adapter of `ifqa train rerank`"):
+                _merge(network, model)
+        else:
+            self._tokens = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
             refuse_missing(model, report)
         if network.config.num_labels != 1:
             raise IfqaError(
                 f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one label"
             )
-        self.manifest: dict[str, Any] = {}
-        self._tokens: int = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
-        if adapter:
-            with loading(model, adapter, "an adapter of `ifqa train rerank`"):
-                self.manifest = manifest_of(model)
-                self._tokens = self.manifest["settings"]["max_tokens"]
-                _merge(network, adapter, self.manifest, model)
         self._network = network.to(self.device, half_precision(self.device)).eval()
 
-    def relevance(
-        self, pairs: Sequence[tuple[str, str]], advance: Callable[[int], None] = lambda done: None
-    ) -> "NDArray[np.float32]":
-        """Scores of (question, passage text) pairs, float32 [pairs]; `advance` gets the number of further pairs done."""
+    def relevance(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float32]":
+        """Scores of (question, passage text) pairs, float32 [pairs]."""
         import numpy as np
         import torch
 
         scores = np.empty(len(pairs), np.float32)
         with torch.inference_mode():
             for start in range(0, len(pairs), CHUNK):
-                questions, texts = zip(*pairs[start : start + CHUNK], strict=True)
+                questions, texts = map(list, zip(*pairs[start : start + CHUNK], strict=True))
                 features = self._tokenizer(
-                    list(questions), list(texts), padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
-                )  # fmt: skip
+                    questions, texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
+                )
                 for places, batch in batches(dict(features), len(questions), BUDGET[self.device]):
                     logits = self._network(**to_device(batch, self.device)).logits
                     scores[start + np.array(places)] = logits.squeeze(-1).float().cpu().numpy()
-                    advance(len(places))
         return scores
 
 
-def _merge(network: Any, adapter: Path, manifest: dict[str, Any], model: str) -> None:
+def _merge(network: Any, model: str) -> None:
     """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
-    if not is_own(manifest):
-        raise IfqaError(
-            f"{adapter} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`; name the folder of a whole model"
-        )
-    config = read_json(adapter / "adapter_config.json")
+    config = read_json((adapter_folder(model) or Path(model)) / "adapter_config.json")
     scale = config["lora_alpha"] / config["r"]
-    tensors = tensors_of(model)
-    weights = network.state_dict()
+    tensors, weights = tensors_of(model), network.state_dict()
     for name, tensor in tensors.items():
         place = name.removeprefix(PREFIX)
         if place.endswith(".lora_A.weight"):

@@ -1,17 +1,16 @@
 """Reranks the best passages of another retriever with a cross-encoder, or by the answers that the span reader finds in them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from ifqa.models.hub import model_requirement
-from ifqa.plugins import code_of, load
+from ifqa.plugins import code_of
 from ifqa.protocols import Place, Requirement
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import cross_encoder
@@ -65,10 +64,19 @@ class Rerank(SinglePart):
         self._fetch, self._reads, self._weight = passages, reads, model_weight
         self._depth = depth or self._part.k
         rewrite([], reads)
-        opens: Any = load("reader", READER) if model == READER else partial(cross_encoder.CrossEncoder, model)
-        self._model = opens(device=device)
-        self.family = self._model.manifest.get("family", "")
-        self.trained_on = (*self._model.manifest.get("sources", {}).values(), *self.trained_on)
+        self._relevance: Callable[[Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]]
+        if model == READER:
+            from ifqa.reading.span.reader import Extractive
+
+            reader = Extractive(device=device)
+            self._relevance, self.family = reader.relevance, reader.family
+            self.trained_on = (*reader.trained_on, *self.trained_on)
+        else:
+            encoder = cross_encoder.CrossEncoder(model, device)
+            self._relevance = encoder.relevance
+            if encoder.adapter:
+                self.family = encoder.adapter.family
+                self.trained_on = (*encoder.adapter.sources.values(), *self.trained_on)
 
     @classmethod
     def requirements(cls, *, model: str = cross_encoder.OWN, root: Path = Path(), **_: object) -> list[Requirement]:
@@ -78,15 +86,21 @@ class Rerank(SinglePart):
     @classmethod
     def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:
         """The split family that the model was trained on, without loading the model; empty for a model from elsewhere."""
-        return load("reader", READER).trained() if model == READER else cross_encoder.family_of(model)
+        if model == READER:
+            from ifqa.reading.span.reader import Extractive
+
+            return Extractive.trained()
+        adapter = cross_encoder.adapter_of(model)
+        return adapter.family if adapter else ""
 
     @classmethod
     def fingerprint(cls, model: str = cross_encoder.OWN, **_: object) -> str:
         """SHA-256 of the model's files; the span reader's code counts too."""
         if model != READER:
             return cross_encoder.identity(model)
-        reader = load("reader", READER)
-        return hashlib.sha256(f"{code_of(reader)} {reader.fingerprint()}".encode()).hexdigest()
+        from ifqa.reading.span.reader import Extractive
+
+        return hashlib.sha256(f"{code_of(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first.
@@ -94,17 +108,18 @@ class Rerank(SinglePart):
         Raises:
             IfqaError: a passage of the part's ranking is missing.
         """
-        rankings, given = self._part.search(questions), rewrite(questions, self._reads)
+        rankings = self._part.search(questions)
         pairs = [
             (question.text, passage.text)
-            for question, ranking in zip(given, rankings, strict=True)
+            for question, ranking in zip(rewrite(questions, self._reads), rankings, strict=True)
             for passage in passages_of(ranking[: self._depth], self._fetch)
         ]
-        scores = iter(map(float, self._model.relevance(pairs)))
-        read = [list(islice(scores, min(self._depth, len(ranking)))) for ranking in rankings]
+        scores = iter(map(float, self._relevance(pairs)))
         return [
-            replace(ranking, hits=reordered(ranking, scored, self._weight)[:k])
-            for ranking, scored in zip(rankings, read, strict=True)
+            replace(
+                ranking, hits=reordered(ranking, list(islice(scores, len(ranking[: self._depth]))), self._weight)[:k]
+            )
+            for ranking in rankings
         ]
 
 

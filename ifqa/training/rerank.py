@@ -52,13 +52,13 @@ class Rerank(Passes):
         require_gold(data)
         if not self.start:
             return
-        before = cross_encoder.manifest_of(self.start)
-        if not cross_encoder.is_own(before):  # a language model's adapter would be left unread, without a word
+        before = cross_encoder.adapter_of(self.start)
+        if before is None:
             raise IfqaError(f"start = {self.start}: wanted a folder that `ifqa train rerank` wrote")
-        refuse_family(self.start, before["family"], data)
-        if before["settings"]["rank"] != self.rank:
+        refuse_family(self.start, before.family, data)
+        if before.settings.rank != self.rank:
             raise IfqaError(
-                f"rank = {self.rank}: {self.start} has {before['settings']['rank']}, and one that starts there has the same"
+                f"rank = {self.rank}: {self.start} has {before.settings.rank}, and one that starts there has the same"
             )
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
@@ -70,8 +70,8 @@ class Rerank(Passes):
         self.refuse(data, folder)
         inputs = self.inputs(data) | {"encoder": {"name": NAME, "sha256": WEIGHTS_SHA256}}
         inputs["settings"]["max_tokens"] = MAX_TOKENS
-        if self.start:
-            inputs["sources"] = {**cross_encoder.manifest_of(self.start).get("sources", {}), **data.sources}
+        if self.start and (before := cross_encoder.adapter_of(self.start)):
+            inputs["sources"] = {**before.sources, **data.sources}
             inputs["start"] = {"name": self.start, "sha256": cross_encoder.identity(self.start)}
         if not checkpoints.begin(folder, inputs):
             return

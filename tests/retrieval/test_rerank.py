@@ -214,8 +214,8 @@ def test_an_encoder_without_a_classifier_is_no_cross_encoder(tmp_path):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("manifest.json", "[]", "manifest.json: wanted a JSON object, found list"),
-        ("manifest.json", "{}", "does not load as an adapter"),
+        ("manifest.json", "[]", "manifest.json: not as ifqa writes it"),
+        ("manifest.json", "{}", "manifest.json: not as ifqa writes it .*train it again: ifqa train rerank"),
         ("adapter_config.json", "[]", "adapter_config.json: wanted a JSON object"),
         ("adapter_config.json", '{"r": "x", "lora_alpha": 1}', "does not load as an adapter"),
     ],

@@ -163,7 +163,7 @@ def test_the_adapter_of_a_language_model_is_no_start(whole: Path, tmp_path: Path
     manifest = json.loads((whole / "manifest.json").read_text())
     del manifest["encoder"]
     (other / "manifest.json").write_text(json.dumps(manifest | {"base": {"name": "smollm2", "sha256": "12"}}))
-    with pytest.raises(IfqaError, match="wanted a folder that `ifqa train rerank` wrote"):
+    with pytest.raises(IfqaError, match="is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`"):
         trained(tmp_path / "made", start=str(other))
 
 
