@@ -7,7 +7,7 @@ PLUGINS = {
     "dense": "ifqa.retrieval.dense:Dense",
     "fusion": "ifqa.retrieval.fusion:Fusion",
     "genread": "ifqa.retrieval.genread:GenRead",
-    "gold": "ifqa.retrieval.gold:Gold",
+    "gold": "ifqa.retrieval.context:Gold",
     "ranker": "ifqa.retrieval.linear_ranker:Ranker",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run_file:RunFile",

@@ -1,13 +1,27 @@
-"""The text that comes with a question as a retriever: every reader can then read a dataset's own contexts."""
+"""The texts that come with a question as retrievers: its annotated gold passages, and its context."""
 
 import hashlib
 from collections.abc import Sequence
 
 from ifqa.corpus.wikipedia.source import split
 from ifqa.protocols import Retriever
-from ifqa.records import Passage, Question, SearchResult
+from ifqa.records import Passage, Question, SearchResult, gold_id
 from ifqa.retrieval.parts import in_order
 from ifqa.settings import Natural, checked
+
+
+class Gold(Retriever):
+    """Ranks a question's own gold passages, in the annotators' order: what a perfect retriever finds. It needs no corpus."""
+
+    version = 1
+
+    def __init__(self) -> None:
+        """There are no settings and no index."""
+
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
+        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation."""
+        texts = [dict.fromkeys(text for text in question.gold_passages if text.strip()) for question in questions]
+        return [in_order([Passage(gold_id(text), "", text) for text in of_question], k) for of_question in texts]
 
 
 class Context(Retriever):
@@ -18,9 +32,6 @@ class Context(Retriever):
 
     Args:
         words: words of a passage, the last may be shorter; 0 for the whole context as one passage, as it stands.
-
-    Raises:
-        IfqaError: `words` is negative.
     """
 
     version = 1
@@ -36,8 +47,5 @@ class Context(Retriever):
     def _passages(self, question: Question) -> list[Passage]:
         whole = [question.context] if question.context.strip() else []
         texts = split(question.context, self._words, wrap=False) if self._words else whole
-        return [Passage(f"context/{_hash(text)}", "", text) for text in dict.fromkeys(texts)]
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
+        hashes = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] for text in texts}
+        return [Passage(f"context/{identity}", "", text) for text, identity in hashes.items()]

@@ -1,18 +1,16 @@
 """GenRead (Yu et al. 2023): a language model writes the passages that the reader answers from."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import fit_prompt
-from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Completion, Passage, Question, Request, SearchResult, Usage
-from ifqa.retrieval.parts import in_order
+from ifqa.records import Passage, Question, Request, SearchResult, Usage
+from ifqa.retrieval.parts import complete_each, in_order, prompt_hash
 from ifqa.settings import Temperature, checked
-from ifqa.storage.files import sha256
 
 
 class GenRead(Retriever):
@@ -48,23 +46,14 @@ class GenRead(Retriever):
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
-        requests = [self.requests([question], k) for question in questions]
-        completions = self._meter.complete([request for of_question in requests for request in of_question])
-        rest = iter(completions)
-        return [
-            self._result(question, [next(rest) for _ in of_question])
-            for question, of_question in zip(questions, requests, strict=True)
-        ]
-
-    def _result(self, question: Question, completions: Sequence[Completion]) -> SearchResult:
-        errors = [completion.error for completion in completions if completion.error]
-        self._meter.counts["retry"] += bool(errors)
-        self._meter.counts["not_asked"] += any(error.startswith("not asked") for error in errors)
-        self._meter.counts["too_long"] += not completions
-        answers = (self.prompt.parse(completion.text).answer for completion in completions if not completion.error)
-        texts = (" ".join(answer.split()) for answer in answers)
-        passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
-        return in_order(passages, len(passages))
+        completions = complete_each(self._meter, [self.requests([question], k) for question in questions])
+        results = []
+        for question, of_question in zip(questions, completions, strict=True):
+            answers = (self.prompt.parse(one.text).answer for one in of_question if not one.error)
+            texts = (" ".join(answer.split()) for answer in answers)
+            passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
+            results.append(in_order(passages, len(passages)))
+        return results
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """All requests that `search` will make, for an estimate; none for a question longer than the model's window."""
@@ -78,5 +67,5 @@ class GenRead(Retriever):
 
     @classmethod
     def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:
-        """SHA-256 that changes with the prompt's file."""
-        return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
+        """A hash that changes with the prompt's file."""
+        return prompt_hash(prompt, root)

@@ -6,7 +6,6 @@ stop at an answer or after a number of steps), with a query asked for outright, 
 et al., Findings of EMNLP 2023, section 3).
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,23 @@ from typing import ClassVar
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import FittedPrompt, fit_prompt
-from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import LanguageModel
 from ifqa.records import Completion, Passage, Question, Request, SearchResult, Step, Usage
-from ifqa.retrieval.parts import Fetch, Part, SinglePart, best, by_rank, join_generated, merge_usage, passages_of
+from ifqa.retrieval.parts import (
+    Fetch,
+    Part,
+    SinglePart,
+    best,
+    by_rank,
+    complete_each,
+    join_generated,
+    merge_usage,
+    passages_of,
+    prompt_hash,
+)
 from ifqa.retrieval.queries import content_terms
 from ifqa.settings import NotNegative, Positive, checked
-from ifqa.storage.files import sha256
 
 ENOUGH = "enough"  # in the place of a query: what was found suffices
 
@@ -83,7 +92,7 @@ class Iterative(SinglePart):
             going = [trace for trace, _ in pairs if trace.steps[-1].passage_ids]
         return [self._fused(trace, k) for trace in traces]
 
-    def _found(self, trace: SearchTrace) -> list[Passage]:
+    def _best(self, trace: SearchTrace) -> list[Passage]:
         """The best passages so far, `look` at most."""
         return passages_of(self._fused(trace, self._look), self._fetch)
 
@@ -131,13 +140,13 @@ class Steps(Iterative):
         self._names = names
 
     def _queries(self, traces: Sequence[SearchTrace]) -> list[str]:
-        return [self._query(trace) for trace in traces]
-
-    def _query(self, trace: SearchTrace) -> str:
-        known = " ".join(step.query for step in trace.steps).casefold()
-        counted = Counter(name for passage in self._found(trace) for name in content_terms(passage.text))
-        new = [name for name, _ in counted.most_common() if name.casefold() not in known and not name.isdecimal()]
-        return " ".join([trace.question.text, *new[: self._names]]) if new else ""
+        queries = []
+        for trace in traces:
+            known = " ".join(step.query for step in trace.steps).casefold()
+            counted = Counter(name for passage in self._best(trace) for name in content_terms(passage.text))
+            new = [name for name, _ in counted.most_common() if name.casefold() not in known and not name.isdecimal()]
+            queries.append(" ".join([trace.question.text, *new[: self._names]]) if new else "")
+        return queries
 
 
 class LlmSteps(Iterative):
@@ -183,9 +192,8 @@ class LlmSteps(Iterative):
         super().__init__("steps-llm", parts, passages, steps, look, step_weight)
         self.llm, self.prompt = llm, load_prompt(prompt, root)
         if not self.prompt.reads_passages or self.prompt.shows_choices:
-            what = "shows choices" if self.prompt.shows_choices else "reads no passages"
             raise IfqaError(
-                f"prompt {prompt!r} {what}, and retriever 'steps-llm' wants a query made from passages; take another"
+                f"prompt {prompt!r}: retriever 'steps-llm' wants one that reads passages and shows no choices; take another"
             )
         self.trained_on = (*self.trained_on, *llm.trained_on)
         self._meter = UsageMeter(llm)
@@ -202,37 +210,29 @@ class LlmSteps(Iterative):
 
     @classmethod
     def fingerprint(cls, prompt: str = "next-query", root: Path = Path(), **_: object) -> str:
-        """SHA-256 that changes with the prompt's file."""
-        return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
+        """A hash that changes with the prompt's file."""
+        return prompt_hash(prompt, root)
 
     def _queries(self, traces: Sequence[SearchTrace]) -> list[str]:
         prompts = [
-            self._fitted(trace.question, self._found(trace), [step.query for step in trace.steps]) for trace in traces
+            self._fitted(trace.question, self._best(trace), [step.query for step in trace.steps]) for trace in traces
         ]
-        requests = [prompt.requests() for prompt in prompts]
-        completions = self._meter.complete([request for of_question in requests for request in of_question])
+        completions = complete_each(self._meter, [prompt.requests() for prompt in prompts])
         self._meter.counts["left_out"] += sum(prompt.left_out for prompt in prompts)
-        self._meter.counts["too_long"] += sum(not of_question for of_question in requests)
-        rest = iter(completions)
-        return [
-            self._query(trace, next(rest)) if of_question else ""
-            for trace, of_question in zip(traces, requests, strict=True)
-        ]
+        return [self._query(trace, completion) for trace, completion in zip(traces, completions, strict=True)]
 
     def _fitted(self, question: Question, passages: Sequence[Passage], searched: Sequence[str]) -> FittedPrompt:
         return fit_prompt(self.prompt, question.text, passages, self.llm, searched=searched)
 
-    def _query(self, trace: SearchTrace, completion: Completion) -> str:
+    def _query(self, trace: SearchTrace, completions: Sequence[Completion]) -> str:
         """The query in a completion; empty if there is none, or it says nothing new."""
-        if completion.error:
-            self._meter.counts["retry"] += 1
-            self._meter.counts["not_asked"] += completion.error.startswith("not asked")
-            return ""
-        self._meter.counts["cut"] += completion.finish == "length"
-        parsed = self.prompt.parse(completion.text)
-        if parsed.problem:
-            self._meter.counts["unparsed"] += 1
-            return ""
-        query = " ".join(parsed.answer.split())
-        known = {" ".join(step.query.split()).casefold() for step in trace.steps}
-        return "" if query.casefold() in {ENOUGH, *known} else query
+        for completion in completions:
+            if completion.error:
+                break
+            self._meter.counts["cut"] += completion.finish == "length"
+            parsed = self.prompt.parse(completion.text)
+            self._meter.counts["unparsed"] += bool(parsed.problem)
+            query = " ".join(parsed.answer.split())
+            known = {" ".join(step.query.split()).casefold() for step in trace.steps}
+            return "" if parsed.problem or query.casefold() in {ENOUGH, *known} else query
+        return ""

@@ -1,16 +1,27 @@
-"""Retrievers over other retrievers: their parts, several rankings as one, and the passages of a ranking."""
+"""What retrievers share: parts, several rankings as one, the passages of a ranking, and the requests to a language model."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ifqa.errors import IfqaError
+from ifqa.llms.usage import UsageMeter
+from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, SearchResult, Usage
+from ifqa.records import Completion, Hit, Passage, Question, Request, SearchResult, Usage
 from ifqa.retrieval.queries import rewrite
+from ifqa.storage.files import sha256
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: What most retrievers reorder, if a file names no parts.
 FIRST: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]
+_Count = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]  # keys of Usage
+_COUNTS: tuple[_Count, ...] = get_args(_Count)
 Fetch = Callable[[Sequence[str]], list[Passage]]  # ids -> the corpus's passages, in their order
 
 
@@ -51,12 +62,30 @@ class SinglePart(Retriever):
 
 def merge_usage(usages: Iterable[Usage]) -> Usage:
     """The usage of a language model that several share: the maximum of each count, the cost as the last of them has it."""
-    merged: dict[str, object] = {}
+    merged: Usage = {}
     for usage in usages:
-        for name, value in usage.items():
-            known = merged.get(name, 0)
-            merged[name] = max(known, value) if isinstance(value, int) and isinstance(known, int) else value
-    return cast(Usage, merged)
+        before, merged = merged, {**merged, **usage}
+        for count in _COUNTS:
+            if count in usage:
+                merged[count] = max(before.get(count, 0), usage[count])
+    return merged
+
+
+def prompt_hash(prompt: str, root: Path) -> str:
+    """A hash that changes with a prompt's file."""
+    return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
+
+
+def complete_each(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> list[list[Completion]]:
+    """The completions of each question's requests, asked for at once; questions that fail or are not asked are counted."""
+    rest = iter(meter.complete([request for of_question in requests for request in of_question]))
+    completions = [[next(rest) for _ in of_question] for of_question in requests]
+    for of_question in completions:
+        errors = [completion.error for completion in of_question if completion.error]
+        meter.counts["retry"] += bool(errors)
+        meter.counts["not_asked"] += any(error.startswith("not asked") for error in errors)
+        meter.counts["too_long"] += not of_question
+    return completions
 
 
 def in_order(passages: Sequence[Passage], k: int) -> SearchResult:
@@ -127,3 +156,9 @@ def best(fused: dict[str, float], k: int) -> list[Hit]:
     """The k passages with the highest scores; equal scores keep the order of `fused`."""
     ranked = sorted(fused.items(), key=lambda pair: -pair[1])
     return [Hit(passage_id, score) for passage_id, score in ranked[:k]]
+
+
+def standard(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """The values with mean 0 and deviation 1; zeros where they are all the same."""
+    spread = values.std() if len(values) else 0.0
+    return (values - values.mean()) / spread if spread > 1e-9 else values * 0.0

@@ -14,7 +14,7 @@ from ifqa.plugins import code_of
 from ifqa.protocols import Place, Requirement
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of
+from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of, standard
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import Natural, checked
 
@@ -137,13 +137,8 @@ def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: flo
     import numpy as np
 
     first, rest = ranking[: len(scores)], ranking[len(scores) :]
-    mixed = model_weight * _standard(np.array(scores, np.float64))
-    mixed += (1 - model_weight) * _standard(np.array([hit.score for hit in first], np.float64))
+    mixed = model_weight * standard(np.array(scores, np.float64))
+    mixed += (1 - model_weight) * standard(np.array([hit.score for hit in first], np.float64))
     order = np.argsort(-mixed, kind="stable").tolist()
     hits = [Hit(first[place].passage_id, float(mixed[place])) for place in order]
     return hits + [Hit(hit.passage_id, hits[-1].score - (first[-1].score - hit.score)) for hit in rest]
-
-
-def _standard(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    spread = values.std() if len(values) else 0.0
-    return (values - values.mean()) / spread if spread else values * 0.0

@@ -22,7 +22,7 @@ from ifqa.plugins import load
 from ifqa.protocols import Plugin
 from ifqa.reading.predictions import Predictions
 from ifqa.retrieval import queries
-from ifqa.retrieval.gold import Gold
+from ifqa.retrieval.context import Gold
 from ifqa.scoring import per_question
 from ifqa.storage.artifacts import Artifact, identity, read_manifest
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
-from ifqa.retrieval.gold import Gold
+from ifqa.retrieval.context import Gold
 
 FIRST, SECOND = "The Thai baht was pegged to the dollar.", "Soros shorted it in 1997. – «Ünïcode»"
 

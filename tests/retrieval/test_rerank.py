@@ -17,7 +17,7 @@ from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.gold import Gold
+from ifqa.retrieval.context import Gold
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.rerank import Rerank, reordered
 

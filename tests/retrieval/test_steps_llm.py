@@ -145,8 +145,8 @@ def test_the_estimate_is_a_request_before_each_later_step():
     ("settings", "message"),
     [
         ({"steps": 0}, "steps"),
-        ({"prompt": "closed-book"}, "reads no passages"),
-        ({"prompt": "multiple-choice"}, "shows choices"),
+        ({"prompt": "closed-book"}, "wants one that reads passages"),
+        ({"prompt": "multiple-choice"}, "shows no choices"),
         ({"prompt": "next-qery"}, "did you mean 'next-query'"),
     ],
 )
