@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ifqa.errors import IfqaError
-from ifqa.llms.usage import UsageMeter
+from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import Retriever
 from ifqa.records import Completion, Hit, Passage, Question, Request, SearchResult, Usage
