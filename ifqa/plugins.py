@@ -3,7 +3,6 @@
 Each folder of plugins lists them in a table of strings, PLUGINS. So loading a plugin does not import the others.
 """
 
-import ast
 import hashlib
 import importlib
 import inspect
@@ -13,12 +12,13 @@ import sysconfig
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.progress import say
 from ifqa.protocols import (
     GIVEN,
+    Advance,
     AnyMeasure,
     Benchmark,
     Indexed,
@@ -30,7 +30,7 @@ from ifqa.protocols import (
     Retriever,
     Trainer,
     silent,
-)  # fmt: skip
+)
 from ifqa.records import SearchResult
 
 Kind = Literal["benchmark", "retriever", "reader", "llm", "trainer"]
@@ -43,25 +43,15 @@ _TABLES = {
     "measure": "ifqa.scoring.measures",
     "trainer": "ifqa.training",
 }
-#: Kind -> its role, and the method that a class from outside must have.
-_ROLES: dict[str, tuple[type[Plugin], str]] = {
-    "benchmark": (Benchmark, "questions"),
-    "retriever": (Retriever, "search"),
-    "reader": (Reader, "answer"),
-    "llm": (LanguageModel, "complete"),
-    "trainer": (Trainer, "train"),
+#: Kind -> its role, the method that a class from outside must have, and the arguments of `protocols.GIVEN` that its constructor
+#: is handed. A retriever is handed `index` only if it has `build`, and `parts` only if it has `default_parts`.
+_ROLES: dict[str, tuple[type[Plugin], str, set[str]]] = {
+    "benchmark": (Benchmark, "questions", {"root"}),
+    "retriever": (Retriever, "search", {"index", "passages", "corpus", "parts", "llm", "root"}),
+    "reader": (Reader, "answer", {"llm", "root"}),
+    "llm": (LanguageModel, "complete", {"root", "budget"}),
+    "trainer": (Trainer, "train", set()),
 }
-
-#: Kind -> the arguments of `protocols.GIVEN` that its constructor is handed. A retriever is handed `index` only if it has
-#: `build`, and `parts` only if it has `default_parts`.
-_HANDED = {
-    "benchmark": {"root"},
-    "retriever": {"index", "passages", "corpus", "parts", "llm", "root"},
-    "reader": {"llm", "root"},
-    "llm": {"root", "budget"},
-    "trainer": set(),
-}
-
 _EXTRAS = {
     "faiss": "cpu", "ray": "ray", "peft": "train", "datasets": "train", "accelerate": "train", "nbclient": "notebooks",
     "matplotlib": "notebooks",
@@ -74,21 +64,7 @@ def names(kind: str) -> dict[str, str]:
     return table
 
 
-@overload
-def load(kind: Literal["benchmark"], name: str, root: Path = ...) -> type[Benchmark]: ...
-@overload
-def load(kind: Literal["retriever"], name: str, root: Path = ...) -> type[Retriever]: ...
-@overload
-def load(kind: Literal["reader"], name: str, root: Path = ...) -> type[Reader]: ...
-@overload
-def load(kind: Literal["llm"], name: str, root: Path = ...) -> type[LanguageModel]: ...
-@overload
-def load(kind: Literal["trainer"], name: str, root: Path = ...) -> type[Trainer]: ...
-@overload
-def load(kind: Literal["retriever", "reader"], name: str, root: Path = ...) -> type[Learned]: ...
-@overload
-def load(kind: Kind, name: str, root: Path = ...) -> type[Plugin]: ...
-def load(kind: Kind, name: str, root: Path = Path()) -> type[Plugin]:
+def load(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
     """The class of a name, with every method and attribute of its role. A user's own modules lie in the folder `root`.
 
     Raises:
@@ -101,15 +77,34 @@ def load(kind: Kind, name: str, root: Path = Path()) -> type[Plugin]:
     return _with_role(kind, name, plugin)
 
 
+def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
+    """The measure of a name, or of "my_module:MEASURE", whose module lies in the folder `root`.
+
+    Raises:
+        IfqaError: as `load`; or the object of that name is no measure.
+    """
+    measure = _find("measure", name, root)
+    if not isinstance(measure, AnyMeasure):
+        raise IfqaError(
+            f"measure {name!r}: wanted a Measure, RankingMeasure, SetMeasure or ColumnMeasure, found {measure!r:.80}"
+        )
+    return measure
+
+
+def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
+    """A benchmark whose files lie below `root`; raises as `load`."""
+    return Plugins(root).benchmark(name)
+
+
 class Plugins:
-    """The plugins that a command uses, each loaded once. A user's own modules lie in the folder `root`.
+    """The plugins that a command uses, each loaded once; all methods raise as `load`. A user's own modules lie in `root`.
 
     A copy for another process has loaded nothing yet, since classes from outside cannot be sent.
     """
 
     def __init__(self, root: Path = Path()) -> None:
         self.root = root
-        self._classes: dict[tuple[Kind, str], type[Plugin]] = {}
+        self._classes: dict[tuple[Kind, str], type[Any]] = {}
         self._benchmarks: dict[str, Benchmark] = {}
 
     def __reduce__(self) -> tuple[type["Plugins"], tuple[Path]]:
@@ -121,74 +116,43 @@ class Plugins:
         return self._classes[kind, name]
 
     def load(self, kind: Literal["retriever", "reader", "llm"], name: str) -> type[Learned]:
-        """The class of a retriever, a reader or a language model; raises as `load`."""
+        """The class of a retriever, a reader or a language model."""
         return self._load(kind, name)
 
     def retriever(self, name: str) -> type[Retriever]:
-        """The class of a retriever; raises as `load`."""
+        """The class of a retriever."""
         return self._load("retriever", name)
 
     def indexed(self, name: str) -> type[Indexed]:
-        """The class of a retriever that builds an index; raises as `load_indexed`."""
-        return _require_indexed(name, self.retriever(name))
+        """The class of a retriever that builds an index; one without `build` is refused."""
+        plugin = self.retriever(name)
+        if not issubclass(plugin, Indexed):
+            raise IfqaError(f"retriever {name!r} has no index to build")
+        return plugin
 
     def reader(self, name: str) -> type[Reader]:
-        """The class of a reader; raises as `load`."""
+        """The class of a reader."""
         return self._load("reader", name)
 
     def llm(self, name: str) -> type[LanguageModel]:
-        """The class of a language model; raises as `load`."""
+        """The class of a language model."""
         return self._load("llm", name)
 
     def benchmark(self, name: str) -> Benchmark:
-        """A benchmark whose files lie below the root; raises as `load`."""
+        """A benchmark whose files lie below the root."""
         if name not in self._benchmarks:
-            self._benchmarks[name] = _open_benchmark(self._load("benchmark", name), self.root)
+            plugin = self._load("benchmark", name)
+            self._benchmarks[name] = plugin(**accepted_arguments(plugin.__init__, root=self.root))
         return self._benchmarks[name]
 
     def takes(self, kind: Kind, name: str, argument: str) -> bool:
         """Whether a plugin's constructor takes an argument of `protocols.GIVEN`, such as "llm" or "passages"."""
-        assert argument in GIVEN
         return argument in inspect.signature(self._load(kind, name).__init__).parameters
-
-
-def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
-    """A benchmark whose files lie below `root`.
-
-    Raises:
-        IfqaError: as `load`.
-    """
-    return _open_benchmark(load("benchmark", name, root), root)
-
-
-def _open_benchmark(plugin: type[Benchmark], root: Path) -> Benchmark:
-    return plugin(**accepted_arguments(plugin.__init__, root=root))
-
-
-def load_indexed(name: str) -> type[Indexed]:
-    """The class of a retriever that builds an index.
-
-    Raises:
-        IfqaError: as `load`; or the retriever has no method `build`.
-    """
-    return _require_indexed(name, load("retriever", name))
-
-
-def _require_indexed(name: str, plugin: type[Retriever]) -> type[Indexed]:
-    if not issubclass(plugin, Indexed):
-        raise IfqaError(f"retriever {name!r} has no index to build")
-    return plugin
 
 
 def accepted_arguments(function: Callable[..., object], **given: object) -> dict[str, object]:
     """The arguments whose names are parameters of the function."""
     return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
-
-
-def takes(kind: Kind, name: str, argument: str) -> bool:
-    """Whether a plugin's constructor takes an argument of `protocols.GIVEN`, such as "llm" or "passages"."""
-    assert argument in GIVEN
-    return argument in inspect.signature(load(kind, name).__init__).parameters
 
 
 def settings_at(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
@@ -208,20 +172,13 @@ def code_of(plugin: type[Plugin]) -> str:
     """
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
-    files = [file_of(plugin.__module__), *filter(None, (_own_file(base.__module__) for base in plugin.__mro__))]
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    files = [file_of(plugin.__module__)]
+    for module in {base.__module__: None for base in plugin.__mro__}:
+        path = getattr(sys.modules[module], "__file__", None)  # None: built into Python
+        if path and module.partition(".")[0] != "ifqa" and not any(map(Path(path).is_relative_to, installed)):
+            files.append(Path(path))
     return hashlib.sha256(b"".join(path.read_bytes() for path in dict.fromkeys(files))).hexdigest()
-
-
-def _own_file(module: str) -> Path | None:
-    """The file of a module that the user may edit; None for ifqa, for Python, and for installed packages."""
-    if module.partition(".")[0] == "ifqa":
-        return None
-    try:
-        path = file_of(module)
-    except IfqaError:  # built into Python
-        return None
-    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return None if any(path.is_relative_to(place) for place in installed) else path
 
 
 def file_of(module: str) -> Path:
@@ -236,41 +193,21 @@ def file_of(module: str) -> Path:
         raise IfqaError(f"module {module!r} is built into Python; name a module of your own") from error
 
 
-def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
-    """The measure of a name, or of "my_module:MEASURE", whose module lies in the folder `root`.
-
-    Raises:
-        IfqaError: as `load`; or the object of that name is no measure.
-    """
-    found = _find("measure", name, root)
-    if not isinstance(found, AnyMeasure):
-        what = f"the class {found.__name__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
-        raise IfqaError(
-            f"measure {name!r}: wanted a Measure, RankingMeasure, SetMeasure or ColumnMeasure, found {what}"
-        )
-    return found
-
-
 def _find(kind: str, name: str, root: Path) -> object:
     """The object of a name; its module is imported."""
-    if not isinstance(name, str):
-        raise IfqaError(
-            f"{kind} {name!r:.80}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
-        )
+    wanted = f"my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
+    if not isinstance(name, str) or (":" in name and not re.fullmatch(r"\w[\w.]*:\w+", name)):
+        raise IfqaError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
     target = name if ":" in name else names(kind).get(name)
     if target is None:
-        raise IfqaError(f"{unknown(kind, name, names(kind))}{_in_a_file_here(kind, name, root)}")
+        raise IfqaError(f"{unknown(kind, name, names(kind))}; or {wanted}, of a file here")
     module_name, _, attribute = target.partition(":")
-    if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
-        raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}")
     if ":" in name and (place := str(root.absolute())) not in sys.path:
         sys.path.append(place)  # where a user's my_module.py lies
-    new = module_name not in sys.modules
-    written = sys.dont_write_bytecode
+    new, written = module_name not in sys.modules, sys.dont_write_bytecode
     try:
-        sys.dont_write_bytecode = (
-            written or ":" in name
-        )  # compiled, an edit of the same size and second would be missed
+        # compiled, an edit of the same size and second would be missed
+        sys.dont_write_bytecode = written or ":" in name
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
@@ -290,35 +227,26 @@ def _find(kind: str, name: str, root: Path) -> object:
     return vars(module)[attribute]
 
 
-def _in_a_file_here(kind: str, name: str, root: Path) -> str:
-    """The hint for a module's name without a class: what its file below `root` defines. It is not imported."""
-    module = name.removesuffix(".py")
-    path = root / f"{module}.py"
-    if not re.fullmatch(r"\w+", module) or not path.is_file():
-        return ""
-    try:
-        body = ast.parse(path.read_bytes()).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError):
-        body = []
-    if kind == "measure":
-        targets = [one for node in body if isinstance(node, ast.Assign) for one in node.targets]
-        defined = [one.id for one in targets if isinstance(one, ast.Name)]
-    else:
-        defined = [node.name for node in body if isinstance(node, ast.ClassDef)]
-    wanted = f"module:{'MEASURE' if kind == 'measure' else 'Class'}"
-    such_as = f", as {' or '.join(f'{module}:{one}' for one in defined[:5])}" if defined else ""
-    return f"; {path} lies here: give {wanted}{such_as}"
-
-
 @cache
-def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
+def _with_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
     """The class itself if it has its whole role; else a class of the same name that inherits from it and from the role."""
-    role, method = _ROLES[kind]
+    role, method, handed = _ROLES[kind]
     if not callable(getattr(plugin, method, None)):
         raise IfqaError(f"{kind} {name!r}: wanted a class with the method {method!r}, found none of that name in it")
     if kind == "retriever" and hasattr(plugin, "build"):
         role = Indexed
-    _refuse_arguments(kind, name, plugin)
+    lacking = ("index" if role is not Indexed else "", "" if getattr(plugin, "default_parts", ()) else "parts")
+    for argument in list(inspect.signature(plugin.__init__).parameters.values())[1:]:
+        needed = argument.default is argument.empty and argument.kind not in (
+            argument.VAR_POSITIONAL,
+            argument.VAR_KEYWORD,
+        )
+        settable = argument.name not in GIVEN and kind != "benchmark"  # a benchmark has no settings
+        if needed and not settable and (argument.name not in handed or argument.name in lacking):
+            raise IfqaError(
+                f"{kind} {name!r}: its constructor needs {argument.name!r}, which a {kind} is not given; "
+                f"it may have {', '.join(sorted(handed.difference(lacking)))}; take it out, or give it a default"
+            )
     own: dict[str, object] = {
         "__module__": plugin.__module__,
         "__doc__": plugin.__doc__,
@@ -327,51 +255,34 @@ def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
     if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
         own[method] = _advancing(getattr(plugin, method))
     elif kind == "retriever" and not plugin.__module__.startswith("ifqa."):
-        own[method] = _searching(getattr(plugin, method))
+        own[method] = _searching(plugin.search)
     elif issubclass(plugin, role):
         return plugin
     return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
 
 
-def _refuse_arguments(kind: Kind, name: str, plugin: type) -> None:
-    """Refuse a constructor that needs an argument of `GIVEN` which its kind is not handed.
-
-    A benchmark has no settings, so its constructor may need nothing else.
-    """
-    handed_over = _HANDED[kind] - ({"index"} if not hasattr(plugin, "build") else set())
-    if not getattr(plugin, "default_parts", ()):
-        handed_over -= {"parts"}
-    for one in list(inspect.signature(plugin.__init__).parameters.values())[1:]:  # type: ignore[misc]
-        required = one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        if required and one.name not in handed_over and (one.name in GIVEN or kind == "benchmark"):
-            raise IfqaError(
-                f"{kind} {name!r}: its constructor needs {one.name!r}, which a {kind} is not given; "
-                f"it may have {', '.join(sorted(handed_over))}; take {one.name!r} out, or give it a default"
-            )
-
-
-def _searching(search: Callable[..., Any]) -> Callable[..., Any]:
+def _searching(search: Callable[..., Any]) -> Callable[..., object]:
     """The method `search`; a plain list of hits that it returns for a question becomes a `SearchResult`."""
 
     @wraps(search)
-    def searching(self: object, questions: Any, k: int) -> Any:
+    def searching(self: object, questions: object, k: int) -> object:
         results = search(self, questions, k)
         if not isinstance(results, list):
-            return results  # refused by whoever asked
+            return results  # refused by whoever called
         return [SearchResult(hits) if isinstance(hits, list | tuple) else hits for hits in results]
 
     return searching
 
 
-def _advancing(method: Callable[..., Any]) -> Callable[..., Any]:
+def _advancing(method: Callable[..., object]) -> Callable[..., object]:
     """The method with a parameter `advance`; it is called once at the end, with the number of questions or requests."""
 
     @wraps(method)
     def advancing(
-        self: object, asked: list[Any], *more: Any, advance: Callable[[float], None] = silent, **named: Any
-    ) -> Any:
-        results = method(self, asked, *more, **named)
-        advance(len(asked))
+        self: object, batch: list[object], *more: object, advance: Advance = silent, **named: object
+    ) -> object:
+        results = method(self, batch, *more, **named)
+        advance(len(batch))
         return results
 
     return advancing

@@ -18,7 +18,7 @@ from typing import Any
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.corpus.store import PassageStore, id_bytes
 from ifqa.pipeline.run import CorpusBuild
-from ifqa.plugins import load
+from ifqa.plugins import Plugins
 from ifqa.progress import bar, counted, say
 from ifqa.protocols import Advance, Reader
 from ifqa.records import Passage, Question
@@ -83,7 +83,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
 
 def _inputs(corpus: Corpus, seed: int, most: int, check: bool) -> dict[str, object]:
     passages = CorpusBuild(corpus).identity
-    reader = load("reader", _READER).fingerprint() if check else ""
+    reader = Plugins().reader(_READER).fingerprint() if check else ""
     return {
         "stage": "synthetic",
         "version": VERSION,
@@ -136,7 +136,7 @@ class _Maker:
 
     @cached_property
     def _reader(self) -> Reader:
-        return load("reader", _READER)()
+        return Plugins().reader(_READER)()
 
     def lines(self, passages: Sequence[Passage]) -> tuple[bytes, dict[str, Any]]:
         """The lines of the questions that are kept, and counts."""

@@ -13,7 +13,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
-from ifqa.plugins import load, open_benchmark
+from ifqa.plugins import Plugins, load, open_benchmark
 from ifqa.progress import complain, say
 from ifqa.protocols import NO_DATA, Benchmark, TrainingData
 from ifqa.records import Hit, Passage
@@ -95,7 +95,7 @@ def _by_bm25(corpus: Corpus, query: str, folder: Path) -> Retrieve:
     with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")
-    retriever, store = load("retriever", "bm25")(index), PassageStore(corpus.folder / "passages")
+    retriever, store = Plugins().retriever("bm25")(index), PassageStore(corpus.folder / "passages")
 
     def search(data: TrainingData, split: str, depth: int) -> TrainingData:
         say(f"{folder}: searching passages for {len(data.questions):,} questions of {split}")

