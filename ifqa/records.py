@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import pairwise
 from operator import attrgetter
-from typing import Literal, NamedTuple, TypedDict, overload
+from typing import Literal, NamedTuple, overload
+
+from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.progress import printable, printable_line
 
@@ -447,7 +449,7 @@ class Usage(TypedDict, total=False):
     not_asked: int  # questions not asked, because a cap was reached
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions in whose completion no answer was found
-    left_out: int  # passages left out, because the model's window was full
+    left_out: object  # passages left out, because the model's window was full; of a corpus: pages, by reason
     cut: int  # questions whose completion was cut at its longest
 
 

@@ -21,9 +21,9 @@ from ifqa.corpus.store import shard_path
 from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
 from ifqa.errors import IfqaError
 from ifqa.settings import Stored
+from ifqa.storage.artifacts import INPUTS
 from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
-from ifqa.storage.replacing import INPUTS
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _PLACE = {"shard", "start"}  # of a file's passages; the place of the lines says that

@@ -12,9 +12,8 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.models.hub import loading
 from ifqa.progress import say
-from ifqa.storage.artifacts import lock
+from ifqa.storage.artifacts import lock, partial, publish, refuse_links, room_for
 from ifqa.storage.files import cached_sha256, read_json, write_json
-from ifqa.storage.replacing import partial, publish, refuse_links, room_for
 
 SUFFIX = ".gguf"
 RECORD = "gguf.json"  # in the folder: the SHA-256 of the file that it was made from

@@ -19,9 +19,8 @@ from ifqa.errors import IfqaError
 from ifqa.models.encoders import MPNET_SHA256, SHORT, WEIGHTS
 from ifqa.models.gguf import dequantise, is_gguf, made_from
 from ifqa.progress import bar, say
-from ifqa.storage.artifacts import lock
+from ifqa.storage.artifacts import lock, partial, publish, refuse_links, room_for
 from ifqa.storage.files import cached_sha256, create, write
-from ifqa.storage.replacing import partial, publish, refuse_links, room_for
 
 _CHUNK = 1 << 22
 

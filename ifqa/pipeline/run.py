@@ -124,7 +124,7 @@ class CorpusBuild:
         """The manifest of its passages; IfqaError if they are not built, damaged, or older than the corpus's file."""
         command = f"ifqa passages {self.corpus.name}"
         self.artifact("passages").require(command)
-        return self.artifact("passages").require_from(self.inputs("passages"), command)
+        return self.artifact("passages").require(command, self.inputs("passages"))
 
     @cached_property
     def store(self) -> PassageStore:
@@ -145,7 +145,7 @@ class CorpusBuild:
                 f"{artifact.folder} was built from other passages than {self.artifact('passages').folder} holds; "
                 f"build it again: {command}"
             )
-        artifact.require_from(inputs, command)
+        artifact.require(command, inputs)
         return identity(inputs)
 
 
@@ -348,7 +348,7 @@ class Run:
         """Identity of an earlier stage, which must be up to date with the experiment's file."""
         artifact, command = self.artifact(stage), f"ifqa {stage} {self.experiment.name}"
         artifact.require(command)
-        record = artifact.require_from(self.inputs(stage), command)["record"]
+        record = artifact.require(command, self.inputs(stage))["record"]
         incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry gives others
         return identity(self.inputs(stage)) + incomplete
 

@@ -15,10 +15,9 @@ from ifqa.pipeline.system import System
 from ifqa.progress import bar, counted, say
 from ifqa.records import Answer, Question, questions_identity
 from ifqa.report.answers import answer_json, support_of
-from ifqa.storage.artifacts import identity, read_manifest
+from ifqa.storage.artifacts import identity, partial, prepare, read_manifest, refuse_links, room_for
 from ifqa.storage.chunks import Chunks
 from ifqa.storage.files import create, json_line, read_jsonl, write
-from ifqa.storage.replacing import partial, prepare, refuse_links, room_for
 
 _AT_ONCE = 8  # questions that a kill can lose
 _ANSWERS = "answers.jsonl"

@@ -9,64 +9,59 @@ libraries, SHA-256 of every file) is for people.
 import errno
 import hashlib
 import json
-import math
+import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
-from types import NoneType, UnionType
-from typing import Any, Literal, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, NotRequired
 
 from filelock import FileLock, Timeout
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.records import SpentTable, Usage
+from ifqa.records import Usage
+from ifqa.settings import Natural, NotNegative, check_shape
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
-from ifqa.storage.replacing import (
-    ONLY_THERE,
-    discard_empty,
-    partial,
-    prepare,
-    publish,
-    refuse_links,
-    room_for,
-)
 
 MANIFEST = "manifest.json"
+INPUTS = "inputs.json"  # in the temporary folder: what it is being made from
+LOG = "chunks.jsonl"  # in the temporary folder: the chunks that are there (`ifqa.storage.chunks`)
+ONLY_THERE = (INPUTS, LOG)
 _SMALL = 64_000_000  # bytes
-_OF_STAGE = {
-    "passages": frozenset(("passages", "sources")),
-    "index": frozenset(("passages",)),
-}  # keys that its record has
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_OF_STAGE = {"passages": ("passages", "sources"), "index": ("passages",)}  # keys that its record has
 
 
 class _File(TypedDict):
-    bytes: int
+    bytes: Natural
     sha256: str
 
 
 class StageRecord(Usage):
-    """The half `record` of a manifest; a stage writes the optional keys that apply to it (`left_out` of passages is a table)."""
+    """The half `record` of a manifest; a stage writes the optional keys that apply to it."""
 
-    files: dict[str, _File]
+    files: Annotated[dict[str, _File], Field(min_length=1)]
     at: str  # ISO time
-    seconds: float
+    seconds: NotNegative
     ifqa: str
     commit: str
     libraries: dict[str, str]
     python: str
     hardware: str
-    passages: NotRequired[int]
-    sources: NotRequired[dict[str, list[int | str]]]  # path -> bytes, time of change (ns), SHA-256
-    questions: NotRequired[int]
-    hits: NotRequired[int]
-    made: NotRequired[dict[str, int]]  # questions by rule, before and after the reader's check
-    kept: NotRequired[dict[str, int]]
+    passages: NotRequired[Natural]
+    #: path -> bytes, time of change (ns), SHA-256
+    sources: NotRequired[dict[str, Annotated[list[int | str], Field(min_length=3, max_length=3)]]]
+    questions: NotRequired[Natural]
+    hits: NotRequired[Natural]
+    made: NotRequired[dict[str, Natural]]  # questions by rule, before and after the reader's check
+    kept: NotRequired[dict[str, Natural]]
     label: NotRequired[str]
     trained_on_them: NotRequired[bool]
 
@@ -82,8 +77,8 @@ class Manifest(TypedDict):
 class Draft:
     """A folder to fill, and facts for the manifest's `record`.
 
-    `inputs` becomes the manifest's `inputs`. Some inputs are known only once they are read (a pipe); the code that fills the
-    folder then replaces `inputs`.
+    `inputs` becomes the manifest's `inputs`. Some inputs are known only once they are read; the code that fills the folder then
+    replaces `inputs`.
     """
 
     folder: Path
@@ -94,56 +89,6 @@ class Draft:
 def identity(inputs: Mapping[str, object]) -> str:
     """Hex SHA-256 of an artifact's inputs; artifacts made from it name it by this hash."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def _check_manifest(manifest: object) -> None:
-    """Check that both halves of a manifest have the keys and types that this version reads.
-
-    Raises:
-        IfqaError: a key is missing or of another type; the message says which.
-    """
-    if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("inputs", "record")):
-        raise IfqaError("wanted the tables 'inputs' and 'record'")
-    record, needed = manifest["record"], _OF_STAGE.get(str(manifest["inputs"].get("stage")), frozenset())
-    _check(record, StageRecord, "record", needed)
-    if not record["files"]:
-        raise IfqaError("record.files is empty")
-    for name, facts in record["files"].items():
-        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
-            raise IfqaError(f"record.files.{name} is outside the folder")
-        _check(facts, _File, f"record.files.{name}")
-    for path, facts in record.get("sources", {}).items():
-        if not isinstance(facts, list) or [type(fact) for fact in facts] != [int, int, str]:
-            raise IfqaError(f"record.sources.{path} is not [bytes, time of change, SHA-256]")
-    if "spent" in record:
-        _check(record["spent"], SpentTable, "record.spent")
-    if [type(tokens) for tokens in record.get("took", (0, 0))] != [int, int]:
-        raise IfqaError("record.took is not two numbers of tokens")
-
-
-def _check(table: object, shape: type, where: str, needed: frozenset[str] = frozenset()) -> None:
-    """Check the keys of a table that its TypedDict requires, and the types of those that are there."""
-    if not isinstance(table, dict):
-        raise IfqaError(f"{where} is not a table")
-    hints = get_type_hints(shape)
-    required: frozenset[str] = shape.__required_keys__ | needed  # type: ignore[attr-defined]
-    for key in (key for key in hints if key != "left_out" and key in required | table.keys()):
-        if key not in table:
-            raise IfqaError(f"{where}.{key} is missing")
-        value, kinds = table[key], _kinds(hints[key])
-        if not isinstance(value, kinds) or (isinstance(value, int | float) and not 0 <= value < math.inf):
-            names = " or ".join("null" if kind is NoneType else kind.__name__ for kind in kinds)
-            raise IfqaError(f"{where}.{key} is {value!r:.40}; wanted {names}")
-
-
-def _kinds(hint: object) -> tuple[type, ...]:
-    """The types that JSON values of an annotation have."""
-    if isinstance(hint, UnionType):
-        return tuple(kind for part in get_args(hint) for kind in _kinds(part))
-    kind: Any = get_origin(hint) or hint
-    if kind is float:
-        return (int, float)
-    return (list,) if kind is Sequence else (dict,) if is_typeddict(kind) else (kind,)
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -157,14 +102,17 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
     mend = f"remove the folder {folder} to make it anew"
     try:
-        manifest = read_json(path)
+        value = read_json(path)
     except IfqaError as error:
         raise IfqaError(f"{error}; {mend}") from error
-    try:
-        _check_manifest(manifest)
-    except IfqaError as error:
-        raise IfqaError(f"{path}: not a manifest ({error}); {mend}") from error
-    return cast(Manifest, manifest)
+    manifest = check_shape(Manifest, value, str(path), mend)
+    record = manifest["record"]
+    missing = [key for key in _OF_STAGE.get(str(manifest["inputs"].get("stage")), ()) if key not in record]
+    outside = [name for name in record["files"] if PurePath(name).is_absolute() or ".." in PurePath(name).parts]
+    if missing or outside:
+        what = f"record.{missing[0]}: missing" if missing else f"record.files.{outside[0]}: outside the folder"
+        raise IfqaError(f"{path}: not as ifqa writes it ({what}); {mend}")
+    return manifest
 
 
 class Artifact:
@@ -203,11 +151,12 @@ class Artifact:
             return False
         return identity(self.manifest["inputs"]) == identity(inputs) and not self.damage
 
-    def require(self, command: str) -> Manifest:
-        """The manifest of an artifact that another stage needs.
+    def require(self, command: str, inputs: Mapping[str, object] | None = None) -> Manifest:
+        """The manifest of an artifact that another stage needs, made from these inputs if they are given.
 
         Raises:
-            IfqaError: the artifact is not there, or a file of it is damaged; the message names the `command` that makes it.
+            IfqaError: the artifact is not there, a file of it is damaged, or it was made from something else; the message names
+                the `command` that makes it.
         """
         if self.manifest is None:
             raise IfqaError(f"{self.folder} is not there yet; make it with: {command}")
@@ -215,22 +164,13 @@ class Artifact:
             raise IfqaError(
                 f"{self.folder} is damaged: {self.damage} is missing, or not as it was written; make it again: {command}"
             )
-        return self.manifest
-
-    def require_from(self, inputs: Mapping[str, object], command: str) -> Manifest:
-        """The manifest of an artifact that must have been made from these inputs.
-
-        Raises:
-            IfqaError: as `require`; or it was made from something else.
-        """
-        manifest = self.require(command)
-        before = manifest["inputs"]
-        if identity(before) != identity(inputs):
+        before = self.manifest["inputs"]
+        if inputs is not None and identity(before) != identity(inputs):
             changed = sorted(key for key in before.keys() | inputs.keys() if before.get(key) != inputs.get(key))
             raise IfqaError(
                 f"{self.folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}"
             )
-        return manifest
+        return self.manifest
 
     @contextmanager
     def make(
@@ -257,11 +197,7 @@ class Artifact:
         """
         folder = self.folder
         with lock(folder.parent), room_for(folder):
-            if folder.is_symlink():
-                raise IfqaError(
-                    f"{folder} is a link, and would be replaced by a folder; make {folder.parent} the link instead"
-                )
-            refuse_links(folder)
+            refuse_links(folder, folder)
             inputs = inputs_of()
             if self.is_made_from(inputs):
                 say(f"{folder}: nothing to do, made from exactly this before")
@@ -270,29 +206,30 @@ class Artifact:
             _refuse_strangers(folder)
             if self.copy(inputs, others):
                 yield None
-            elif Artifact(partial(folder)).is_made_from(inputs):  # killed after the manifest, before the rename
+                return
+            if Artifact(partial(folder)).is_made_from(inputs):  # killed after the manifest, before the rename
                 publish(folder)
                 self.reread()
                 yield None
-            else:
-                if self.damage and self.manifest and identity(self.manifest["inputs"]) == identity(inputs):
-                    say(f"{folder}: {self.damage} is not as it was written; it is made again")
-                started = time.monotonic()
-                draft = Draft(prepare(folder, inputs, resume), inputs)
-                (draft.folder / MANIFEST).unlink(missing_ok=True)
-                with ExitStack() as failure:
-                    failure.callback(discard_empty, folder)
-                    yield draft
-                    if identity((again or inputs_of)()) != identity(inputs):
-                        raise IfqaError(
-                            f"what {folder} is made from changed while it was being made; run the same command again"
-                        )
-                    failure.pop_all()
-                record = {"files": _facts(draft.folder), **circumstances(time.monotonic() - started), **draft.record}
-                write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
-                _refuse_strangers(folder)  # a file may have come during the work
-                publish(folder)
-                self.reread()
+                return
+            if self.damage and self.manifest and identity(self.manifest["inputs"]) == identity(inputs):
+                say(f"{folder}: {self.damage} is not as it was written; it is made again")
+            started = time.monotonic()
+            draft = Draft(prepare(folder, inputs, resume), inputs)
+            (draft.folder / MANIFEST).unlink(missing_ok=True)
+            with ExitStack() as failure:
+                failure.callback(_discard_empty, draft.folder)
+                yield draft
+                if identity((again or inputs_of)()) != identity(inputs):
+                    raise IfqaError(
+                        f"what {folder} is made from changed while it was being made; run the same command again"
+                    )
+                failure.pop_all()
+            record = {"files": _facts(draft.folder), **circumstances(time.monotonic() - started), **draft.record}
+            write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
+            _refuse_strangers(folder)  # a file may have come during the work
+            publish(folder)
+            self.reread()
 
     def copy(self, inputs: Mapping[str, object], others: Iterable[Path]) -> bool:
         """Copy the artifact from the first of other folders that holds it with the same inputs; whether there is one.
@@ -300,27 +237,26 @@ class Artifact:
         The other folders are not locked, because a process may work there for hours; the copy is verified instead. A folder
         with an unreadable manifest is skipped.
         """
-        folder = self.folder
         for other in others:
             try:
                 if not is_made(other, inputs):
                     continue
             except IfqaError as error:
-                say(f"{folder}: not taken over from {other.parent.name}: {error}")
+                say(f"{self.folder}: not taken over from {other.parent.name}: {error}")
                 continue
-            with lock(folder.parent):
-                refuse_links(folder)
-                if _copy(other, partial(folder), inputs):
-                    publish(folder)
+            with lock(self.folder.parent):
+                refuse_links(self.folder)
+                if _copy(other, partial(self.folder), inputs):
+                    publish(self.folder)
                     self.reread()
                     self.copied = True
-                    say(f"{folder}: taken over from {other.parent.name}")
+                    say(f"{self.folder}: taken over from {other.parent.name}")
                     return True
         return False
 
 
 def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) -> bool:
-    """Whether a folder holds an artifact made from exactly these inputs (`Artifact.is_made_from`)."""
+    """Whether a folder holds an artifact made from exactly these inputs; `thorough` is that of `damaged`."""
     artifact = Artifact(folder)
     if not artifact.is_made_from(inputs) or artifact.manifest is None:
         return False
@@ -365,6 +301,86 @@ def lock(folder: Path, wait: bool = False) -> Iterator[None]:
         guard.release()
 
 
+def partial(folder: Path) -> Path:
+    """The temporary folder that becomes `folder`."""
+    return folder.with_name(f".{folder.name}.partial")
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def refuse_links(folder: Path, *more: Path) -> None:
+    """Refuse links in place of the temporary folders, and of `more`: writing or removing would reach the link's target.
+
+    Raises:
+        IfqaError: one of them is a link.
+    """
+    if link := next((path for path in (partial(folder), _aside(folder), *more) if path.is_symlink()), None):
+        raise IfqaError(f"{link} is a link, and its target is not part of {folder}; remove the link")
+
+
+def prepare(folder: Path, inputs: dict[str, object], resume: str) -> Path:
+    """Prepare the temporary folder: it holds `INPUTS` alone, or what an earlier attempt left if `resume` keeps that.
+
+    A folder that is emptied may hold links, which are removed and not followed; a killed BM25 build leaves some.
+
+    Raises:
+        IfqaError: what an earlier attempt left is kept, and a link is in it.
+    """
+    place = partial(folder)
+    left = place / INPUTS
+    text = json.dumps(inputs, indent=2, ensure_ascii=False).encode()
+    if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
+        refuse_links(folder, *place.rglob("*"))
+        for torn in place.glob(".*.tmp"):
+            torn.unlink()
+    else:
+        shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True, exist_ok=True)
+    write_json(left, inputs)
+    return place
+
+
+def _discard_empty(place: Path) -> None:
+    """Remove the temporary folder if it holds no result: only `INPUTS` and empty files."""
+    if place.is_dir() and not any(
+        path.is_dir() or path.is_symlink() or (path.name != INPUTS and path.stat().st_size) for path in place.iterdir()
+    ):
+        shutil.rmtree(place)
+
+
+def publish(folder: Path) -> None:
+    """Move the old folder aside, rename the new one into place, remove the old: a kill leaves the old, the new or none."""
+    aside = _aside(folder)
+    for name in ONLY_THERE:
+        (partial(folder) / name).unlink(missing_ok=True)
+    shutil.rmtree(aside, ignore_errors=True)
+    if folder.exists():
+        os.rename(folder, aside)
+    os.rename(partial(folder), folder)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def room_for(folder: Path) -> Iterator[None]:
+    """Turn the errors of a full disk into one line that names the folder and the bytes free.
+
+    Raises:
+        IfqaError: the disk, or the quota, is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        free = shutil.disk_usage(folder.parent).free
+        raise IfqaError(
+            f"no room on the disk to write {folder} ({os.strerror(error.errno)}; {free:,} bytes free): "
+            "make room and run the same command again; finished files are unchanged"
+        ) from error
+
+
 def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
     """Copy an artifact's own files; whether the copy is complete. It is not if the artifact was replaced meanwhile."""
     shutil.rmtree(to, ignore_errors=True)
@@ -392,17 +408,13 @@ def files_of(folder: Path) -> list[Path]:
 def strangers(folder: Path) -> list[str]:
     """Names of the files in an artifact's folder that its manifest does not list, without hidden ones (`.DS_Store`)."""
     listed = {folder / MANIFEST, *files_of(folder)} if (folder / MANIFEST).exists() else set()
-    found = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
-    names = (path.relative_to(folder) for path in found)
+    others = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
+    names = (path.relative_to(folder) for path in others)
     return [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
 
 
 def _refuse_strangers(folder: Path) -> None:
-    """Refuse to replace a folder that holds someone else's files: they would be lost.
-
-    Raises:
-        IfqaError: the folder holds such files.
-    """
+    """Refuse to replace a folder that holds someone else's files: they would be lost."""
     if names := strangers(folder):
         raise IfqaError(
             f"{folder / names[0]} is in no manifest, and would be removed when {folder} is made again; "
@@ -423,11 +435,8 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
     hashed = thorough or sum(facts["bytes"] for facts in files.values()) <= _SMALL
     for name, facts in files.items():
         path = folder / name
-        if (
-            not path.is_file()
-            or path.stat().st_size != facts["bytes"]
-            or (hashed and cached_sha256(path) != facts["sha256"])
-        ):
+        whole = path.is_file() and path.stat().st_size == facts["bytes"]
+        if not whole or (hashed and cached_sha256(path) != facts["sha256"]):
             yield name
 
 

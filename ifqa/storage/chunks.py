@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
+from ifqa.storage.artifacts import LOG
 from ifqa.storage.files import json_line, write
-from ifqa.storage.replacing import LOG
 
 _PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
 

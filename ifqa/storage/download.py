@@ -21,9 +21,8 @@ from threading import Event
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
-from ifqa.storage.artifacts import lock
+from ifqa.storage.artifacts import lock, room_for
 from ifqa.storage.files import write
-from ifqa.storage.replacing import room_for
 from ifqa.version import __version__
 
 CONTACT = "IFQA_CONTACT"

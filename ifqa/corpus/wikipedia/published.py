@@ -18,9 +18,9 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.progress import counted, say
 from ifqa.settings import Stored, check_stored
+from ifqa.storage.artifacts import partial, refuse_links
 from ifqa.storage.download import Remote, Unreachable, download_all, read
 from ifqa.storage.files import read_json, write_json
-from ifqa.storage.replacing import partial, refuse_links
 from ifqa.storage.resources import find_resource
 
 WIKIMEDIA = "https://dumps.wikimedia.org"
