@@ -64,6 +64,24 @@ class _Stopped(Exception):
     """Another download of the same call has failed."""
 
 
+class Unreachable(IfqaError):
+    """A file that cannot be fetched: `what` says so without how to mend it; `status` is the HTTP status, if there is one."""
+
+    def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
+        self.status = error.code if isinstance(error, urllib.error.HTTPError) else None
+        reason = str(error.reason) if isinstance(error, urllib.error.URLError) else repr(error)
+        if self.status:
+            reason = f"HTTP {self.status} {' '.join(reason.split())}"
+        elif isinstance(error, TimeoutError):
+            reason = f"no byte came for {_SILENCE} seconds"
+        elif isinstance(error, http.client.IncompleteRead):
+            reason = f"the connection broke, {error.expected or 'some'} bytes are missing"
+        if self.status == http.client.FORBIDDEN:
+            mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
+        self.what = f"cannot fetch {url} ({reason})"
+        super().__init__(f"{self.what}{mend and '; '}{mend}")
+
+
 def read(url: str, most: int) -> bytes:
     """The content of a small file.
 
@@ -83,33 +101,8 @@ def read(url: str, most: int) -> bytes:
     return content
 
 
-class Unreachable(IfqaError):
-    """A file that cannot be fetched: `what` says so without how to mend it; `status` is the HTTP status, if there is one."""
-
-    def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
-        self.status = None
-        reason = repr(error)
-        if isinstance(error, urllib.error.HTTPError):
-            self.status = error.code
-            reason = f"HTTP {self.status} {' '.join(error.reason.split())}"
-        elif isinstance(error, urllib.error.URLError):
-            reason = str(error.reason)
-        elif isinstance(error, TimeoutError):
-            reason = f"no byte came for {_SILENCE} seconds"
-        elif isinstance(error, http.client.IncompleteRead):
-            reason = f"the connection broke, {error.expected or 'some'} bytes are missing"
-        if self.status == http.client.FORBIDDEN:
-            mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
-        self.what = f"cannot fetch {url} ({reason})"
-        super().__init__(f"{self.what}{mend and '; '}{mend}")
-
-
 def download(url: str, path: Path) -> None:
-    """Put one file, without a published checksum, into place.
-
-    Raises:
-        IfqaError: as `download_all`.
-    """
+    """Put one file, without a published checksum, into place; raises as `download_all`."""
     download_all([Remote(url, path)], path.parent)
 
 
@@ -144,7 +137,7 @@ def _is_here(file: Remote) -> bool:
     if not file.path.exists():
         return False
     size = file.path.stat().st_size
-    if file.size is not None and size != file.size:
+    if file.size not in (None, size):
         raise IfqaError(
             f"{file.path} has {size:,} bytes, the published file {file.size:,}; remove it to fetch it again"
         )
@@ -168,9 +161,6 @@ def _fetch_all(files: Sequence[Remote]) -> None:
                 raise _Stopped
             advance(done)
 
-        if len(files) == 1:
-            _put(files[0], step)
-            return
         fetched = [pool.submit(_put, file, step) for file in files]
         try:
             for future in as_completed(fetched):
@@ -197,20 +187,27 @@ def _put(file: Remote, step: _Step) -> None:
             say(f"{file.url}: the connection broke after {came:,} bytes; it goes on")
             time.sleep(_PAUSE)
     part = file.beside("part")
-    _check(file, part)
-    os.replace(part, file.path)
+    size = part.stat().st_size
+    wrong = f"{size:,} bytes, published are {file.size:,}" if file.size not in (None, size) else ""
+    if file.checksum and not wrong and (digest := _digest(file, part)) != file.checksum:
+        wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
+    if wrong:
+        part.unlink()
+    else:
+        os.replace(part, file.path)
     file.beside("tag").unlink(missing_ok=True)
-    say(
-        f"{file.path}: whole, {f'{file.algorithm.upper()} as published' if file.checksum else 'no checksum is published'}"
-    )
+    if wrong:
+        raise IfqaError(
+            f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew"
+        )
+    checked = f"{file.algorithm.upper()} as published" if file.checksum else "no checksum is published"
+    say(f"{file.path}: whole, {checked}")
 
 
 def _fetch(file: Remote, step: _Step) -> None:
     """One connection: the rest of a file, or all of it."""
     part, tag, here = file.beside("part"), file.beside("tag"), file.came()
-    headers = {}
-    if here:
-        headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")}
+    headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
     try:
         response = _open(file.url, headers)
     except urllib.error.HTTPError as error:
@@ -221,9 +218,8 @@ def _fetch(file: Remote, step: _Step) -> None:
         part.unlink()  # the server's file is another one now
         raise
     with response:
-        if response.status != http.client.PARTIAL_CONTENT:
-            if here:
-                say(f"{file.url}: the server sends it from its start; it has changed, or cannot be resumed")
+        if here and response.status != http.client.PARTIAL_CONTENT:
+            say(f"{file.url}: the server sends it from its start; it has changed, or cannot be resumed")
             step(-here)
             here = 0
         length = response.headers.get("Content-Length")
@@ -232,7 +228,11 @@ def _fetch(file: Remote, step: _Step) -> None:
         _check_room(part.parent, (total or here) - here, [file])
         if not here:
             part.unlink(missing_ok=True)
-            _remember(response.headers, tag)
+            tag.unlink(missing_ok=True)
+            # what names the server's file: a strong ETag, else the time of its last change
+            etag = response.headers.get("ETag", "")
+            if name := etag if etag.startswith('"') else response.headers.get("Last-Modified", ""):
+                tag.write_text(name, encoding="utf-8")
         with room_for(file.path), open(part, "ab") as handle:
             while chunk := response.read1(_CHUNK):  # what has come, without waiting for more
                 write(handle, chunk)
@@ -241,6 +241,21 @@ def _fetch(file: Remote, step: _Step) -> None:
             os.fsync(handle.fileno())
     if total is not None and (size := part.stat().st_size) < total:
         raise http.client.IncompleteRead(b"", total - size)
+
+
+def _check_answer(file: Remote, response: http.client.HTTPResponse, here: int, total: int | None) -> None:
+    """Refuse an answer that is not the bytes that were wanted."""
+    sent = response.headers.get("Content-Range", "")
+    match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
+    if here and (not match or int(match[1]) != here or match[2] not in ("*", str(total))):
+        raise IfqaError(
+            f"{file.url}: asked for the bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
+            f"{_AGAIN}, or remove {file.beside('part')} to begin anew"
+        )
+    if file.size is not None and total not in (None, file.size):
+        raise IfqaError(
+            f"{file.url}: the server's file has {total:,} bytes, the published one {file.size:,}; try again later or elsewhere"
+        )
 
 
 def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
@@ -254,45 +269,6 @@ def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
         error.close()  # it holds the connection; its status and headers can still be read
         raise
     return response
-
-
-def _check_answer(file: Remote, response: http.client.HTTPResponse, here: int, total: int | None) -> None:
-    """Refuse an answer that is not the bytes that were asked for."""
-    if here:
-        sent = response.headers.get("Content-Range", "")
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
-        if not match or int(match[1]) != here or match[2] not in ("*", str(total)):
-            raise IfqaError(
-                f"{file.url}: asked for the bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
-                f"{_AGAIN}, or remove {file.beside('part')} to begin anew"
-            )
-    if file.size is not None and total not in (None, file.size):
-        raise IfqaError(
-            f"{file.url}: the server's file has {total:,} bytes, the published one {file.size:,}; try again later or elsewhere"
-        )
-
-
-def _check(file: Remote, part: Path) -> None:
-    """Refuse a file that came whole and is not the published one; it is removed, so that the next run fetches it anew."""
-    size = part.stat().st_size
-    wrong = f"{size:,} bytes, published are {file.size:,}" if file.size not in (None, size) else ""
-    if file.checksum and not wrong and (digest := _digest(file, part)) != file.checksum:
-        wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
-    if wrong:
-        part.unlink()
-        file.beside("tag").unlink(missing_ok=True)
-        raise IfqaError(
-            f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew"
-        )
-
-
-def _remember(headers: http.client.HTTPMessage, tag: Path) -> None:
-    """Keep what names the server's file: a strong ETag, else the time of its last change."""
-    etag = headers.get("ETag", "")
-    name = etag if etag.startswith('"') else headers.get("Last-Modified", "")
-    tag.unlink(missing_ok=True)
-    if name:
-        tag.write_text(name, encoding="utf-8")
 
 
 def _check_room(folder: Path, needed: int, files: Sequence[Remote]) -> None:
