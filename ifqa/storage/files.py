@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError
 from ifqa.progress import bar
 
 _T = TypeVar("_T")
@@ -131,15 +131,20 @@ def decode_object(line: str, where: str, decode: Callable[[str], Any] = _JSON.de
     Raises:
         IfqaError: it is not JSON, no object, or has a key twice.
     """
-    try:
-        record = decode(line)
-    except json.JSONDecodeError as error:
-        raise IfqaError(f"{where}: not JSON ({error.msg} at column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # a key twice, a number of thousands of digits, brackets in brackets
-        raise IfqaError(f"{where}: not JSON that can be read ({error})") from error
+    record = _decoded(line, lambda _: where, decode)
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
     return record
+
+
+def _decoded(text: str, where: Callable[[int], str], decode: Callable[[str], Any] = _JSON.decode) -> Any:
+    """The value of a JSON text; `where` gives the opening of a message from the number of the line, 0 if unknown."""
+    try:
+        return decode(text)
+    except json.JSONDecodeError as error:
+        raise IfqaError(f"{where(error.lineno)}: not JSON ({error.msg} at column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a key twice, a number of thousands of digits, brackets in brackets
+        raise IfqaError(f"{where(0)}: not JSON that can be read ({error})") from error
 
 
 def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:
@@ -154,17 +159,6 @@ def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) ->
     if not isinstance(value, kind):
         raise IfqaError(f"{where}: {key!r} must be {kind.__name__}, found {type(value).__name__}")
     return value
-
-
-def known_keys(record: Mapping[str, _T], keys: Iterable[str], where: str) -> Mapping[str, _T]:
-    """The record, if all of its keys are known.
-
-    Raises:
-        IfqaError: one is not; `where` ("file:line") opens the message.
-    """
-    if strange := next((key for key in record if key not in keys), None):
-        raise IfqaError(f"{where}: {unknown('key', strange, keys)}")
-    return record
 
 
 def text_field(record: Mapping[str, object], key: str, where: str) -> str:
@@ -214,19 +208,14 @@ def write(handle: IO[bytes], data: bytes) -> None:
     handle.write(data)
 
 
-def open_new(path: Path) -> IO[bytes]:
-    """Open a new file for writing. An existing file or link is removed first, so a link is never followed."""
-    path.unlink(missing_ok=True)
-    return open(path, "xb")
-
-
 @contextmanager
 def create(path: Path) -> Iterator[IO[bytes]]:
     """Yield a handle on a temporary file beside `path`, which is flushed to disk and renamed to `path` if no error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.tmp")
     try:
-        with open_new(aside) as handle:
+        aside.unlink(missing_ok=True)  # a link that lies there is not followed
+        with open(aside, "xb") as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
@@ -274,15 +263,12 @@ def read_json(path: Path) -> Any:
     Raises:
         IfqaError: the file is missing, not JSON (named as file:line), or has a key twice.
     """
+    data = require(path, "file").read_bytes()
     try:
-        data = require(path, "file").read_bytes()
-        return _JSON.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
-    except json.JSONDecodeError as error:
-        raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
+        text = data.decode(json.detect_encoding(data), "surrogatepass")
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
-    except (ValueError, RecursionError) as error:
-        raise IfqaError(f"{path}: not JSON that can be read ({error})") from error
+    return _decoded(text, lambda line: f"{path}:{line}" if line else str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -300,14 +286,19 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes.
+    """Hex SHA-256 of a file's bytes; shows a progress bar.
 
     Raises:
         IfqaError: it is a folder, or a device or pipe, which may have no end.
     """
-    _require_regular(path)
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+    if path.exists() and not path.is_file():
+        raise IfqaError(f"{path} is not a regular file; wanted a file")
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle, bar(f"SHA-256 of {path.name}", path.stat().st_size, unit="bytes") as advance:
+        while chunk := handle.read(1 << 22):
+            digest.update(chunk)
+            advance(len(chunk))
+    return digest.hexdigest()
 
 
 def cached_by_file(most: int | None = None) -> Callable[[_Read], _Read]:
@@ -333,18 +324,5 @@ def cached_by_file(most: int | None = None) -> Callable[[_Read], _Read]:
     return decorate
 
 
-@cached_by_file()
-def cached_sha256(path: Path) -> str:
-    """SHA-256 of a file, cached in the process; shows a progress bar."""
-    _require_regular(path)
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle, bar(f"SHA-256 of {path.name}", path.stat().st_size, unit="bytes") as advance:
-        while chunk := handle.read(1 << 22):
-            digest.update(chunk)
-            advance(len(chunk))
-    return digest.hexdigest()
-
-
-def _require_regular(path: Path) -> None:
-    if path.exists() and not path.is_file():
-        raise IfqaError(f"{path} is not a regular file; wanted a file")
+#: `sha256` of a file, cached in the process.
+cached_sha256 = cached_by_file()(sha256)
