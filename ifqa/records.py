@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import pairwise
 from operator import attrgetter
-from typing import Annotated, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
-from pydantic import Field, SkipValidation
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.progress import printable, printable_line
@@ -430,6 +429,12 @@ class Spent:
         )  # fmt: skip
 
 
+if TYPE_CHECKING:
+    Tally = int
+else:
+    Tally = object  # a manifest of a corpus has a table there, which is not checked
+
+
 class SpentTable(TypedDict):
     """A `Spent` in JSON."""
 
@@ -444,17 +449,13 @@ class Usage(TypedDict, total=False):
     """What a plugin has asked a language model, for a stage's manifest."""
 
     spent: SpentTable
-    took: Annotated[
-        Sequence[int], Field(min_length=2, max_length=2)
-    ]  # tokens of the prompts and of the completions behind all answers, those from the store too
+    took: Sequence[int]  # tokens of the prompts and of the completions behind all answers, those from the store too
     server: str  # scheme, host and port of the server that was asked
     retry: int  # questions to ask again: a request failed
     not_asked: int  # questions not asked, because a cap was reached
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions in whose completion no answer was found
-    left_out: Annotated[
-        int, SkipValidation
-    ]  # passages left out, because the model's window was full; a corpus has a table
+    left_out: Tally  # passages left out, because the model's window was full; a corpus has a table
     cut: int  # questions whose completion was cut at its longest
 
 
