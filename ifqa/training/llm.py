@@ -3,10 +3,11 @@
 The prompts are those that the reader sends, and the loss is on the answer alone.
 """
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
@@ -14,24 +15,20 @@ from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.models.causal import Found, base_of, find
 from ifqa.progress import bar, say
-from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.prompting.context_window import fit_prompt
+from ifqa.prompting.demonstrations import Demo
+from ifqa.prompting.prompts import Prompt, load_prompt, prompt_path
 from ifqa.protocols import NO_DATA, Flag, TrainingData
+from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import NotNegative, Positive, Share
 from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.training import checkpoints
 from ifqa.training.preference_pairs import pairs
 from ifqa.training.trainer import Passes
-from ifqa.training.training_data import refuse_family, require
-from ifqa.training.tuning import (
-    Asks,
-    Row,
-    collate,
-    is_answered,
-    log_probabilities,
-    loss_of,
-    with_answers,
-    with_preferences,
-)
+from ifqa.training.training_data import batches, refuse_family, require, training_passages
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Method = Literal["sft", "dpo"]
 RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
@@ -138,7 +135,7 @@ class Llm(Passes):
         record |= {"rows": len(rows), "device": str(reader.model.device)}
         checkpoints.finish(folder, inputs, record, ["adapter_*"])
 
-    def _trainer(self, network: Any, rows: list[Row], folder: Path, pad: int) -> Any:
+    def _trainer(self, network: Any, rows: "list[Row]", folder: Path, pad: int) -> Any:
         from transformers import Trainer, TrainingArguments, set_seed
 
         beta = self.beta
@@ -154,7 +151,7 @@ class Llm(Passes):
             gradient_accumulation_steps=self.batch // self.device_batch, **checkpoints.PLAIN,
         )  # fmt: skip
         trainer = Tuner(
-            model=network, args=arguments, train_dataset=rows, data_collator=lambda some: collate(some, pad)
+            model=network, args=arguments, train_dataset=rows, data_collator=lambda batch: collate(batch, pad)
         )
         trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
         return trainer
@@ -172,9 +169,134 @@ def adapted(reader: HF, found: Found, rank: int, seed: int) -> Any:
         # at each checkpoint peft reads the model's vocabulary from here, and would ask the hub for a name
         network.peft_config["default"].base_model_name_or_path = str(found.folder)
         return network
-    return get_peft_model(
-        reader.model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
-    )
+    lora = LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
+    return get_peft_model(reader.model, lora)
+
+
+class Row(TypedDict, total=False):
+    """The tokens of a prompt, and of one or two answers with their end: the right one, and the rejected one.
+
+    `reference` has the answers' log probabilities at the start.
+    """
+
+    prompt: list[int]
+    answers: list[list[int]]
+    reference: list[float]
+
+
+class Asks:
+    """Makes the tokens of prompts as the reader's language model gets them, and those of the answers to learn.
+
+    Args:
+        reader: the language model.
+        prompt: without reasoning.
+        most: tokens of a prompt and its answer.
+    """
+
+    def __init__(self, reader: HF, prompt: Prompt, most: int) -> None:
+        self._reader, self._prompt, self._window = reader, prompt, min(most, reader.window)
+        self.pad: int = reader.tokenizer.pad_token_id or 0
+
+    def row(self, question: Question, passages: Sequence[Passage], *answers: str) -> Row | None:
+        """A question's row; None if its prompt does not fit even without passages."""
+        reader, prompt = self._reader, self._prompt
+        fitted = fit_prompt(prompt, question.text, passages, reader, choices=question.choices, window=self._window)
+        if fitted.problem:
+            return None
+        [request] = fitted.requests()
+        texts = [prompt.show(Demo(question.text, answer)) for answer in answers]
+        if not reader.chat:
+            texts = [text.removeprefix(prompt.opening) for text in texts]
+        end = reader.tokenizer.eos_token_id
+        tokens = [[*reader.tokenise(text, add_special_tokens=False), end][: prompt.max_tokens] for text in texts]
+        return {"prompt": reader.ids(request), "answers": tokens}
+
+
+def is_answered(question: Question) -> bool:
+    """Whether a question has an answer to learn."""
+    return bool(question.answers and question.answers[0].strip())
+
+
+def with_answers(
+    data: TrainingData, asks: Asks, *, epochs: int, batch: int, seed: int, passages: int, alone: float
+) -> list[Row]:
+    """A row for each question and pass, in training order, with the passages that are drawn for it."""
+    rows: list[Row] = []
+    for epoch in range(epochs):
+        draw = random.Random(f"{seed} {epoch}")
+        drawn = []
+        for question, ranking in zip(data.questions, data.rankings, strict=True):
+            if is_answered(question):
+                gold = _gold(question.gold_passages)
+                apart = draw.random() < alone
+                shown = gold if apart and gold else training_passages(question, ranking, passages, "included")
+                drawn.append(asks.row(question, shown, question.answers[0]))
+        rows += _ordered(drawn, batch, f"{seed} {epoch}")
+    return rows
+
+
+def with_preferences(data: TrainingData, asks: Asks, *, epochs: int, batch: int, seed: int) -> list[Row]:
+    """A row for each pair and pass, in training order."""
+    rows = [
+        asks.row(pair.question, _gold(pair.passages), pair.chosen, pair.rejected)
+        for pair in pairs(data.questions, seed)
+    ]
+    return [row for epoch in range(epochs) for row in _ordered(rows, batch, f"{seed} {epoch}")]
+
+
+def _gold(texts: Sequence[str]) -> list[Passage]:
+    return [Passage(gold_id(text), "", text) for text in texts]
+
+
+def _ordered(rows: Sequence[Row | None], size: int, key: str) -> list[Row]:
+    """The rows of a pass, shuffled, with rows of similar length beside each other."""
+    groups = batches([row for row in rows if row], size, key, lambda row: len(row["prompt"]))
+    return [row for group in groups for row in group]
+
+
+def collate(rows: Sequence[Row], pad: int) -> "dict[str, Tensor]":
+    """A batch, padded on the left: all first answers, then all second ones, with the log probabilities at the start."""
+    import torch
+
+    answers = [row["answers"][n] for n in range(len(rows[0]["answers"])) for row in rows]
+    texts = [row["prompt"] + answer for row, answer in zip([*rows] * len(rows[0]["answers"]), answers, strict=True)]
+    width, most = max(map(len, texts)), max(map(len, answers))
+    batch = {
+        "input_ids": torch.tensor([[pad] * (width - len(text)) + text for text in texts]),
+        "attention_mask": torch.tensor([[0] * (width - len(text)) + [1] * len(text) for text in texts]),
+        "answers": torch.tensor([[0] * (most - len(answer)) + [1] * len(answer) for answer in answers]),
+    }
+    if "reference" in rows[0]:
+        batch["reference"] = torch.tensor([row["reference"] for row in rows])
+    return batch
+
+
+def log_probabilities(network: Any, batch: "Mapping[str, Tensor]") -> "Tensor":
+    """The log probability of each token of the answers, [rows, tokens], 0 beside them."""
+    import torch
+
+    mask, answers = batch["attention_mask"], batch["answers"]
+    most = answers.shape[1]
+    inputs = {"input_ids": batch["input_ids"], "attention_mask": mask}
+    inputs["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
+    logits = network(**inputs, logits_to_keep=most + 1).logits[:, :-1].float()  # each but the last predicts the next
+    tokens = batch["input_ids"][:, -most:, None]
+    return torch.log_softmax(logits, -1).gather(-1, tokens).squeeze(-1) * answers
+
+
+def loss_of(network: Any, batch: "Mapping[str, Tensor]", beta: float) -> "Tensor":
+    """The mean loss of a batch's questions.
+
+    With one answer each, the mean of -log p over the answer's tokens. With two, -log sigmoid of `beta` times the difference of
+    two gains in log probability since the start: that of the first answer less that of the second.
+    """
+    import torch.nn.functional as F
+
+    tokens = log_probabilities(network, batch)
+    if "reference" not in batch:
+        return -(tokens.sum(1) / batch["answers"].sum(1)).mean()
+    right, wrong = (tokens.sum(1).view(2, -1).T - batch["reference"]).unbind(1)
+    return -F.logsigmoid(beta * (right - wrong)).mean()
 
 
 def _reference(network: Any, rows: Sequence[Row], folder: Path, at_once: int, pad: int) -> None:
@@ -185,15 +307,15 @@ def _reference(network: Any, rows: Sequence[Row], folder: Path, at_once: int, pa
     if path.exists():
         known = read_json(path)
     else:
-        known = []
+        known, kind = [], network.device.type
         network.eval()
-        half = torch.autocast(network.device.type, torch.bfloat16, enabled=checkpoints.half(network.device.type))
+        half = torch.autocast(kind, torch.bfloat16, enabled=checkpoints.half(kind))
         with torch.inference_mode(), half, bar("log probabilities at the start", len(rows)) as advance:
             for start in range(0, len(rows), at_once):
-                group = rows[start : start + at_once]
-                batch = {name: one.to(network.device) for name, one in collate(group, pad).items()}
+                batch = collate(rows[start : start + at_once], pad)
+                batch = {name: tensor.to(network.device) for name, tensor in batch.items()}
                 known += log_probabilities(network, batch).sum(1).view(2, -1).T.tolist()
-                advance(len(group))
+                advance(len(rows[start : start + at_once]))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, known)
     for row, reference in zip(rows, known, strict=True):

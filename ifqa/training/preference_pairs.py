@@ -26,11 +26,9 @@ _FAR = 9  # a changed number differs by at most this much
 
 @dataclass(frozen=True)
 class Pair:
-    """A question with passages, the answer that they and the supposition give, and one that they do not give.
+    """A question with the texts to answer from, the answer that they and the supposition give, and one that they do not give.
 
-    Attributes:
-        kind: "factual", "number" or "entity".
-        passages: the texts to answer from.
+    `kind` is "factual", "number" or "entity".
     """
 
     question: Question
@@ -47,11 +45,15 @@ def pairs(questions: Sequence[Question], seed: int) -> list[Pair]:
     none of its passages or in the question itself.
     """
     names: dict[str, set[str]] = defaultdict(set)
-    for one in questions:
-        if one.answers and _NAME.fullmatch(one.answers[0]) and _is_proper(one.answers[0], one.gold_passages):
-            names[_asked(one)].add(one.answers[0])
-    found = (_pair(one, sorted(names[_asked(one)]), random.Random(f"{seed} {one.id}")) for one in questions)
-    return [one for one in found if one]
+    for question in questions:
+        if question.answers and _NAME.fullmatch(name := question.answers[0]):
+            within = re.compile(
+                rf"[a-z,] {re.escape(name)}(?!\w)"
+            )  # within a sentence only proper names have a capital
+            if any(within.search(text) for text in question.gold_passages):
+                names[_asked(question)].add(name)
+    every = [_pair(each, sorted(names[_asked(each)]), random.Random(f"{seed} {each.id}")) for each in questions]
+    return [pair for pair in every if pair]
 
 
 def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair | None:
@@ -59,16 +61,22 @@ def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair
     if not texts or not question.answers:
         return None
     answer, factual = question.answers[0], question.label("factual")
+    right = set(map(normalize, question.answers))
     if factual:
-        differs = normalize(factual) not in {normalize(one) for one in question.answers}
-        return Pair(question, "factual", texts, answer, factual) if differs else None
+        return Pair(question, "factual", texts, answer, factual) if normalize(factual) not in right else None
     if number := _NUMBER.search(answer):
         old, kind = number[0], "number"
-        new = str(_other(int(old), draw))
+        new = str(draw.choice([n for n in range(max(0, int(old) - _FAR), int(old) + _FAR + 1) if n != int(old)]))
         chosen = answer[: number.start()] + new + answer[number.end() :]
     elif _NAME.fullmatch(answer):
         old, kind = answer, "entity"
-        like = [one for one in names if _may_replace(one, answer, question)]
+        like = [
+            name
+            for name in names
+            if len(name.split()) == len(answer.split())
+            and normalize(name) not in right
+            and not any(name in text for text in (question.text, *texts))
+        ]
         if not like:
             return None
         new = chosen = draw.choice(like)
@@ -77,28 +85,11 @@ def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair
     place = re.compile(rf"(?<![\w.,]){re.escape(old)}(?!\w|[.,]\d)")
     if place.search(question.text) or not any(place.search(text) for text in texts):
         return None
-    changed = tuple(place.sub(lambda _: new, text) for text in texts)
-    return Pair(question, kind, changed, chosen, answer)
+    return Pair(question, kind, tuple(place.sub(lambda _: new, text) for text in texts), chosen, answer)
 
 
 def _asked(question: Question) -> str:
     """What a question asks for: "who", "where" or "what"; whom and whose are as who, and which as what."""
-    found = [word.lower() for word in _ASKING.findall(split_question(question.text).question)]
-    return "" if not found else {"whom": "who", "whose": "who", "which": "what"}.get(found[0], found[0])
-
-
-def _is_proper(name: str, texts: Sequence[str]) -> bool:
-    """Whether a name stands within a sentence of a text, where only proper names have a capital letter."""
-    return any(re.search(rf"[a-z,] {re.escape(name)}(?!\w)", text) for text in texts)
-
-
-def _other(number: int, draw: random.Random) -> int:
-    """Another number nearby, not below 0."""
-    return draw.choice([one for one in range(max(0, number - _FAR), number + _FAR + 1) if one != number])
-
-
-def _may_replace(name: str, answer: str, question: Question) -> bool:
-    """Whether a name of as many words can stand for an answer: it is none of the question's, and in none of its texts."""
-    texts = (question.text, *question.gold_passages)
-    other = normalize(name) not in {normalize(one) for one in question.answers}
-    return len(name.split()) == len(answer.split()) and other and not any(name in text for text in texts)
+    word = _ASKING.search(split_question(question.text).question)
+    asked = word[0].lower() if word else ""
+    return {"whom": "who", "whose": "who", "which": "what"}.get(asked, asked)

@@ -23,10 +23,9 @@ from ifqa.protocols import TrainingData
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.training import checkpoints
+from ifqa.training.llm import Asks, adapted, collate, loss_of, with_answers, with_preferences
 from ifqa.training.llm import Llm as Trainer
-from ifqa.training.llm import adapted
 from ifqa.training.trainer import configured
-from ifqa.training.tuning import Asks, collate, loss_of, with_answers, with_preferences
 
 NAMES = "Ada Bo Cy Di".split()
 TOWNS = "Bath Wick Lund Hove".split()
