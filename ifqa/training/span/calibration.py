@@ -8,7 +8,6 @@ passages, and from the best of them that hold no gold passage, which the reader 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha1
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -19,6 +18,8 @@ from ifqa.models.devices import resolve_device
 from ifqa.progress import bar, say
 from ifqa.protocols import NO_DATA, Place, TrainingData
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
+from ifqa.reading.span.reader import Extractive as Reader
+from ifqa.reading.span.weights import encoder_of, identity_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
@@ -31,7 +32,7 @@ from ifqa.training.span.extractive import READING, Extractive
 from ifqa.training.trainer import Settings, configured
 from ifqa.training.training_data import folds as folds_of
 
-FOLDS, ROWS = "folds", "rows.json"
+FOLDS = "folds"
 _AT_ONCE = 32  # questions that are read together
 
 
@@ -89,12 +90,9 @@ class CalibrationTrainer(Settings):
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
         """Train and read the folds, fit, and write `calibration.json` beside the weights; gives its content.
 
-        The questions are those that the weights were trained on; no others, so that nothing is fitted on dev or test. An
-        interrupted run resumes: each fold's training in `folds/N/`, which also keeps what was read; the folds are reused while
-        weights and settings stay the same. `folds/` may be removed afterwards.
+        The questions are those that the weights were trained on; no others, so that nothing is fitted on dev or test. The folds'
+        readers lie in `folds/N/`: an interrupted run goes on with them. `folds/` may be removed afterwards.
         """
-        from ifqa.reading.span.weights import encoder_of, identity_of
-
         manifest = _manifest(folder, data)
         encoder = str(encoder_of(folder, self.encoder).folder)
         settings = {
@@ -106,14 +104,14 @@ class CalibrationTrainer(Settings):
         for fold in range(self.folds):
             weights = folder / FOLDS / str(fold)
             held, others = (
-                data.only([n for n, own in enumerate(of) if (own == fold) is mine]) for mine in (True, False)
+                data.only([n for n, place in enumerate(of) if (place == fold) is mine]) for mine in (True, False)
             )
             say(
                 f"fold {fold + 1} of {self.folds}: {len(others.questions)} questions to train on, "
                 f"{len(held.questions)} to read"
             )
             train_reader(_apart(others, held), weights, **settings)
-            rows += _read(weights, encoder, fold, self.passages, self.device, held)
+            rows += _read(Reader(weights=str(weights), encoder=encoder, device=self.device), fold, self.passages, held)
         content = {
             "version": VERSION, **fit(rows, self.without_gold, self.false_abstentions), "weights": identity_of(folder),
             "fitted_on": {"sources": data.sources, "folds": self.folds, "seed": self.seed, "average": self.average,
@@ -146,15 +144,17 @@ def fit(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> d
         raise IfqaError(
             f"{int(right.sum())} of {len(answered)} answers on the folds are right; wanted some right and some wrong ones"
         )
+    removed = np.array([row["removed"] for row in answered])
+    each = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())
     names = list(answered[0]["features"])
     values = np.array([[row["features"][name] for name in names] for row in answered])  # (rows, features)
     mean, spread = values.mean(axis=0), values.std(axis=0)
     spread[spread < 1e-9] = 1.0  # a feature that never varies gets the coefficient 0
-    found = LogisticRegression(C=1.0, max_iter=1_000)
-    found.fit((values - mean) / spread, right, sample_weight=_weights(answered, without_gold))
-    own = found.coef_[0] / spread
-    coefficients = dict(zip(names, map(float, own), strict=True))
-    calibration = Calibration(float(found.intercept_[0] - own @ mean), coefficients)
+    model = LogisticRegression(C=1.0, max_iter=1_000)
+    model.fit((values - mean) / spread, right, sample_weight=np.where(removed, each, 1.0))
+    slopes = model.coef_[0] / spread
+    coefficients = dict(zip(names, map(float, slopes), strict=True))
+    calibration = Calibration(float(model.intercept_[0] - slopes @ mean), coefficients)
     sure = sorted(confidence_of(row, calibration) for row in rows if row["gold_read"])
     threshold = sure[int(false_abstentions * len(sure))] if sure and false_abstentions < 1 else 0.0
     return {"intercept": calibration.intercept, "coefficients": coefficients, "threshold": threshold}
@@ -175,31 +175,20 @@ def cross_fitted(rows: Sequence[Row], without_gold: float, false_abstentions: fl
     """
     import numpy as np
 
-    numbers, gold, kept, abstained = [], [], [], []
+    numbers = []  # of each row: confidence, right, gold read, removed, abstained from
     for fold in sorted({row["fold"] for row in rows}):
-        made = fit([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
-        calibration = Calibration(made["intercept"], made["coefficients"])
+        fitted = fit([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
+        calibration = Calibration(fitted["intercept"], fitted["coefficients"])
         for row in (row for row in rows if row["fold"] == fold):
             sure = confidence_of(row, calibration)
-            numbers.append([sure, float(row["right"])])
-            gold.append([sure, float(row["gold_read"])])
-            kept.append(not row["removed"])
-            abstained.append(sure < made["threshold"])
-    usual, read, none = np.array(numbers)[kept], np.array(gold), np.array(abstained)
-    with_gold = read[:, 1] == 1
+            numbers.append([sure, row["right"], row["gold_read"], row["removed"], sure < fitted["threshold"]])
+    table = np.array(numbers, float)
+    usual, with_gold, abstained = table[table[:, 3] == 0][:, :2], table[:, 2] == 1, table[:, 4]
     values = {measure.name: ColumnStatistic(measure, usual).value for measure in (ECE, BRIER, EM_50)}
-    values["AUROC"] = ColumnStatistic(AUROC, read).value
-    values |= {
-        name: float(none[some].mean()) if some.any() else None
-        for name, some in (("false_abstentions", with_gold), ("true_abstentions", ~with_gold))
-    }
+    values["AUROC"] = ColumnStatistic(AUROC, table[:, [0, 2]]).value
+    for name, part in (("false_abstentions", with_gold), ("true_abstentions", ~with_gold)):
+        values[name] = float(abstained[part].mean()) if part.any() else None
     return {name: None if value is None else round(100 * value, 2) for name, value in values.items()}
-
-
-def _weights(rows: Sequence[Row], without_gold: float) -> list[float]:
-    removed = sum(row["removed"] for row in rows)
-    each = without_gold / (1 - without_gold) * (len(rows) - removed) / max(1, removed)
-    return [each if row["removed"] else 1.0 for row in rows]
 
 
 def _manifest(folder: Path, data: TrainingData) -> dict[str, Any]:
@@ -219,18 +208,15 @@ def _manifest(folder: Path, data: TrainingData) -> dict[str, Any]:
 
 def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     """The folder that the weights' training started from; empty if from the encoder itself."""
-    from ifqa.reading.span.weights import identity_of
-
-    wanted = manifest.get("start")
-    if wanted is None:
+    if (wanted := manifest.get("start")) is None:
         return ""
-    found = Path(start or folder / READING)
-    if not found.is_dir() or identity_of(found) != wanted["sha256"]:
+    place = Path(start or folder / READING)
+    if not place.is_dir() or identity_of(place) != wanted["sha256"]:
         raise IfqaError(
-            f"{folder} was trained from other weights than {found} holds; name the folder with --set start=, or train again: "
+            f"{folder} was trained from other weights than {place} holds; name the folder with --set start=, or train again: "
             "ifqa train extractive --reading"
         )
-    return str(found)
+    return str(place)
 
 
 def _apart(others: TrainingData, held: TrainingData) -> TrainingData:
@@ -242,31 +228,18 @@ def _apart(others: TrainingData, held: TrainingData) -> TrainingData:
     return TrainingData(others.questions, rankings, others.family, others.sources)
 
 
-def _read(weights: Path, encoder: str, fold: int, count: int, device: str, held: TrainingData) -> list[Row]:
-    """The rows of a fold, from what an earlier run kept if it was made from the same."""
-    from ifqa.reading.span.reader import Extractive as Reader
-    from ifqa.reading.span.weights import identity_of
-
-    pairs = list(zip(held.questions, held.rankings, strict=True))
-    read = [[question.id, question.answers, question.text, [p.text for p in ranking]] for question, ranking in pairs]
-    inputs = {"weights": identity_of(weights), "passages": count, "version": [VERSION, Reader.version],
-              "read": sha1(json.dumps(read).encode(), usedforsecurity=False).hexdigest()}  # fmt: skip
-    path = weights / ROWS
-    kept: Any = read_json(path) if path.exists() else None
-    if isinstance(kept, dict) and kept.get("inputs") == inputs:
-        return list(kept["rows"])
-    reader = Reader(weights=str(weights), encoder=encoder, device=device)
+def _read(reader: Reader, fold: int, count: int, held: TrainingData) -> list[Row]:
+    """The rows of a fold: each question read as it was retrieved, and without the passages that share text with a gold one."""
     rows: list[Row] = []
-    with bar(f"reading fold {fold + 1}", len(pairs)) as advance:
-        for start in range(0, len(pairs), _AT_ONCE):
-            questions, rankings = zip(*pairs[start : start + _AT_ONCE], strict=True)
+    with bar(f"reading fold {fold + 1}", len(held.questions)) as advance:
+        for start in range(0, len(held.questions), _AT_ONCE):
+            questions, rankings = held.questions[start : start + _AT_ONCE], held.rankings[start : start + _AT_ONCE]
             bare = [_without_gold(*pair) for pair in zip(questions, rankings, strict=True)]
             for removed, lists in ((False, rankings), (True, bare)):
                 shown = [ranking[:count] for ranking in lists]
                 predictions = reader.read(questions, shown)
                 rows += [_row(fold, *each, removed) for each in zip(questions, predictions, shown, strict=True)]
             advance(len(questions))
-    write_json(path, {"inputs": inputs, "rows": rows})
     return rows
 
 

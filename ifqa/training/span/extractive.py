@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import read_questions
+from ifqa.models.encoders import Found, find_encoder
 from ifqa.models.hub import NAME
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Flag, Place, TrainingData
+from ifqa.reading.span.weights import encoder_of, identity_of, load_average, manifest_of
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import sha256
@@ -23,9 +25,6 @@ from ifqa.training import checkpoints
 from ifqa.training.span.practice import practice_questions
 from ifqa.training.trainer import Passes
 from ifqa.training.training_data import batches, refuse_family, require
-
-if TYPE_CHECKING:
-    from ifqa.models.encoders import Found
 
 READING = "reading"  # the folder of the first phase, in that of the training
 SEEDS = "seeds"  # that of the trainings that are averaged
@@ -95,9 +94,7 @@ class Extractive(Passes):
 
     def refuse(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without a target, a start of another family or encoder, and reading questions that do not fit."""
-        from ifqa.models.encoders import find_encoder
-        from ifqa.reading.span.weights import encoder_of, identity_of, manifest_of
-        from ifqa.training.span.examples import Example
+        from ifqa.training.span.phases import Example
 
         found = find_encoder(self.encoder)
         require(data, lambda question: Example(found.folder, question).has_target, "its answer in a gold passage")
@@ -119,10 +116,7 @@ class Extractive(Passes):
         """
         import torch
 
-        from ifqa.models.encoders import find_encoder
-        from ifqa.reading.span.weights import identity_of, manifest_of
-        from ifqa.training.span.examples import Example
-        from ifqa.training.span.phases import Schedule, network, trained
+        from ifqa.training.span.phases import Example, Schedule, network, trained
 
         self.refuse(data, folder)
         found, start = find_encoder(self.encoder), self.start
@@ -156,10 +150,9 @@ class Extractive(Passes):
         return trained(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
 
     def _averaged(
-        self, data: TrainingData, folder: Path, found: "Found", start: str, inputs: dict[str, Any]
+        self, data: TrainingData, folder: Path, found: Found, start: str, inputs: dict[str, Any]
     ) -> dict[str, Any]:
         """Train with each seed, and write the mean of their weights."""
-        from ifqa.reading.span.weights import load_average
         from ifqa.training.span.phases import network, written
 
         places = {seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)}
@@ -180,7 +173,7 @@ class Extractive(Passes):
         fitting = [
             question
             for question in every
-            if question.gold_passages and all(len(text.split()) <= _WORDS for text in question.gold_passages)
+            if (texts := question.gold_passages) and all(len(text.split()) <= _WORDS for text in texts)
         ]
         if self.reading and not fitting:
             raise IfqaError(
@@ -189,10 +182,9 @@ class Extractive(Passes):
             )
         return fitting, len(every)
 
-    def _read(self, folder: Path, found: "Found") -> None:
+    def _read(self, folder: Path, found: Found) -> None:
         """The first phase: train all weights of the encoder's layers on reading questions."""
-        from ifqa.training.span.examples import Example
-        from ifqa.training.span.phases import Schedule, network, trained
+        from ifqa.training.span.phases import Example, Schedule, network, trained
 
         questions, count = self._questions
         say(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
@@ -213,15 +205,13 @@ class Extractive(Passes):
         model.encoder.train_layers()
         steps = epochs * -(-len(questions) // size)
         plan = Schedule(seed, steps, self.reading_rate, _HEADS, self.weight_decay, 0, self.checkpoint_every)
-        groups = chain.from_iterable(
-            batches(questions, size, f"{seed} reading {number}", _characters) for number in range(epochs)
-        )
-        encode = partial(Example, found.folder)
+
+        def characters(question: Question) -> int:
+            return len(question.text) + max(map(len, question.gold_passages))
+
+        passes = [batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs)]
+        encode, groups = partial(Example, found.folder), chain.from_iterable(passes)
         trained(model, groups, encode, plan, folder, inputs, self.device, len(questions))
-
-
-def _characters(question: Question) -> int:
-    return len(question.text) + max(map(len, question.gold_passages))
 
 
 def _counted(questions: Sequence[Question], label: str) -> dict[str, int]:

@@ -1,23 +1,153 @@
-"""One phase of the span reader's training: batches of examples, one schedule, checkpoints by which it resumes, and weights."""
+"""What the span reader is trained on, and one phase of its training: batches, one schedule, checkpoints, and weights.
+
+For a third of IfQA's training questions the gold passages do not contain the answer. Targets are all computed answers
+and all spans that equal a gold answer. If no span does, targets are numbers of the same value in another form ("seven"
+for "7"), or else the spans with the highest F1, if that is at least one half.
+"""
 
 import random
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from ifqa.models.devices import half_precision
 from ifqa.models.encoders import Found, open_encoder
 from ifqa.progress import bar, say
-from ifqa.reading.span.network import SpanModel
+from ifqa.reading.span.network import MAX_SPAN, Pair, SpanModel, make_pair, token_span
+from ifqa.reading.span.numbers import DIGITS, as_answer, find_numbers
 from ifqa.reading.span.weights import ADAPTER, HEADS, load_weights, save_weights
+from ifqa.records import Passage, Question
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.training import checkpoints
-from ifqa.training.span.examples import Example
 
+_KEPT_NEGATIVES = 4  # the best of a question's ranking; each epoch draws from these
+_PIECE = re.compile(r"[^\s\-–—/]+")
+_MIN_F1 = 0.5
 _STATE = "state.safetensors"
 _Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Targets of one pair: spans as (first token, length - 1), computed as (passage number, question number, operation)."""
+
+    spans: list[tuple[int, int]]
+    computed: list[tuple[int, int, int]]
+
+
+class Example:
+    """A question: its gold passages with their targets, and its negatives, as the encoder in `folder` reads them."""
+
+    def __init__(self, folder: Path, question: Question, ranking: Sequence[Passage] = ()) -> None:
+        texts = list(dict.fromkeys(question.gold_passages))
+        self.gold = [make_pair(folder, question.text, text) for text in texts]
+        self.targets: list[Targets] = find_targets(self.gold, question.answers)
+        gold = {normalize(text) for text in texts}
+        answers = [f" {form} " for form in map(normalize, question.answers) if form]
+        others = [passage.text for passage in ranking if normalize(passage.text) not in gold]
+        wrong = [text for text in others if not any(answer in f" {normalize(text)} " for answer in answers)]
+        self.negatives = [make_pair(folder, question.text, text) for text in wrong[:_KEPT_NEGATIVES]]
+
+    @property
+    def has_target(self) -> bool:
+        """Whether a gold passage contains the answer, or the answer can be computed from it."""
+        return any(target.spans or target.computed for target in self.targets)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest gold passage with the question."""
+        return max(len(pair.ids) for pair in self.gold)
+
+    def drawn(self, draw: random.Random, negatives: int) -> list[Pair]:
+        """The gold passages, then `negatives` of its negatives, or as many as there are."""
+        return self.gold + draw.sample(self.negatives, min(negatives, len(self.negatives)))
+
+    def loss(self, spans: Sequence[Tensor], computed: Sequence[Tensor]) -> Tensor:
+        """-log of the summed probability of all targets among all candidates of all passages; gold passages come first."""
+        every = [scores.flatten() for scores in (*spans, *computed)]
+        right = [spans[row][place] for row, target in enumerate(self.targets) for place in target.spans]
+        right += [computed[row][place] for row, target in enumerate(self.targets) for place in target.computed]
+        return torch.logsumexp(torch.cat(every), 0) - torch.logsumexp(torch.stack(right), 0)
+
+
+def find_targets(pairs: Sequence[Pair], answers: Sequence[str]) -> list[Targets]:
+    """Targets in each gold passage of one question; empty lists if a passage has none."""
+    forms = {_digits(answer) for answer in answers}
+    computed = [_computed(pair, forms) for pair in pairs]
+    same = [
+        [(n.start, n.end) for n in find_numbers(pair.text) if _digits(pair.text[n.start : n.end]) in forms]
+        for pair in pairs
+    ]
+    nearest = [_nearest_spans(pair.text, answers, pair.question) for pair in pairs]
+    best = max((score for score, _ in nearest), default=0.0)
+    targets = []
+    for pair, steps, numbers, (score, spans) in zip(pairs, computed, same, nearest, strict=True):
+        if best < 1 and any(same):
+            spans = numbers
+        elif score < best or best < _MIN_F1 or (best < 1 and any(computed)):
+            spans = []
+        tokens = (token_span(pair.offsets, *span) for span in sorted(spans))
+        targets.append(Targets([(pair.start + a, b - a) for a, b in filter(None, tokens) if b - a < MAX_SPAN], steps))
+    return targets
+
+
+def _computed(pair: Pair, forms: set[str]) -> list[tuple[int, int, int]]:
+    return [
+        (i, j, operation)
+        for i, row in enumerate(pair.computed)
+        for j, texts in enumerate(row)
+        for operation, text in enumerate(texts)
+        if text is not None and normalize(text) in forms
+    ]
+
+
+def _digits(text: str) -> str:
+    """The normalised text, its small number words as digits: "Seven goals" -> "7 goals"."""
+    return " ".join(DIGITS.get(word, word) for word in normalize(text).split())
+
+
+def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[float, list[tuple[int, int]]]:
+    """The highest F1 of any span of the text with any answer, and all spans (character positions) with that F1.
+
+    The best span begins and ends with a word of the answer, so only such spans are scored.
+    """
+    pieces = [_trimmed(text, match.start(), match.end()) for match in _PIECE.finditer(text)]
+    best = 0.0
+    nearest: set[tuple[int, int]] = set()
+    for answer in answers:
+        gold = normalize(answer)
+        words = set(gold.split()) | {word for piece in _PIECE.findall(answer) for word in normalize(piece).split()}
+        ends = [(start, end) for start, end in pieces if normalize(text[start:end]) in words]
+        for index, (start, _) in enumerate(ends):
+            for _, end in ends[index : index + MAX_SPAN]:
+                score = _f1(normalize(as_answer(text, start, end, question)), gold) if gold else 0.0
+                if score > best:
+                    best, nearest = score, set()
+                if score == best > 0:
+                    nearest.add((start, end))
+    return best, sorted(nearest)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The piece without surrounding punctuation; currency, percent and degree signs stay."""
+    while start < end and not (text[start].isalnum() or text[start] in "$£€"):
+        start += 1
+    while end > start and not (text[end - 1].isalnum() or text[end - 1] in "%°"):
+        end -= 1
+    return start, end
+
+
+def _f1(text: str, gold: str) -> float:
+    if text == gold:
+        return 1.0
+    common = sum((Counter(text.split()) & Counter(gold.split())).values())
+    return min(2 * common / (len(text.split()) + len(gold.split())), 0.999)
 
 
 @dataclass(frozen=True)
@@ -26,12 +156,9 @@ class Schedule:
 
     Attributes:
         seed: of dropout and negatives; each step's draws depend on the seed and the step alone.
-        steps: number of batches.
-        learning_rate: AdamW's highest rate, reached after a tenth of the steps, then linear to 0.
+        learning_rate, weight_decay: AdamW's highest rate, reached after a tenth of the steps, then linear to 0; its decay.
         heads: the rate of the heads, times that of the encoder.
-        weight_decay: AdamW's.
         negatives: passages beside the gold passages in each step.
-        checkpoint_every: steps between checkpoints.
     """
 
     seed: int
@@ -50,10 +177,9 @@ def fit(
 
     `encode` makes an example of a row of a batch, when its step has come; an example without a target is left out.
     """
-    split: tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]] = ([], [])
+    parts: list[dict[str, Any]] = [{"params": [], "times": 1.0}, {"params": [], "times": plan.heads}]
     for name, parameter in model.named_parameters():
-        split[0 if name.startswith("encoder.") else 1].append(parameter)
-    parts: list[dict[str, Any]] = [{"params": split[0], "times": 1.0}, {"params": split[1], "times": plan.heads}]
+        parts[0 if name.startswith("encoder.") else 1]["params"].append(parameter)
     optimiser = torch.optim.AdamW(parts, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay)
     done = _resume(folder, model, optimiser)
     if done:
@@ -63,8 +189,9 @@ def fit(
         for step, group in enumerate(groups, start=1):
             if step <= done:
                 continue
-            rate = plan.learning_rate * _rate(step, plan.steps)
-            examples = [one for one in map(encode, group) if one.has_target]
+            warm = max(1, plan.steps // 10)
+            rate = plan.learning_rate * min(step / warm, (plan.steps - step) / max(1, plan.steps - warm))
+            examples = [example for example in map(encode, group) if example.has_target]
             if examples:
                 losses.append(_step(model, optimiser, examples, plan.negatives, rate, f"{plan.seed} {step}"))
             advance(1)
@@ -75,17 +202,12 @@ def fit(
                 losses.clear()
 
 
-def _rate(step: int, steps: int) -> float:
-    warm = max(1, steps // 10)
-    return min(step / warm, (steps - step) / max(1, steps - warm))
-
-
 def _step(
     model: SpanModel, optimiser: torch.optim.Optimizer, group: Sequence[Example], negatives: int, rate: float, key: str
 ) -> float:
     draw = random.Random(key)
     generator = torch.Generator().manual_seed(draw.getrandbits(63))
-    passages = [one.drawn(draw, negatives) for one in group]
+    passages = [example.drawn(draw, negatives) for example in group]
     spans, computed = model([pair for several in passages for pair in several], generator)
     losses, start = [], 0
     for example, several in zip(group, passages, strict=True):
@@ -130,9 +252,9 @@ def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) ->
     return checkpoints.step_of(checkpoint)
 
 
-def network(own: Found, start: str, seed: int, dropout: float) -> SpanModel:
+def network(found: Found, start: str, seed: int, dropout: float) -> SpanModel:
     """The encoder with fresh heads, or the network of a training."""
-    model = SpanModel(open_encoder(own.folder, dropout))
+    model = SpanModel(open_encoder(found.folder, dropout))
     model.initialise(torch.Generator().manual_seed(seed))
     if start:
         load_weights(model, Path(start))

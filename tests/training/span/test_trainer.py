@@ -21,7 +21,7 @@ from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.training.checkpoints import CHECKPOINTS
 from ifqa.training.span import extractive, phases
-from ifqa.training.span.examples import find_targets
+from ifqa.training.span.phases import find_targets
 from ifqa.training.trainer import configured
 
 QUESTIONS = [
