@@ -46,7 +46,7 @@ _NO_SUBJECT = re.compile(
     r"|However|Also|Later|Then|Thus|Such|Was|Were|Briefly|Not|No"
     r"|The (?:same|latter|former|two|other|first|second|next|last)|An? (?:few|number))\b"
 )
-_BE = ("was", "were")
+BE = ("was", "were")
 _WORDS = 16  # of a clause's rest
 
 
@@ -66,23 +66,15 @@ class Clause:
     @property
     def participle(self) -> str:
         """The verb after "have": "been" or "moved"."""
-        return "been" if self.verb in _BE else VERBS[self.verb]
-
-    def told(self, rest: str) -> str:
-        """The clause as it is told, with another rest: "the mill was built"."""
-        return f"{self.subject} {self.verb} {rest}".strip()
+        return "been" if self.verb in BE else VERBS[self.verb]
 
 
 def clauses(text: str, title: str = "") -> Iterator[Clause]:
     """The clause at the beginning of each sentence of a passage, if its patterns fit; brackets are left out.
 
-    Args:
-        text: the passage.
-        title: of its article; the subject of sentences with "he" and "she". Empty if it is unknown.
+    `title` is that of its article, the subject of sentences with "he" and "she"; empty if it is unknown.
     """
-    for sentence in sentences(text):
-        if found := clause(sentence, title):
-            yield found
+    yield from filter(None, (clause(sentence, title) for sentence in sentences(text)))
 
 
 def clause(sentence: str, title: str = "") -> Clause | None:
@@ -99,10 +91,7 @@ def clause(sentence: str, title: str = "") -> Clause | None:
         return None
     if re.search(r"[()]", rest) or rest.count('"') % 2:  # a bracket or a quotation that was cut
         return None
-    if (
-        re.match(r"(?:been|not|\w+ly|\w+ed)\b" if found["verb"] == "had" else r"by\b", rest)
-        and found["verb"] not in _BE
-    ):
+    if re.match(r"(?:been|not|\w+ly|\w+ed)\b" if found["verb"] == "had" else r"by\b", rest) and found["verb"] not in BE:
         return None  # "had been built", "led by Ann": no past tense
     return Clause(lowered(found["subject"]), found["verb"], rest, year)
 

@@ -1,22 +1,7 @@
 """Rules that make a counterfactual question of a passage, with its answer: computed, or words of the passage.
 
-| rule | from the passage | question, answer |
-|---|---|---|
-| year | the mill was built in 1905 | If the mill had been built three years later, in which year would that have been? 1908 |
-| number | Ann won 5 titles | If Ann had won two more titles, how many titles would that have been? 7 |
-| until | Ann lived there from 1901 to 1907 | If Ann had lived there for two more years, until which year …? 1909 |
-| name | originally called Elm Street | If Mill Lane had kept its original name, what would it be called? Elm Street |
-| schedule | originally scheduled for 4 May 2020 | If … had kept to the original schedule, when would that have been? 4 May 2020 |
-| move | moved from Kiel to Rome | If Ann had not moved to Rome, where would Ann have stayed? Kiel |
-| succession | Ann replaced Ben as mayor | If Ann had not taken the place of another as mayor, who would have stayed mayor? Ben |
-| defeat | Ann defeated Ben in the final | If Ann had lost in the final, who would have won? Ben |
-| cause | The fair was cancelled due to rain | If it had not been for rain, who or what would not have been cancelled? the fair |
-| swap-person | The mill was built by Ann in 1905 | If the mill had been built by Ben instead of Ann, in which year …? 1905 |
-| swap-place | The club was formed in Kiel in 1905 | If the club had been formed in Rome instead of Kiel, …? 1905 |
-| swap-organisation | Ann entered Kiel College in 1905 | If Ann had entered Rome College instead of Kiel College, …? 1905 |
-| swap-year | Ann was born in 1905 in Kiel | If Ann had been born in 1911 instead of 1905, where would that have been? Kiel |
-
-The last four take the other name, of the same type, from the corpus (`ifqa.training.synthetic.names`); the fact stays.
+docs/making-questions.md has the rules, with what they ask. A swap takes another name of the same type from the corpus; the fact
+that is asked for stays.
 """
 
 import random
@@ -25,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ifqa.corpus.sentences import sentences
-from ifqa.training.synthetic.clauses import NAME, YEAR, Clause, clause, clauses, lowered
+from ifqa.training.synthetic.clauses import BE, NAME, YEAR, Clause, clause, clauses, lowered
 from ifqa.training.synthetic.names import KINDS, PERSON, Kind, Names
 
 VERSION = 2  # raised when the same passage gives other questions
@@ -59,10 +44,10 @@ _MOVED = re.compile(
 _SUCCEEDED = re.compile(
     rf"^(?P<old>{NAME}) as (?P<role>(?!a\b|an\b)(?:the )?[\w'’ -]{{3,60}}?)(?=$|[,.]| in | on | after | when )"
 )
-_BEATEN = re.compile(rf"^(?P<old>{NAME})(?P<where> in (?:the|a|an) [^,.]{{3,60}})")
+BEATEN = re.compile(rf"^(?P<old>{NAME})(?P<where> in (?:the|a|an) [^,.]{{3,60}})")
 _CAUSE = re.compile(r"^(?P<effect>[^,]+?),? (?:because of|due to|as a result of|owing to) (?P<cause>[^,.]{4,70})$")
 _CAUSE_FIRST = re.compile(r"^(?:Because of|Due to|As a result of|Owing to) (?P<cause>[^,.]{4,70}), (?P<rest>.+)$")
-_BECAUSE = re.compile(r"^(?P<effect>[^,]+?),? because (?P<cause>(?!of\b)[^,]+)$")
+BECAUSE = re.compile(r"^(?P<effect>[^,]+?),? because (?P<cause>(?!of\b)[^,]+)$")
 
 
 _Fact = tuple[Clause, str, str, str]  # a clause, its rest without a fact, the words that ask for the fact, the fact
@@ -88,9 +73,12 @@ _DONE = re.compile(
     r"\b(?:built|composed|conceived|created|designed|developed|directed|discovered|edited|founded|identified|invented|"
     rf"painted|proposed|translated|unveiled|voiced|written) by (?P<name>{PERSON})(?![\w'’-])"
 )
-_BEFORE = r"(?:^|\b(?:in|at|to|from|of|for|with|by|against|on|near|through) )"
+BEFORE = r"(?:^|\b(?:in|at|to|from|of|for|with|by|against|on|near|through) )"
 _AFTER = r"(?=$|[.]| (?:in|at|on|by|with|for|from|against|of|under)\b)"
 _MOST_YEARS = 30  # by which a year is moved
+
+
+_Questions = Iterator[tuple[str, tuple[str, ...]]]  # questions with their answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +90,6 @@ class Made:
     answers: tuple[str, ...]
 
 
-_Found = Iterator[tuple[str, tuple[str, ...]]]  # questions with their answers
-
-
 def make(text: str, title: str, seed: str, names: Names) -> list[Made]:
     """One question by each rule that fits a passage, drawn from those that it makes; equal for equal arguments.
 
@@ -114,104 +99,91 @@ def make(text: str, title: str, seed: str, names: Names) -> list[Made]:
         seed: of the draws, such as "0 PASSAGE_ID".
         names: of the corpus, for the swaps.
     """
-    told = list(clauses(text, title))
-    made = []
-    for name in RULES:
-        draw = random.Random(f"{seed} {name}")
-        found = _swapped(told, SWAPS[name], names, draw) if name in SWAPS else _RULES[name](told, text, draw)
-        if several := list(dict.fromkeys(found)):
-            question, answers = draw.choice(several)
-            made.append(Made(name, question[0].upper() + question[1:], answers))
+    told, made = list(clauses(text, title)), []
+    for rule in RULES:
+        draw = random.Random(f"{seed} {rule}")
+        if rule in SWAPS:
+            questions = list(_swapped(told, SWAPS[rule], names, draw))
+        elif rule == "cause":
+            questions = list(_causes(text))
+        else:
+            questions = [question for clause in told for question in _RULES[rule](clause, draw)]
+        if questions := list(dict.fromkeys(questions)):
+            question, answers = draw.choice(questions)
+            made.append(Made(rule, question[0].upper() + question[1:], answers))
     return made
 
 
-def _years(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one, what, year in _dated(told):
+def _year(told: Clause, draw: random.Random) -> _Questions:
+    match = None if told.year else _IN_YEAR.match(told.rest)
+    what, year = (match["what"].strip(), match["year"]) if match else (told.rest, told.year)
+    if year and not _UNCLEAR.search(what) and (told.verb not in BE or _PARTICIPLE.match(what)):
         step, later = draw.randint(1, _MOST), draw.random() < 0.5
         way = f"{_UNITS[step]} year{'s' * (step > 1)} {'later' if later else 'earlier'}"
         answer = str(int(year) + (step if later else -step))
-        yield f"if {one.supposed(what)} {way}, in which year would that have been?", (answer,)
+        yield f"if {told.supposed(what)} {way}, {_WHEN}", (answer,)
 
 
-def _dated(told: Sequence[Clause]) -> Iterator[tuple[Clause, str, str]]:
-    """Clauses that tell their year, with the rest without it, and the year."""
-    for one in told:
-        found = None if one.year else _IN_YEAR.match(one.rest)
-        what, year = (found["what"].strip(), found["year"]) if found else (one.rest, one.year)
-        passive = one.verb in ("was", "were")
-        if year and not _UNCLEAR.search(what) and (not passive or _PARTICIPLE.match(what)):
-            yield one, what, year
+def _number(told: Clause, draw: random.Random) -> _Questions:
+    if told.verb in BE or not (match := _NUMBER.match(told.rest)):
+        return
+    words, things = match["number"].replace(",", ""), match["things"]
+    number = _UNITS.index(words) if words in _UNITS else int(words)
+    step, more = draw.randint(2, _MOST), draw.random() < 0.5 or number <= _MOST + 1
+    changed = number + (step if more else -step)
+    way = f"{_UNITS[step]} {'more' if more else 'fewer'} {things}{match['rest'].rstrip()}"
+    forms = (f"{changed:,}", str(changed), *([_UNITS[changed]] if changed < len(_UNITS) else []))
+    yield f"if {told.supposed(way)}, how many {things} would that have been?", tuple(dict.fromkeys(forms))
 
 
-def _numbers(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one in told:
-        if one.verb in ("was", "were") or not (found := _NUMBER.match(one.rest)):
-            continue
-        words = found["number"].replace(",", "")
-        number = _UNITS.index(words) if words in _UNITS else int(words)
-        step, more = draw.randint(2, _MOST), draw.random() < 0.5 or number <= _MOST + 1
-        changed = number + (step if more else -step)
-        way = f"{_UNITS[step]} {'more' if more else 'fewer'} {found['things']}{found['rest'].rstrip()}"
-        forms = (f"{changed:,}", str(changed), *([_UNITS[changed]] if changed < len(_UNITS) else []))
-        question = f"if {one.supposed(way)}, how many {found['things']} would that have been?"
-        yield question, tuple(dict.fromkeys(forms))
+def _until(told: Clause, draw: random.Random) -> _Questions:
+    if (match := _UNTIL.match(told.rest)) and int(match["first"]) < int(match["last"]):
+        step = draw.randint(2, _MOST)
+        way = f"{match['what']} for {_UNITS[step]} more years".strip()
+        yield f"if {told.supposed(way)}, until which year would that have been?", (str(int(match["last"]) + step),)
 
 
-def _until(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one in told:
-        if (found := _UNTIL.match(one.rest)) and int(found["first"]) < int(found["last"]):
-            step = draw.randint(2, _MOST)
-            way = f"{found['what']} for {_UNITS[step]} more years".strip()
-            yield f"if {one.supposed(way)}, until which year would that have been?", (str(int(found["last"]) + step),)
+def _name(told: Clause, draw: random.Random) -> _Questions:
+    if (match := _CALLED.match(told.rest)) and (name := match["name"].strip('"“”')) != told.subject:
+        yield f"if {told.subject} had kept its original name, what would it be called?", (name,)
 
 
-def _names(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one in told:
-        if (found := _CALLED.match(one.rest)) and (name := found["name"].strip('"“”')) != one.subject:
-            yield f"if {one.subject} had kept its original name, what would it be called?", (name,)
+def _schedule(told: Clause, draw: random.Random) -> _Questions:
+    if match := _SCHEDULED.match(told.rest):
+        question = f"if {told.subject} had kept to the original schedule, when would that have been?"
+        yield question, (match["date"].strip(" ,"),)
 
 
-def _schedules(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one in told:
-        if found := _SCHEDULED.match(one.rest):
-            question = f"if {one.subject} had kept to the original schedule, when would that have been?"
-            yield question, (found["date"].strip(" ,"),)
+def _move(told: Clause, draw: random.Random) -> _Questions:
+    passive = told.verb in BE
+    if passive or told.verb in ("moved", "relocated", "transferred", "emigrated", "returned"):
+        match = _MOVED.match(told.rest)
+        if match and bool(match["how"]) == passive and match["old"] != match["new"]:
+            rest = f"{match['how']}{match['what']} to {match['new']}".strip()
+            question = f"if {told.supposed(rest, negated=True)}, where would {told.subject} have stayed?"
+            yield question, (match["old"],)
 
 
-def _moves(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one in told:
-        passive = one.verb in ("was", "were")
-        if not (passive or one.verb in ("moved", "relocated", "transferred", "emigrated", "returned")):
-            continue
-        found = _MOVED.match(one.rest)
-        if found and bool(found["how"]) == passive and found["old"] != found["new"]:
-            rest = f"{found['how']}{found['what']} to {found['new']}".strip()
-            question = f"if {one.supposed(rest, negated=True)}, where would {one.subject} have stayed?"
-            yield question, (found["old"],)
+def _succession(told: Clause, draw: random.Random) -> _Questions:
+    if told.verb in ("succeeded", "replaced") and (match := _SUCCEEDED.match(told.rest)):
+        role = match["role"].strip()
+        question = f"if {told.subject} had not taken the place of another as {role}, who would have stayed {role}?"
+        yield question, (match["old"],)
 
 
-def _successions(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one in told:
-        if one.verb in ("succeeded", "replaced") and (found := _SUCCEEDED.match(one.rest)):
-            role = found["role"].strip()
-            question = f"if {one.subject} had not taken the place of another as {role}, who would have stayed {role}?"
-            yield question, (found["old"],)
+def _defeat(told: Clause, draw: random.Random) -> _Questions:
+    if told.verb == "defeated" and (match := BEATEN.match(told.rest)):
+        yield f"if {told.subject} had lost{match['where']}, who would have won?", (match["old"],)
 
 
-def _defeats(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    for one in told:
-        if one.verb == "defeated" and (found := _BEATEN.match(one.rest)):
-            yield f"if {one.subject} had lost{found['where']}, who would have won?", (found["old"],)
-
-
-def _causes(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+def _causes(text: str) -> _Questions:
     for sentence in sentences(text):
         plain = re.sub(r"\s*\([^()]*\)", "", sentence).strip().removesuffix(".")
         if first := _CAUSE_FIRST.match(plain):
             effect, condition = clause(first["rest"][0].upper() + first["rest"][1:]), _without(first["cause"])
-        elif found := _CAUSE.match(plain):
-            effect, condition = clause(found["effect"]), _without(found["cause"])
-        elif because := _BECAUSE.match(plain):
+        elif last := _CAUSE.match(plain):
+            effect, condition = clause(last["effect"]), _without(last["cause"])
+        elif because := BECAUSE.match(plain):
             effect, reason = clause(because["effect"]), clause(because["cause"][0].upper() + because["cause"][1:])
             condition = reason.supposed(reason.rest, negated=True) if reason else ""
         else:
@@ -228,21 +200,12 @@ def _without(cause: str) -> str:
     return f"it had not been for {lowered(cause.strip())}"
 
 
-def _swapped(
-    told: Sequence[Clause], kind: Kind, names: Names, draw: random.Random
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Questions with their answers: a name of that type in a clause becomes another of the same type.
-
-    Args:
-        told: the clauses of a passage.
-        kind: the type of the name that is swapped.
-        names: of the corpus; names of no known type are not swapped.
-        draw: draws the other name.
-    """
-    for one, what, words, fact in _asked(told, names):
+def _swapped(told: Sequence[Clause], kind: Kind, names: Names, draw: random.Random) -> _Questions:
+    """Questions in which a name of that type in a clause becomes another of the corpus's names of the type."""
+    for about, what, words, fact in _asked(told, names):
         if words == _WHERE and kind in ("place", "organisation"):
             continue  # the place may be that of the organisation
-        for old, meant in _named(one, what, kind, names):
+        for old, meant in _named(about, what, kind, names):
             if old == fact or _UNCLEAR_SWAP.search(what.replace(old, "")):
                 continue
             new = names.other(old, kind, draw, _MOST_YEARS)
@@ -253,35 +216,34 @@ def _swapped(
 
 def _asked(told: Sequence[Clause], names: Names) -> Iterator[_Fact]:
     """Clauses without a fact that they tell, and the words that ask for it."""
-    for one in told:
-        if one.year:
-            yield one, one.rest, _WHEN, one.year
-        if found := _FACT_YEAR.match(one.rest):
-            yield one, found["what"], _WHEN, found["fact"]
-        if (found := _IN_PLACE.match(one.rest)) and names.kinds.get(found["fact"]) == "place":
-            yield one, found["what"], _WHERE, found["fact"]
-        passive = one.verb in ("was", "were")
-        if passive and (found := _BY.match(one.rest)) and names.kinds.get(found["fact"]) in ("person", "organisation"):
-            yield one, found["what"] + found["after"], _WHO, found["fact"]
+    for about in told:
+        if about.year:
+            yield about, about.rest, _WHEN, about.year
+        if match := _FACT_YEAR.match(about.rest):
+            yield about, match["what"], _WHEN, match["fact"]
+        if (match := _IN_PLACE.match(about.rest)) and names.kinds.get(match["fact"]) == "place":
+            yield about, match["what"], _WHERE, match["fact"]
+        match = _BY.match(about.rest) if about.verb in BE else None
+        if match and names.kinds.get(match["fact"]) in ("person", "organisation"):
+            yield about, match["what"] + match["after"], _WHO, match["fact"]
 
 
-def _named(one: Clause, what: str, kind: Kind, names: Names) -> Iterator[tuple[str, str]]:
+def _named(about: Clause, what: str, kind: Kind, names: Names) -> Iterator[tuple[str, str]]:
     """Each name of the type in a clause, and the clause supposed with "{new}" in its place."""
-    subject = one.subject.removeprefix("the ")
-    if one.verb in _DEEDS and names.kinds.get(subject) == kind and re.match(r"(?:the|a|an) |[A-Z\"“]", what):
-        the = one.subject[: -len(subject)]
-        yield subject, f"{the}{{new}} had {one.participle} {_plain(what)} instead of {one.subject}"
-    done = {found["name"] for found in _DONE.finditer(what)} if kind == "person" else set()
-    for found in re.finditer(
-        rf"{_BEFORE}(?P<the>the )?(?P<name>{'' if kind == 'year' else NAME + '|'}{YEAR}){_AFTER}", what
-    ):
-        name, the = found["name"], found["the"] or ""
+    subject = about.subject.removeprefix("the ")
+    if about.verb in _DEEDS and names.kinds.get(subject) == kind and re.match(r"(?:the|a|an) |[A-Z\"“]", what):
+        the = about.subject[: -len(subject)]
+        yield subject, f"{the}{{new}} had {about.participle} {_plain(what)} instead of {about.subject}"
+    done = {match["name"] for match in _DONE.finditer(what)} if kind == "person" else set()
+    pattern = rf"{BEFORE}(?P<the>the )?(?P<name>{'' if kind == 'year' else NAME + '|'}{YEAR}){_AFTER}"
+    for match in re.finditer(pattern, what):
+        name, the = match["name"], match["the"] or ""
         if "'s " in name or (the and kind != "organisation"):
             continue
         if names.kinds.get(name) == kind or (name in done and name not in names.kinds):
-            start, end = found.span("name")
+            start, end = match.span("name")
             new = f"{{new}} instead of {the}{name}"
-            yield name, one.supposed(_plain(what[:start]) + new + _plain(what[end:]))
+            yield name, about.supposed(_plain(what[:start]) + new + _plain(what[end:]))
 
 
 def _plain(text: str) -> str:
@@ -289,18 +251,10 @@ def _plain(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-#: Name -> a function of a passage's clauses, its text and a source of draws.
-_RULES: dict[str, Callable[[Sequence[Clause], str, random.Random], _Found]] = {
-    "year": _years,
-    "number": _numbers,
-    "until": _until,
-    "name": _names,
-    "schedule": _schedules,
-    "move": _moves,
-    "succession": _successions,
-    "defeat": _defeats,
-    "cause": _causes,
-}
+_RULES: dict[str, Callable[[Clause, random.Random], _Questions]] = {
+    "year": _year, "number": _number, "until": _until, "name": _name, "schedule": _schedule, "move": _move,
+    "succession": _succession, "defeat": _defeat,
+}  # fmt: skip
 #: Name of a swap -> the type of the names that it swaps.
 SWAPS: dict[str, Kind] = {f"swap-{kind}": kind for kind in KINDS}
-RULES = (*_RULES, *SWAPS)
+RULES = (*_RULES, "cause", *SWAPS)
