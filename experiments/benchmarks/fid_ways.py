@@ -102,13 +102,10 @@ def original(
 
 
 def ours(
-    model: Any, data: Data, at_a_time: int, tokens: int, room: Budget, *, lean: bool = True, cache: bool = True,
+    model: Any, data: Data, at_a_time: int, tokens: int, room: Budget, *, cache: bool = True,
     scores: bool = False,
 ) -> list[Any]:  # fmt: skip
-    """ifqa.reading.t5.generation.read; without `lean` it uses transformers' encoder, without `cache` it recomputes each step."""
-
-    def encoder(ids: Any, mask: Any, _: bool) -> Any:
-        return model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+    """ifqa.reading.t5.generation.read; without `cache` it recomputes each step."""
 
     def generate(**inputs: Any) -> Any:
         inputs["generation_config"].use_cache = False
@@ -117,8 +114,6 @@ def ours(
 
     readings = []
     with ExitStack() as changes:
-        if not lean:
-            changes.enter_context(_replaced(model, "encode", encoder))
         if not cache:
             changes.enter_context(_replaced(model, "generate", generate))
         for first in range(0, data.questions, at_a_time or data.questions):
@@ -138,7 +133,7 @@ def encoder_alone(model: Any, data: Data, at_a_time: int, tokens: int, room: Bud
 
 FP32, BF16 = "the original: float32, padded to 250, eager attention", "the original in bfloat16"
 FP32_BEST, BF16_BEST = f"{FP32}, questions together", f"{BF16}, questions together"
-OURS = "+ one addition of positions and padding for all layers: ours"
+OURS = "+ batches of like length by a budget of tokens: ours"
 WAYS = [
     Way(FP32, original, "float32", "eager", (1,)),
     Way(FP32_BEST, original, "float32", "eager", SEVERAL),
@@ -148,7 +143,6 @@ WAYS = [
     Way("+ padded to the longest passage only", partial(original, length=0), at_a_time=(1,)),
     Way("+ padding dropped before the decoder", partial(original, length=0, drop=True), at_a_time=(1,)),
     Way("+ questions together", partial(original, length=0, drop=True), at_a_time=SEVERAL),
-    Way("+ batches of like length by a budget of tokens", partial(ours, lean=False)),
     Way(OURS, ours),
     Way("ours, the encoder's part alone", encoder_alone, answers=False),
     Way("ours, one question at a time", ours, at_a_time=(1,)),

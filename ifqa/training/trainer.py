@@ -45,12 +45,8 @@ class Settings(Trainer):
     def inputs(self, data: TrainingData) -> dict[str, Any]:
         """What decides whether two trainings are the same: for the manifest."""
         settings = {name: value for name, value in asdict(self).items() if name not in self.not_identity}
-        return {
-            "family": data.family,
-            "sources": data.sources,
-            "settings": settings,
-            "questions": identity(data, self.scored),
-        }
+        questions = identity(data, self.scored)
+        return {"family": data.family, "sources": data.sources, "settings": settings, "questions": questions}
 
 
 @dataclass(kw_only=True)

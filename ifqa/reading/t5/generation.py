@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ifqa.reading.t5.model import FusionInDecoder
 
 NO_NUMBERS = "the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged"
-_WIDTH = 8  # lengths are padded to a multiple of this: attention kernels need it of their bias
+_WIDTH = 8  # lengths are padded to a multiple of this: attention kernels are faster with it
 _DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
 _TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
 _SHARE = 0.4  # share of a GPU's free memory for the keys and values of cross-attention
@@ -172,32 +172,18 @@ def encode(
         states, [questions, most passages, d_model].
     """
     import torch
-    import torch.nn.functional as F
+    from torch.nn.utils.rnn import pad_sequence
 
-    lengths = features["attention_mask"].sum(1)
-    owners = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
-    places = torch.cat([torch.arange(count) for count in counts])
-    totals = torch.zeros(len(counts), dtype=torch.long).index_add(0, owners, lengths)
-    longest = int(totals.max())
-    before = torch.cat([torch.zeros(1, dtype=torch.long), totals.cumsum(0)])[owners]
-    offsets = lengths.cumsum(0) - lengths - before + owners * longest  # where a passage's tokens go in the flat states
-    device, size = model.device, model.config.d_model
-    states = torch.zeros(len(counts) * longest, size, dtype=model.dtype, device=device)
-    means = torch.zeros(len(counts), max(counts), size, device=device)
-    padding = -features["input_ids"].shape[1] % _WIDTH
-    wide = {key: F.pad(value, (0, padding)) for key, value in features.items()}
-    for rows, batch in batches(wide, len(lengths), tokens, multiple=_WIDTH):
-        mask = batch["attention_mask"]
-        ragged = not bool(mask.all())
-        kept = mask.flatten().nonzero()[:, 0].to(device)
-        there = (offsets[rows][:, None] + torch.arange(mask.shape[1]))[mask].to(device)
+    from ifqa.reading.t5.model import fuse
+
+    device, mask = model.device, features["attention_mask"]
+    hidden = torch.zeros(*mask.shape, model.config.d_model, dtype=model.dtype, device=device)
+    for rows, batch in batches(features, len(mask), tokens, multiple=_WIDTH):
         batch = to_device(batch, str(device))
-        hidden = model.encode(batch["input_ids"], batch["attention_mask"], ragged)
-        states[there] = hidden.flatten(0, 1)[kept]
-        sums = (hidden.float() * batch["attention_mask"][..., None]).sum(1)
-        means[owners[rows].to(device), places[rows].to(device)] = sums / lengths[rows].to(device)[:, None]
-    fused = torch.arange(longest)[None] < totals[:, None]
-    return states.view(len(counts), longest, size), fused.to(device), means
+        hidden[rows, : batch["input_ids"].shape[1]] = model.encode(batch["input_ids"], batch["attention_mask"])
+    mask = mask.to(device)
+    means = (hidden.float() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+    return *fuse(hidden, mask, counts), pad_sequence(list(torch.split(means, list(counts))), batch_first=True)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
         labels, weights = inputs.pop("labels", None), inputs.pop("weights", None)
         size = self.micro_batch or len(passage_ids)
         batches = zip(torch.split(passage_ids, size), torch.split(passage_mask, size), strict=True)
-        parts = [self.checkpointed(self._hidden, *batch) for batch in batches]
+        parts = [self.checkpointed(self.encode, *batch) for batch in batches]
         states, mask = fuse(torch.cat(parts), passage_mask, counts.tolist())
         if labels is not None:
             inputs["decoder_input_ids"] = self._shift_right(labels)
@@ -82,34 +82,10 @@ class FusionInDecoder(T5ForConditionalGeneration):
             return output
         return function(*inputs)
 
-    def _hidden(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The hidden states of passages, [passages, tokens, d_model]; ids and mask, False at padding, are [passages, tokens]."""
         hidden: Tensor = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         return hidden
-
-    def encode(self, ids: Tensor, mask: Tensor, ragged: bool = True) -> Tensor:
-        """The encoder without dropout: the same as `self.encoder`, faster, as all layers' bias is computed once.
-
-        `ids` and `mask`, False at padding, are [passages, tokens]; `ragged` tells whether there is padding. Gives the hidden
-        states, [passages, tokens, d_model]; values at padding are undefined.
-        """
-        rows, length = ids.shape
-        stack: Any = self.encoder
-        hidden = stack.embed_tokens(ids)
-        bias = stack.block[0].layer[0].SelfAttention.compute_bias(length, length).to(hidden.dtype)
-        bias = bias.expand(rows, -1, -1, -1)
-        if ragged:
-            bias = bias.masked_fill(~mask[:, None, None], torch.finfo(hidden.dtype).min)
-        for block in stack.block:
-            attention = block.layer[0].SelfAttention
-            normed = _norm(block.layer[0].layer_norm, hidden)
-            query, key, value = (
-                linear(normed).view(rows, length, attention.n_heads, -1).transpose(1, 2)
-                for linear in (attention.q, attention.k, attention.v)
-            )
-            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
-            hidden = hidden + attention.o(mixed.transpose(1, 2).reshape(rows, length, -1))
-            hidden = hidden + block.layer[1].DenseReluDense(_norm(block.layer[1].layer_norm, hidden))
-        return _norm(stack.final_layer_norm, hidden)
 
     def passage_scores(self, first: Sequence[Tensor], means: Tensor) -> Tensor:
         """The decoder's attention to each passage when it makes the first token, before the softmax (FiD src/model.py:95-118).
@@ -165,8 +141,3 @@ def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, T
     fused = torch.arange(int(tokens.max()), device=mask.device)[None] < tokens[:, None]
     states = hidden.new_zeros(*fused.shape, hidden.shape[-1])
     return states.masked_scatter(fused[..., None], hidden[mask]), fused
-
-
-def _norm(layer: Any, hidden: Tensor) -> Tensor:
-    """T5LayerNorm as a single kernel of torch."""
-    return F.rms_norm(hidden, layer.weight.shape, layer.weight, layer.variance_epsilon)

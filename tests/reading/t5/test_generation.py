@@ -299,7 +299,7 @@ sys.path.insert(0, {folder!r})
 import tiny_t5
 from ifqa.reading.t5.generation import Budget, read
 model = tiny_t5.small(0)
-features = dict(zip(("input_ids", "attention_mask"), tiny_t5.flat([[list(range(3, 39)) * 7] * 24] * 4), strict=True))
+features = dict(zip(("input_ids", "attention_mask"), tiny_t5.flat([[list(range(3, 39)) * 7] * 23 + [[3]]] * 4), strict=True))
 def answers(room):
     return [one.tokens for one in read(model, features, [24] * 4, max_answer_tokens=3, room=room)]
 wanted = answers(Budget(1024, 64))

@@ -84,19 +84,6 @@ def test_recomputing_the_encoder_repeats_its_dropout():
 
 
 @settings(max_examples=20)
-@given(shapes, questions_of_ids, st.integers(0, 14))
-def test_encode_is_the_encoder(shape, questions, width):
-    ids, mask = flat(questions, width)
-    network = model(shape)
-    with torch.no_grad():
-        expected = original(shape).encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state
-        found = network.encode(ids, mask)
-        close(found[mask], expected[mask])
-        whole = ids[:, : int(mask.sum(1).min())]
-        close(network.encode(whole, torch.ones_like(whole).bool(), ragged=False), network.encoder(whole)[0])
-
-
-@settings(max_examples=20)
 @given(questions_of_ids, st.integers(0, 14))
 def test_fusing_puts_passages_after_one_another_without_padding(questions, width):
     ids, mask = flat(questions, width)
