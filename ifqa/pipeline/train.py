@@ -15,16 +15,16 @@ from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import Plugins, load, open_benchmark
 from ifqa.progress import complain, say
-from ifqa.protocols import NO_DATA, Benchmark, TrainingData
-from ifqa.records import Hit, Passage
+from ifqa.protocols import NO_DATA, TrainingData
+from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.checkpoints import MANIFEST, refuse_strangers, world
 from ifqa.training.trainer import configured
 
-#: (the questions of a split, its name, most passages of each) -> the same with passages
-Retrieve = Callable[[TrainingData, str, int], TrainingData]
+#: (questions, their split, most passages of each) -> passages of each, and the retriever's score of each passage
+Retrieve = Callable[[Sequence[Question], str, int], tuple[list[list[Passage]], list[list[float]]]]
 
 
 def train(
@@ -50,30 +50,28 @@ def train(
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.here]:
         raise IfqaError(f"training needs {lacking[0].what}; {lacking[0].how}")
     refuse_strangers(folder)  # before passages are retrieved, which takes long
-    trainer = configured(plugin, **settings)
-    source = open_benchmark(benchmark)
-    families = [source.family(each) for each in (split, dev)] if dev else []
+    trainer, source, data = configured(plugin, **settings), open_benchmark(benchmark), dict[str, TrainingData]()
+    for each in filter(None, (split, dev)):
+        questions, files = source.questions(each), {str(path): sha256(path) for path in source.files(each)}
+        data[each] = TrainingData(questions, [[] for _ in questions], source.family(each), files)
+    families = [part.family for part in data.values()]
     if all(families) and len(set(families)) > 1:
         raise IfqaError(
-            f"{dev} is of {families[1]}, {split} of {families[0]}: they share questions; "
-            "name a dev split of the same family"
+            f"{split} and {dev} are of {' and '.join(families)}, which share questions; name a dev split of one"
         )
-    data = _data(source, split)
-    dev_data = _data(source, dev) if dev else NO_DATA
-    trainer.refuse(data, folder)
+    trainer.refuse(data[split], folder)
     with _first_alone():
         if experiment:
             retrieved = _by_experiment(experiment, benchmark)
-        elif corpus:
-            retrieved = _by_bm25(load_corpus(corpus), trainer.query, folder)
         else:
-            retrieved = _contexts(folder)
-        data = retrieved(data, split, trainer.retrieved)
-        if dev:
-            dev_data = retrieved(dev_data, dev, trainer.retrieved)
+            retrieved = _by_bm25(load_corpus(corpus), trainer.query) if corpus else _contexts
+        for each, part in data.items():
+            say(f"{folder}: finding passages for {len(part.questions):,} questions of {each}")
+            rankings, scores = retrieved(part.questions, each, trainer.retrieved)
+            data[each] = replace(part, rankings=rankings, scores=scores)
     with _lock(folder):
         try:
-            trainer.train(data, folder, dev_data)
+            trainer.train(data[split], folder, data[dev] if dev else NO_DATA)
         except KeyboardInterrupt:
             if not any(folder.rglob(MANIFEST)):
                 complain(f"{folder}: stopped before its first checkpoint; the training will start anew")
@@ -81,15 +79,8 @@ def train(
     return folder
 
 
-def _data(source: Benchmark, split: str) -> TrainingData:
-    """The questions of a split, without passages."""
-    questions = source.questions(split)
-    files = {str(path): sha256(path) for path in source.files(split)}
-    return TrainingData(questions, [[] for _ in questions], source.family(split), files)
-
-
-def _by_bm25(corpus: Corpus, query: str, folder: Path) -> Retrieve:
-    """A function that retrieves passages with a corpus's BM25 index."""
+def _by_bm25(corpus: Corpus, query: str) -> Retrieve:
+    """Retrieves passages with a corpus's BM25 index."""
     if "bm25" not in corpus.indexes:  # said before passages are built, which takes long
         raise IfqaError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")
     with _lock(corpus.folder):
@@ -97,45 +88,33 @@ def _by_bm25(corpus: Corpus, query: str, folder: Path) -> Retrieve:
         index = build_index(corpus, "bm25")
     retriever, store = Plugins().retriever("bm25")(index), PassageStore(corpus.folder / "passages")
 
-    def search(data: TrainingData, split: str, depth: int) -> TrainingData:
-        say(f"{folder}: searching passages for {len(data.questions):,} questions of {split}")
-        rankings = retriever.search(rewrite(data.questions, query), depth)
-        passages = [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
-        return replace(data, rankings=passages, scores=_scores(rankings))
+    def search(questions: Sequence[Question], split: str, depth: int) -> tuple[list[list[Passage]], list[list[float]]]:
+        rankings = retriever.search(rewrite(questions, query), depth)
+        return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings], _scores(rankings)
 
     return search
 
 
-def _contexts(folder: Path) -> Retrieve:
-    """A function that gives each question the text that comes with it, and no passage where there is none."""
-
-    def search(data: TrainingData, split: str, depth: int) -> TrainingData:
-        rankings = [
-            [Passage("", "", text)] if text.strip() else [] for text in (each.context for each in data.questions)
-        ]
-        say(
-            f"{folder}: {sum(map(len, rankings)):,} of {len(rankings):,} questions of {split} come with a text; "
-            "the others are read alone"
-        )
-        return replace(data, rankings=rankings, scores=[[0.0] * len(ranking) for ranking in rankings])
-
-    return search
+def _contexts(questions: Sequence[Question], split: str, depth: int) -> tuple[list[list[Passage]], list[list[float]]]:
+    """Gives each question the text that comes with it, and no passage where there is none."""
+    passages = [[Passage("", "", question.context)] if question.context.strip() else [] for question in questions]
+    return passages, [[0.0] * len(texts) for texts in passages]
 
 
 def _by_experiment(name: str, benchmark: str) -> Retrieve:
-    """A function that retrieves passages with an experiment's retriever; each split's run is kept in a variant's folder."""
+    """Retrieves passages with an experiment's retriever; each split's run is kept in a variant's folder."""
     experiment = load_experiment(name)
     if experiment.benchmark != benchmark or experiment.retriever is None:
         raise IfqaError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
 
-    def search(data: TrainingData, split: str, depth: int) -> TrainingData:
+    def search(questions: Sequence[Question], split: str, depth: int) -> tuple[list[list[Passage]], list[list[float]]]:
         variant = replace(override(experiment, {"split": split}), reader=None)
         with _lock(variant.folder):
             run = Run(variant)
             prepare(run)
             retrieve(run)
-        top = [ranking[:depth] for ranking in rankings_of(variant, run.questions)]
-        return replace(data, rankings=list(passages_of(variant, top)), scores=_scores(top))
+        top = [ranking[:depth] for ranking in rankings_of(variant, questions)]
+        return list(passages_of(variant, top)), _scores(top)
 
     return search
 
