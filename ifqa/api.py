@@ -1,16 +1,17 @@
 """The Python API: the functions of `import ifqa`. Each takes `root`, the folder that all paths count from.
 
 The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`). Any other setting goes into
-`settings`, as with --set: {"retriever.k1": 1.2}.
+`settings`, as with --set: {"retriever.k1": 1.2}. Whatever is wrong or missing raises `IfqaError`, with one line that says how to
+mend it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 from ifqa.config.corpus import corpus_of, load_corpus
-from ifqa.config.experiment import Experiment, load_experiment
+from ifqa.config.experiment import load_experiment
 from ifqa.config.flags import FLAGS, Changes
 from ifqa.config.overrides import override
 from ifqa.corpus.store import PassageStore
@@ -28,7 +29,7 @@ from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.scheme import declared
 from ifqa.storage.artifacts import lock
 
-Settings = Mapping[str, Any]
+Settings = Mapping[str, object]
 #: Answers to score: question id -> answer; predictions; or a function that answers a question.
 Answers = Mapping[str, str] | Iterable[Prediction] | Callable[[Question], str | Prediction]
 
@@ -61,16 +62,13 @@ def open(
         Sense and Sensibility
         >>> [hit.passage_id for hit in ranking.hits]
         ['141-0', '254-0', '254-4']
-
-    Raises:
-        IfqaError: there is no such experiment or folder, a setting is wrong, or its retriever or reader cannot be opened.
     """
-    chosen = _experiment_from(experiment, root, settings, changes)
+    run = _run_of(experiment, root, settings, changes)
     if docs is not None:
         if "corpus" in changes:
             raise IfqaError("docs and corpus are given; wanted one of them")
-        chosen = override(chosen, {"corpus": corpus_of(docs, chosen)})
-    return stages.open_system(Run(chosen)).open()
+        run = Run(override(run.experiment, {"corpus": corpus_of(docs, run.experiment)}))
+    return stages.open_system(run).open()
 
 
 def ask(
@@ -82,12 +80,8 @@ def ask(
     threshold: float | None = None,
     **changes: Unpack[Changes],
 ) -> Answer:
-    """Answer one question, with the least confidence `threshold` as `System.ask` takes it. For several, `open` a system.
-
-    Raises:
-        IfqaError: as `open`; or the question is empty, or the experiment has no reader.
-    """
-    with stages.open_system(Run(_experiment_from(experiment, root, settings, changes))) as system:
+    """Answer one question, with the least confidence `threshold` as `System.ask` takes it. For several, `open` a system."""
+    with stages.open_system(_run_of(experiment, root, settings, changes)) as system:
         return system.ask(question, threshold)
 
 
@@ -110,12 +104,9 @@ def run(
 
         >>> list(ifqa.run("sample-llm", reader="none"))[:2]
         ['gold_any@1', 'gold_any@5']
-
-    Raises:
-        IfqaError: as `open`; or a stage fails.
     """
-    chosen = _experiment_from(experiment, root, settings, changes)
-    return scores_of(chosen, stages.run(Run(chosen)))
+    chosen = _run_of(experiment, root, settings, changes)
+    return scores_of(chosen.experiment, stages.run(chosen))
 
 
 def evaluate(
@@ -143,27 +134,22 @@ def evaluate(
         measures: names of measures beside those that the benchmark declares.
         seed: of the bootstrap.
         root: the folder that the benchmark's files lie below.
-
-    Raises:
-        IfqaError: the split is not there, an answer is for no question of the split, or a question is answered twice.
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
-    asked, by = (
-        questions(benchmark, split, root=root),
-        declared(benchmark, tuple(measures), _existing_folder(root), split),
-    )
-    found: dict[str, Prediction] = {}
-    for one in _predictions(answers, asked):
-        if not isinstance(one, Prediction) or not isinstance(one.answer, str):
-            raise IfqaError(f"wanted a text or a Prediction for each answer, found {one!r:.80}")
-        if one.question_id in found:
-            raise IfqaError(f"question {one.question_id} is answered twice; give one prediction for each")
-        found[one.question_id] = one
-    if strange := found.keys() - {question.id for question in asked}:
+    asked = questions(benchmark, split, root=root)
+    by = declared(benchmark, tuple(measures), _existing_folder(root), split)
+    given: dict[str, Prediction] = {}
+    for prediction in _predictions(answers, asked):
+        if not isinstance(prediction, Prediction) or not isinstance(prediction.answer, str):
+            raise IfqaError(f"wanted a text or a Prediction for each answer, found {prediction!r:.80}")
+        if prediction.question_id in given:
+            raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")
+        given[prediction.question_id] = prediction
+    if strange := given.keys() - {question.id for question in asked}:
         raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
-    predictions = prediction_for_each(asked, found)
-    rows = [per_question.row(question, by, prediction=one) for question, one in zip(asked, predictions, strict=True)]
+    predictions = prediction_for_each(asked, given)
+    rows = [per_question.row(question, by, prediction=each) for question, each in zip(asked, predictions, strict=True)]
     scores = aggregate(rows, asked, by, None, predictions).scores(seed)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 
@@ -177,18 +163,12 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         >>> answer = ifqa.answers("sample-llm")[2]
         >>> print(answer, "/", answer.question.answers[0], "/", answer.evidence[0].title)
         stationary engines / stationary engines / Liverpool and Manchester Railway
-
-    Raises:
-        IfqaError: there is no such experiment, it has no reader, it was not run, or its settings, passages or weights have
-            changed since.
     """
-    chosen = load_experiment(experiment, _existing_folder(root))
-    if chosen.reader is None:
-        raise IfqaError(f"experiment {experiment} has no [reader]")
-    stages_of = Run(chosen)
-    stages_of.artifact("read").require(f"ifqa run {experiment}")
-    stages_of.inputs("score")  # raises if run, answers or passages are older than the settings
-    return list(answers_of(chosen, stages_of.questions))
+    run = _run_of(experiment, root, None, {})
+    _ = run.reader  # raises if there is none
+    run.artifact("read").require(f"ifqa run {experiment}")
+    run.inputs("score")  # raises if run, answers or passages are older than the settings
+    return list(answers_of(run.experiment, run.questions))
 
 
 def compare(
@@ -209,11 +189,8 @@ def compare(
         count: how many of them at most.
         common: whether to compare over the questions that both have, where they differ in others.
         root: their folder.
-
-    Raises:
-        IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
     """
-    both = [load_experiment(one, _existing_folder(root)) for one in (first, second)]
+    both = [load_experiment(name, _existing_folder(root)) for name in (first, second)]
     return comparison(both[0], both[1], measure, count, common)
 
 
@@ -224,9 +201,6 @@ def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path
         >>> import ifqa
         >>> len(ifqa.questions("sample", "dev"))
         83
-
-    Raises:
-        IfqaError: there is no such benchmark or split, or its file is not there.
     """
     return open_benchmark(benchmark, _existing_folder(root)).questions(split)
 
@@ -242,20 +216,12 @@ class Corpus:
     """
 
     def __init__(self, name: str = "sample", *, root: str | Path = ".") -> None:
-        """Read `indexes/NAME.toml`.
-
-        Raises:
-            IfqaError: there is no such file, or something in it is wrong.
-        """
+        """Read `indexes/NAME.toml`."""
         self.settings = load_corpus(name, _existing_folder(root))
         self.name = name
 
     def build(self) -> Self:
-        """Build the passages and all indexes that are not there yet.
-
-        Raises:
-            IfqaError: a source is missing or broken, or the disk is full.
-        """
+        """Build the passages and all indexes that are not there yet."""
         vars(self).pop("_store", None)  # its passages may be replaced now
         with lock(self.settings.folder):
             stages.build_passages(self.settings)
@@ -279,11 +245,7 @@ class Corpus:
 
     @cached_property
     def _store(self) -> PassageStore:
-        """The store of passages, compared with the corpus file once, because that may read every source.
-
-        Raises:
-            IfqaError: they are not built, or the corpus file or a source has changed since.
-        """
+        """The store of passages, compared with the corpus file once, because that may read every source."""
         return CorpusBuild(self.settings).store
 
 
@@ -298,28 +260,18 @@ def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction
         yield from answers
 
 
-def _experiment_from(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Experiment:
-    """The experiment of a name, with settings changed by keyword arguments, as flags change them, and by `settings`.
-
-    Raises:
-        IfqaError: there is no such experiment or folder, or an argument or a setting is wrong.
-    """
+def _run_of(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Run:
+    """An experiment with settings changed by keyword arguments, as flags change them, and by `settings`."""
     if strange := changes.keys() - FLAGS:
         raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
     if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
         raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
-    given = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}
-    return override(load_experiment(name, _existing_folder(root)), given | dict(settings or {}))
+    by_flag = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}
+    return Run(override(load_experiment(name, _existing_folder(root)), by_flag | dict(settings or {})))
 
 
 def _existing_folder(root: str | Path) -> Path:
-    """The folder that names and relative paths count from.
-
-    Raises:
-        IfqaError: it is no path, or not there.
-    """
-    if not isinstance(root, str | Path):
+    """The folder that names and relative paths count from."""
+    if not isinstance(root, str | Path) or not Path(root).is_dir():
         raise IfqaError(f"root: wanted the path of a folder, found {root!r:.80}")
-    if not Path(root).is_dir():
-        raise IfqaError(f"root {str(root)!r}: no such folder; make it first")
     return Path(root)

@@ -200,7 +200,7 @@ def test_an_argument_of_another_type_is_refused_in_one_line(workplace):
 
 
 def test_a_root_that_is_not_there_is_refused_and_not_made(tmp_path):
-    with pytest.raises(ifqa.IfqaError, match="no such folder"):
+    with pytest.raises(ifqa.IfqaError, match="wanted the path of a folder"):
         ifqa.open("sample", root=tmp_path / "none")
     assert not (tmp_path / "none").exists()
 

@@ -23,8 +23,6 @@ from ifqa.errors import IfqaError
 if TYPE_CHECKING:
     from ifqa.records import Answer
 
-_HISTORY, _REMEMBERED = ".ask_history", 1000  # below indexes/; lines
-
 
 @changing("ask")
 def ask(
@@ -84,48 +82,27 @@ def ask(
         if question:
             raise typer.Exit(show(system.ask(question, threshold)))
         system.open()
-        _prompt(run.experiment.root / "indexes" / _HISTORY, lambda line: show(system.ask(line, threshold)))
+        _prompt(lambda line: show(system.ask(line, threshold)))
 
 
 def _check(question: str, questions: Path | None, out: Path | None) -> None:
     """Refuse options that do not go together, before anything is built."""
-    if (questions is None) != (out is None):
-        given, lacking = ("--out", "--questions") if questions is None else ("--questions", "--out")
-        raise IfqaError(f"{given} is given without {lacking}; wanted: ifqa ask --questions FILE --out FILE")
-    if question and questions is not None:
-        raise IfqaError("a question and --questions are given; wanted one of them")
+    if (questions is None) != (out is None) or (question and questions is not None):
+        raise IfqaError("wanted one question, or --questions FILE --out FILE")
     if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
         raise IfqaError(
             'no question, and no terminal to ask for one; wanted: ifqa ask "If ..., ...?", or --questions FILE'
         )
 
 
-def _prompt(history: Path, answer: Callable[[str], object]) -> None:
-    """Ask for questions until an empty line or Ctrl-D. What was asked is remembered where Python has readline."""
-    try:
-        import readline
-    except ImportError:  # Windows, whose console has a history of its own
-        readline = None  # type: ignore[assignment]
-    if readline:
-        readline.set_history_length(_REMEMBERED)
-        with suppress(OSError):
-            readline.read_history_file(history)
+def _prompt(answer: Callable[[str], object]) -> None:
+    """Ask for questions until an empty line or Ctrl-D."""
+    with suppress(ImportError):  # Windows, whose console edits lines by itself
+        import readline  # noqa: F401  # input() then edits lines, and remembers them
     print('Ask "If ..., ...?"; an empty line ends.', file=sys.stderr)
-    try:
-        while line := _line():
+    with suppress(EOFError):
+        while line := input("> ").strip():
             try:
                 answer(line)
             except (IfqaError, OSError) as error:
                 refuse(in_words(error))
-    finally:
-        if readline:
-            with suppress(OSError):  # a folder that cannot be written to
-                readline.write_history_file(history)
-
-
-def _line() -> str:
-    try:
-        return input("> ").strip()
-    except EOFError:
-        print(file=sys.stderr)
-        return ""

@@ -8,8 +8,6 @@ import typer
 from ifqa.cli.options import print_line
 from ifqa.errors import IfqaError
 
-SYNTHETIC = "synthetic"  # no benchmark has this name
-
 
 def data(
     name: Annotated[
@@ -79,27 +77,26 @@ def data(
     from ifqa.pipeline.synthetic import make_synthetic
     from ifqa.plugins import open_benchmark
 
-    if rules is not None and name != "causalqa":
-        raise IfqaError(f"--rules is for causalqa, not for {name}; leave it out")
-    if graphs and (name != "wiqa" or source):
-        raise IfqaError("--questions-from is for wiqa, without --from: ifqa data wiqa --questions-from GRAPHS")
-    if seed is not None and name not in ("causalqa", SYNTHETIC) and not graphs:
-        raise IfqaError(f"--seed is for causalqa, {SYNTHETIC} and --questions-from, not for {name}; leave it out")
-    if (most or unchecked) and name != SYNTHETIC:
-        raise IfqaError(f"--passages and --unchecked are for {SYNTHETIC}, not for {name}; leave them out")
-    if published.is_published(name):
-        if source:
-            raise IfqaError(
-                f"--from is for benchmarks; name a dump or passages of your own in a corpus file, not {source}"
-            )
+    fetched, made, built = published.is_published(name), name == "synthetic", name == "causalqa"
+    for option, value, fits in (
+        ("--rules", rules is not None, built),
+        ("--questions-from", graphs, name == "wiqa" and not source),
+        ("--seed", seed is not None, built or made or graphs),
+        ("--passages", most, made),
+        ("--unchecked", unchecked, made),
+        ("--from", source, not fetched),
+        ("--date", date, fetched),
+        ("--url", url, fetched),
+    ):
+        if value and not fits:
+            raise IfqaError(f"{option} does not go with {name}{' --from' if source else ''}; leave it out")
+    if fetched:
         lines = published.fetch(name, date, url)
-    elif date or url:
-        raise IfqaError(f"--date and --url are for a wiki's dump and psgs_w100, not for {name}; leave them out")
-    elif name == SYNTHETIC:
+    elif made:
         if source is None:
-            raise IfqaError(f"wanted the corpus to make questions of: ifqa data {SYNTHETIC} --from CORPUS")
+            raise IfqaError("wanted the corpus to make questions of: ifqa data synthetic --from CORPUS")
         lines = make_synthetic(Path(), str(source), seed or 0, most or 0, not unchecked)
-    elif name == "causalqa":
+    elif built:
         lines = build(Path(), source, rules or "notebook", seed or 0)
     elif graphs:
         lines = make(Path(), graphs, seed or 0)

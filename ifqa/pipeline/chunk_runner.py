@@ -189,7 +189,7 @@ class ChunkRunner:
         parts, hits = self._search(chunk, advance) if self._stage == "retrieve" else (self._read(chunk, advance), 0)
         plugin = self._system.retriever if self._stage == "retrieve" else self._system.reader
         used = deepcopy(plugin.usage())
-        usage, self._used = added(negated(self._used), used), used
+        usage, self._used = added(used, self._used, -1), used
         label = plugin.label if isinstance(plugin, Reader) else ""
         trained = self._trained_on_them
         return ChunkResult(
@@ -282,25 +282,15 @@ class _UniqueLines:
         return b"".join(new.values())
 
 
-def added(first: Any, second: Any) -> Any:
-    """Counts, added number by number in tables and lists; None if one is None (an unknown price); of texts the second."""
+def added(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
+    """Counts, added number by number in tables and lists, or taken away; None if one is None (an unknown price).
+
+    Of texts and truths it is the later: the second of a sum, the first of a difference.
+    """
     if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return {**first, **second, **{key: added(first[key], second[key]) for key in first if key in second}}
+        return {**first, **second, **{key: added(first[key], second[key], sign) for key in first if key in second}}
     if isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
-        return [added(*pair) for pair in zip(first, second, strict=True)]
-    if _is_number(first) and _is_number(second):
-        return first + second
-    return None if first is None else second
-
-
-def negated(counts: Any) -> Any:
-    """Counts with the opposite sign; anything else as it is."""
-    if isinstance(counts, Mapping):
-        return {key: negated(value) for key, value in counts.items()}
-    if isinstance(counts, list | tuple):
-        return [negated(value) for value in counts]
-    return -counts if _is_number(counts) else counts
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        return [added(*pair, sign) for pair in zip(first, second, strict=True)]
+    if all(isinstance(count, int | float) and not isinstance(count, bool) for count in (first, second)):
+        return first + sign * second
+    return None if first is None or second is None else second if sign > 0 else first

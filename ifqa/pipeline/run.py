@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import (
@@ -42,19 +42,48 @@ Stage = Literal["retrieve", "read", "score"]
 ASKS: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # the stages that may ask a language model
 
 
-class CorpusBuild:
-    """A corpus with what a command knows about its sources, its passages and its indexes, each read once."""
+class _Made:
+    """The artifacts of a folder, and the inputs that each is made from; each read or computed once."""
 
-    def __init__(self, corpus: Corpus, questions: Callable[[str, str], list[Question]] | None = None) -> None:
-        """`questions` gives those of a benchmark's split, for gold passages; by default they are read from the benchmark."""
-        self.corpus = corpus
-        self._questions = questions or (lambda name, split: corpus.plugins.benchmark(name).questions(split))
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._artifacts: dict[str, Artifact] = {}
         self._inputs: dict[str, dict[str, object]] = {}
 
     def artifact(self, part: str) -> Artifact:
-        """Its passages ("passages"), or one of its indexes."""
-        return self._artifacts.setdefault(part, Artifact(self.corpus.folder / part))
+        """The artifact of a part: "passages" or an index's name of a corpus, a stage of an experiment."""
+        return self._artifacts.setdefault(part, Artifact(self._folder / part))
+
+    def inputs(self, part: str) -> dict[str, object]:
+        """The inputs of a part; IfqaError if what it is made from is not there, damaged, or older than its own inputs."""
+        if part not in self._inputs:
+            self._inputs[part] = self._inputs_of(part)
+        return self._inputs[part]
+
+    def _inputs_of(self, part: str) -> dict[str, object]:
+        raise NotImplementedError
+
+    def is_made(self, part: str) -> bool:
+        """Whether a part was made from exactly the present inputs; False if an input is missing."""
+        try:
+            return self.artifact(part).is_made_from(self.inputs(part))
+        except IfqaError:
+            return False
+
+    def finished(self, part: str, command: str) -> Manifest:
+        """The manifest of a part; IfqaError, with the command that makes it, if it is not there, damaged or out of date."""
+        self.artifact(part).require(command)  # what is not there at all is said before what its inputs lack
+        return self.artifact(part).require(command, self.inputs(part))
+
+
+class CorpusBuild(_Made):
+    """A corpus with what a command knows about its sources, its passages and its indexes."""
+
+    def __init__(self, corpus: Corpus, questions: Callable[[str, str], list[Question]] | None = None) -> None:
+        """`questions` gives those of a benchmark's split, for gold passages; by default they are read from the benchmark."""
+        super().__init__(corpus.folder)
+        self.corpus = corpus
+        self._questions = questions or (lambda name, split: corpus.plugins.benchmark(name).questions(split))
 
     @cached_property
     def sources(self) -> list[Source]:
@@ -64,10 +93,7 @@ class CorpusBuild:
     def _questions_of(self, benchmark: str, splits: Sequence[str]) -> list[list[Question]]:
         if not splits:
             known = ", ".join(self.corpus.plugins.benchmark(benchmark).splits)
-            raise IfqaError(
-                "'gold' source: setting 'splits': wanted at least one split"
-                f" of {benchmark}{f' ({known})' if known else ''}, found an empty list"
-            )
+            raise IfqaError(f"'gold' source: setting 'splits': wanted at least one split of {benchmark} ({known})")
         return [self._questions(benchmark, split) for split in splits]
 
     @cached_property
@@ -77,17 +103,14 @@ class CorpusBuild:
         return files_of(passages.folder) if passages.manifest else {}
 
     @cached_property
-    def known(self) -> dict[str, Any]:
+    def known(self) -> dict[str, Sequence[int | str]]:
         """The facts of the files that its finished passages were made from."""
         manifest = self.artifact("passages").manifest
         recorded = manifest["record"].get("sources", {}) if manifest else {}
         return {**recorded, **{key: file.facts for key, file in self.built_files.items()}}
 
-    def inputs(self, part: str) -> dict[str, object]:
-        """The inputs of its passages or of one of its indexes; IfqaError if what they are made from is not there."""
-        if part not in self._inputs:
-            self._inputs[part] = self.inputs_of_passages() if part == "passages" else self._inputs_of_index(part)
-        return self._inputs[part]
+    def _inputs_of(self, part: str) -> dict[str, object]:
+        return self.inputs_of_passages() if part == "passages" else self._inputs_of_index(part)
 
     def inputs_of_passages(self, known: Known | None = None) -> dict[str, object]:
         """The sources' settings and the SHA-256 of their files; `known` as `Source.fingerprint` takes it."""
@@ -97,12 +120,11 @@ class CorpusBuild:
 
     def _inputs_of_index(self, name: str) -> dict[str, object]:
         """The build settings with their defaults, the retriever's code, and the identity of the passages."""
-        corpus = self.corpus
         self.require_index(name)
-        table = corpus.indexes[name]
-        plugin = corpus.plugins.indexed(table["retriever"])
+        table, root = self.corpus.indexes[name], self.corpus.root
+        plugin = self.corpus.plugins.indexed(table["retriever"])
+        hashed = plugin.built_from(**settings_at(plugin.build, build_settings(table), root))
         settings = identifying(plugin, settings_of(plugin.build) | table)
-        hashed = plugin.built_from(**settings_at(plugin.build, build_settings(table), corpus.root))
         inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_of(plugin)}
         return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
@@ -112,19 +134,10 @@ class CorpusBuild:
             has = ", ".join(self.corpus.indexes) or "none"
             raise IfqaError(f"corpus {self.corpus.name} has no [index.{name}]; it has: {has}")
 
-    def is_made(self, part: str) -> bool:
-        """Whether its passages, or an index, were made from exactly the present inputs; False if an input is missing."""
-        try:
-            return self.artifact(part).is_made_from(self.inputs(part))
-        except IfqaError:
-            return False
-
     @cached_property
     def passages(self) -> Manifest:
         """The manifest of its passages; IfqaError if they are not built, damaged, or older than the corpus's file."""
-        command = f"ifqa passages {self.corpus.name}"
-        self.artifact("passages").require(command)
-        return self.artifact("passages").require(command, self.inputs("passages"))
+        return self.finished("passages", f"ifqa passages {self.corpus.name}")
 
     @cached_property
     def store(self) -> PassageStore:
@@ -134,7 +147,7 @@ class CorpusBuild:
 
     @cached_property
     def identity(self) -> str:
-        """The identity of its passages, which must be up to date with its file; raises as `passages`."""
+        """The identity of its passages; raises as `passages`."""
         return identity(self.passages["inputs"])
 
     def identity_of_index(self, name: str) -> str:
@@ -145,21 +158,19 @@ class CorpusBuild:
                 f"{artifact.folder} was built from other passages than {self.artifact('passages').folder} holds; "
                 f"build it again: {command}"
             )
-        artifact.require(command, inputs)
-        return identity(inputs)
+        return identity(self.finished(name, command)["inputs"])
 
 
-class Run:
+class Run(_Made):
     """An experiment with its questions, its corpus, its artifacts and the inputs of each stage.
 
     A command makes one, and hands it down. What is read or computed is kept, so it must not outlive the command.
     """
 
     def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment.folder)
         self.experiment = experiment
         self._splits: dict[tuple[str, str], list[Question]] = {}
-        self._artifacts: dict[str, Artifact] = {}
-        self._inputs: dict[str, dict[str, object]] = {}
         self._fingerprints: dict[str, dict[str, object]] = {}
 
     @property
@@ -218,14 +229,9 @@ class Run:
     @cached_property
     def corpus(self) -> CorpusBuild | None:
         """The corpus that the experiment searches."""
-        experiment = self.experiment
-        if not experiment.corpus:
+        if not self.experiment.corpus:
             return None
-        return CorpusBuild(load_corpus(experiment.corpus, experiment.root, self.plugins), self.questions_of)
-
-    def artifact(self, stage: str) -> Artifact:
-        """The artifact of a stage."""
-        return self._artifacts.setdefault(stage, Artifact(self.experiment.folder / stage))
+        return CorpusBuild(load_corpus(self.experiment.corpus, self.experiment.root, self.plugins), self.questions_of)
 
     def siblings(self, stage: str) -> Iterator[Path]:
         """The folders of that stage of the experiment's base and variants: one with the same inputs is copied, not made again."""
@@ -235,28 +241,10 @@ class Run:
             if (folder.name == base or folder.name.startswith(f"{base}+")) and folder.name != experiment.name:
                 yield folder / stage
 
-    def inputs(self, stage: str) -> dict[str, object]:
-        """The inputs of a stage, "retrieve", "read" or "score".
-
-        Raises:
-            IfqaError: an artifact that the stage reads is not there, damaged, or older than its own inputs.
-        """
-        if stage not in self._inputs:
-            compute = self._inputs_of_retrieve if stage == "retrieve" else self._inputs_of_read
-            self._inputs[stage] = self._inputs_of_score() if stage == "score" else compute()
-        return self._inputs[stage]
-
     def forget_inputs(self, stage: str) -> None:
         """A stage was made again: the inputs of the stages after it are others."""
         for later in {"retrieve": ("read", "score"), "read": ("score",)}.get(stage, ()):
             self._inputs.pop(later, None)
-
-    def is_made(self, stage: str) -> bool:
-        """Whether a stage's artifact was made from exactly the present inputs; False if an input is missing."""
-        try:
-            return self.artifact(stage).is_made_from(self.inputs(stage))
-        except IfqaError:
-            return False
 
     def will_ask(self) -> bool:
         """Whether a stage that asks a language model is still to be made."""
@@ -284,17 +272,26 @@ class Run:
         return self._fingerprint("retriever", table["name"], common, search_settings(table)) | rewritten | parts
 
     def _fingerprint(
-        self,
-        kind: Literal["retriever", "reader", "llm"],
-        name: str,
-        table: Mapping[str, object],
+        self, kind: Literal["retriever", "reader", "llm"], name: str, table: Mapping[str, object],
         settings: Mapping[str, object],
-    ) -> dict[str, object]:
+    ) -> dict[str, object]:  # fmt: skip
         plugin, root = self.plugins.load(kind, name), self.experiment.root
         named = settings_at(plugin.__init__, settings, root)
         hashed = plugin.fingerprint(**accepted_arguments(plugin.fingerprint, root=root), **named)
         files = {"files": hashed} if hashed else {}
         return {"settings": identifying(plugin, table), "code": code_of(plugin), **files}
+
+    def _inputs_of(self, part: str) -> dict[str, object]:
+        if part == "retrieve":
+            return self._inputs_of_retrieve()
+        if part == "score":
+            return self._inputs_of_score()
+        return {
+            "stage": "read",
+            "reader": self.fingerprint("reader"),
+            "questions": self._questions_identity,
+            **self._rankings_identity(),
+        }
 
     def _inputs_of_retrieve(self) -> dict[str, object]:
         """The search settings, the questions, and the identities of the indexes, which must be of the present passages."""
@@ -308,11 +305,6 @@ class Run:
                 inputs["passages"] = self.corpus.identity
         return inputs
 
-    def _inputs_of_read(self) -> dict[str, object]:
-        """The reader's settings and weights, the questions, the run, and the corpus's passages."""
-        reader = self.fingerprint("reader")
-        return {"stage": "read", "reader": reader, "questions": self._questions_identity, **self._rankings_identity()}
-
     def _inputs_of_score(self) -> dict[str, object]:
         """The questions, their benchmark, the added measures, run, passages and predictions, and the scorer's version."""
         experiment = self.experiment
@@ -322,9 +314,7 @@ class Run:
         if split := self.benchmark.training(experiment.split):  # a subset of this split depends on it
             inputs["training"] = questions_identity(self.questions_of(experiment.benchmark, split))
         inputs |= self._rankings_identity()
-        if experiment.reader:
-            inputs["predictions"] = self._identity_of("read")
-        return inputs
+        return inputs | ({"predictions": self._identity_of("read")} if experiment.reader else {})
 
     def _measures(self) -> dict[str, object]:
         """The measures that the experiment adds, and the SHA-256 of each module outside this package that defines any."""
@@ -346,9 +336,7 @@ class Run:
 
     def _identity_of(self, stage: str) -> str:
         """Identity of an earlier stage, which must be up to date with the experiment's file."""
-        artifact, command = self.artifact(stage), f"ifqa {stage} {self.experiment.name}"
-        artifact.require(command)
-        record = artifact.require(command, self.inputs(stage))["record"]
+        record = self.finished(stage, f"ifqa {stage} {self.experiment.name}")["record"]
         incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry gives others
         return identity(self.inputs(stage)) + incomplete
 

@@ -7,7 +7,7 @@ is older than the settings.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat, takewhile
 from pathlib import Path
@@ -43,7 +43,7 @@ def build_passages(corpus: Corpus) -> Path:
     killed build are reused.
     """
     build = CorpusBuild(corpus)
-    passages, sources, known = build.artifact("passages"), build.sources, dict[str, Any]()
+    passages, sources, known = build.artifact("passages"), build.sources, dict[str, Sequence[int | str]]()
     folder = passages.folder
 
     def again() -> dict[str, object]:
@@ -70,7 +70,7 @@ def build_passages(corpus: Corpus) -> Path:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
         facts = {path: of_file for source in sources for path, of_file in source.facts().items()}
         draft.record |= {**sums, "sources": facts}
-        known |= build.known | {key: file.facts for key, file in after.items()}
+        known |= {**build.known, **{key: file.facts for key, file in after.items()}}
         draft.inputs = build.inputs_of_passages(known | facts)
     pages = counted(sums["pages"], sources[0].unit)
     say(f"{folder}: {counted(sums['passages'], 'passage')} of {pages} in {counted(sums['shards'], 'shard')}")

@@ -113,9 +113,9 @@ def test_some_passages_are_drawn_and_another_seed_draws_others(corpus):
     ("arguments", "message"),
     [
         (["synthetic"], "wanted the corpus to make questions of"),
-        (["ifqa", "--passages", "3"], "--passages and --unchecked are for synthetic, not for ifqa"),
+        (["ifqa", "--passages", "3"], "--passages does not go with ifqa"),
         (["synthetic", "--from", "nowhere"], "nowhere"),
-        (["synthetic", "--from", "little", "--rules", "fixed"], "--rules is for causalqa"),
+        (["synthetic", "--from", "little", "--rules", "fixed"], "--rules does not go with synthetic"),
     ],
 )
 def test_options_of_something_else_are_refused_in_one_line(corpus, capsys, monkeypatch, arguments, message):

@@ -9,7 +9,7 @@ from scored_experiments import benchmark
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import chunk_runner, stages
-from ifqa.pipeline.chunk_runner import added, negated
+from ifqa.pipeline.chunk_runner import added
 from ifqa.pipeline.run import Run
 from ifqa.storage.artifacts import read_manifest
 from ifqa.workers.tasks import Workers
@@ -157,6 +157,6 @@ def test_counts_of_processes_are_added():
     second = {"retry": 2, "took": [1, 1], "spent": {"calls": 1, "cost": None}, "server": "s"}
     both = {"retry": 3, "took": [4, 5], "spent": {"calls": 3, "cost": None}, "server": "s", "cut": 1}
     assert added(first, second) == both
-    assert added(negated(first), first) == {
+    assert added(first, first, -1) == {
         "retry": 0, "took": [0, 0], "spent": {"calls": 0, "cost": 0.0}, "server": "s", "cut": 0,
     }  # fmt: skip

@@ -191,7 +191,7 @@ def test_the_rules_choose_other_questions(tmp_path):
         (["causalqa", "--from", "nowhere"], "--from nowhere: no such folder"),
         (["causalqa", "--from", "."], "--from .: wanted folders named paq, gooaq, msmarco"),
         (["causalqa", "--from", ".", "--rules", "notebok"], "unknown reading of the rules 'notebok'; did you mean 'notebook'?"),
-        (["sample", "--rules", "fixed"], "--rules is for causalqa, not for sample; leave it out"),
+        (["sample", "--rules", "fixed"], "--rules does not go with sample"),
         (["ifqa", "--seed", "3"], "--seed is for causalqa, synthetic and --questions-from, not for ifqa; leave it out"),
     ],
 )  # fmt: skip

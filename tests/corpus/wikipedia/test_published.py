@@ -233,8 +233,8 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
             "--url file:///etc: wanted an address that begins with https://",
         ),
         ({"name": "psgs_w100", "date": DATE}, "--date is for a wiki's dump"),
-        ({"name": "ifqa", "date": DATE}, "--date and --url are for a wiki's dump and psgs_w100, not for ifqa"),
-        ({"name": "enwiki", "source": Path("x")}, "--from is for benchmarks; name a dump or passages of your own"),
+        ({"name": "ifqa", "date": DATE}, "--date does not go with ifqa"),
+        ({"name": "enwiki", "source": Path("x")}, "--from does not go with enwiki --from"),
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(options, told, tmp_path, monkeypatch):
