@@ -73,12 +73,7 @@ class OtherInputs:
 
 
 def ask(
-    draft: Draft,
-    run: Run,
-    stage: Stage,
-    session: Session | None,
-    workers: Workers,
-    others: OtherInputs | None = None,
+    draft: Draft, run: Run, stage: Stage, session: Session | None, workers: Workers, others: OtherInputs | None = None
 ) -> None:
     """Ask all questions that an earlier attempt left, write the stage's files into `draft`, and its facts into the record.
 
@@ -135,14 +130,9 @@ def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], do
 
 
 def _results(
-    run: Run,
-    stage: Stage,
-    chunks: Iterator[Chunk],
-    several: bool,
-    session: Session | None,
-    workers: Workers,
+    run: Run, stage: Stage, chunks: Iterator[Chunk], several: bool, session: Session | None, workers: Workers,
     advance: Advance,
-) -> Iterator[ChunkResult]:
+) -> Iterator[ChunkResult]:  # fmt: skip
     """What each chunk gives, in their order."""
     experiment, table = run.experiment, run.retriever if stage == "retrieve" else run.reader
     if (model := bool(experiment.asks_llm(ASKS[stage]))) and not workers.alone:

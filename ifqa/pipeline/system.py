@@ -33,8 +33,7 @@ _P = TypeVar("_P", bound=Plugin)
 class Session:
     """The budget and the opened language models that the experiments of a command share, or the calls of an opened system.
 
-    Stages and experiments that name a model with the same settings share it. The caps of the budget hold for all models
-    together.
+    Stages and experiments that name a model with the same settings share it; the budget's caps hold for all together.
     """
 
     def __init__(self) -> None:
@@ -56,17 +55,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What was searched.
+    """What was searched: a corpus, its passages, the folders of documents it was made from, their files read and left out."""
 
-    Attributes:
-        corpus: its name; empty if the experiment retrieves nothing.
-        passages: how many it has.
-        folders: the folders of documents that it was made from.
-        files: the files among them that were read; 0 for another corpus.
-        left_out: the files and folders that were not read.
-    """
-
-    corpus: str
+    corpus: str  # empty if the experiment retrieves nothing
     passages: int = 0
     folders: tuple[str, ...] = ()
     files: int = 0
@@ -86,10 +77,11 @@ class System:
     """An experiment's retriever and reader, each opened when it is first needed.
 
     Several threads may use a system at once. One thread searches at a time, and one reads at a time unless the reader is
-    `concurrent`. The corpus must be built; `ifqa.pipeline.stages.open_system` builds it.
+    `concurrent`. The corpus must be built; `ifqa.pipeline.stages.open_system` builds it. What a system lacks, or a plugin that
+    breaks its protocol, raises `IfqaError`.
 
     Attributes:
-        experiment: the settings.
+        run, experiment: the settings, and what is known of them.
         session: the budget and the language models; shared by the experiments of a command.
     """
 
@@ -131,11 +123,7 @@ class System:
         return self
 
     def search(self, questions: Sequence[Question], k: int = 0) -> list[SearchResult]:
-        """The best `k` passages of each question, best first; 0 for the experiment's own `k`.
-
-        Raises:
-            IfqaError: there is no retriever, or it breaks its protocol.
-        """
+        """The best `k` passages of each question, best first; 0 for the experiment's own `k`."""
         if type(k) is not int or k < 0:
             raise IfqaError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
         with self._searching:
@@ -152,11 +140,7 @@ class System:
         scores: Sequence[Sequence[float]],
         advance: Advance = silent,
     ) -> list[Prediction]:
-        """The reader's answer to each question from its passages, which are given best first, with their retrieval scores.
-
-        Raises:
-            IfqaError: there is no reader, or it breaks its protocol.
-        """
+        """The reader's answer to each question from its passages, which are given best first, with their retrieval scores."""
         with self._reading:  # one thread opens the reader
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
@@ -166,11 +150,7 @@ class System:
         return predictions
 
     def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
-        """The best `k` passages of each question, with their texts; 0 for the experiment's own `k`.
-
-        Raises:
-            IfqaError: a question is empty, there is no retriever, or it breaks its protocol.
-        """
+        """The best `k` passages of each question, with their texts; 0 for the experiment's own `k`."""
         parsed = as_questions(questions)
         with self._searching:
             rankings = self.search(parsed, k)
@@ -185,10 +165,6 @@ class System:
         An answer of less confidence than `threshold` is not given: its text is then the `candidate`. None is the reader's own
         threshold, 0 gives every answer. A reader without confidences always answers. While a language model that `streams`
         writes the first question's completion, `on_text` is called with its text so far.
-
-        Raises:
-            IfqaError: a question is empty, the threshold is not from 0 to 1, there is no reader, or a part breaks its
-                protocol.
         """
         check_threshold(threshold)
         parsed = as_questions(questions)
@@ -203,8 +179,12 @@ class System:
             predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [prediction.below(least) for prediction in predictions]
-        answers = [_answer(*parts) for parts in zip(parsed, predictions, passages, strict=True)]
-        return [replace(answer, steps=tuple(result.steps or ())) for answer, result in zip(answers, top, strict=True)]
+        answers = []
+        for question, prediction, texts, result in zip(parsed, predictions, passages, top, strict=True):
+            by_id = {passage.id: passage for passage in texts}
+            answer = answer_of(question, prediction, (by_id[passage_id] for passage_id in prediction.passage_ids))
+            answers.append(replace(answer, steps=tuple(result.steps or ())))
+        return answers
 
     def ask(
         self, question: str | Question, threshold: float | None = None, on_text: TextCallback | None = None
@@ -274,11 +254,6 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
     return questions
 
 
-def _answer(question: Question, prediction: Prediction, passages: Sequence[Passage]) -> Answer:
-    by_id = {passage.id: passage for passage in passages}
-    return answer_of(question, prediction, (by_id[passage_id] for passage_id in prediction.passage_ids))
-
-
 def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
     """Construct a plugin with its settings, and with those of the objects `given` that its constructor takes."""
     taken = accepted_arguments(plugin.__init__, root=root, **given)
@@ -320,7 +295,7 @@ def _open_reader(run: Run, session: Session) -> Reader:
 
 
 def _refuse_strange(table: Mapping[str, object], plugin: Learned, run: Run) -> None:
-    """Refuse a file of another split, and one that has questions beside those of the split."""
+    """Refuse a file of another split, or with questions beside those of the split."""
     if not plugin.question_ids:
         return
     known = dict.fromkeys(question.id for question in run.split)
@@ -339,11 +314,7 @@ def say_label(reader: str, label: str) -> None:
 
 
 def refuse_other_families(run: Run) -> None:
-    """Check the split families of all weights before anything is built; a `System` checks them again as it opens them.
-
-    Raises:
-        IfqaError: weights were trained on another split family of the same benchmark.
-    """
+    """Refuse weights of another split family before anything is built; a `System` does so again as it opens them."""
     experiment, root = run.experiment, run.experiment.root
 
     def check(

@@ -192,7 +192,7 @@ def test_the_rules_choose_other_questions(tmp_path):
         (["causalqa", "--from", "."], "--from .: wanted folders named paq, gooaq, msmarco"),
         (["causalqa", "--from", ".", "--rules", "notebok"], "unknown reading of the rules 'notebok'; did you mean 'notebook'?"),
         (["sample", "--rules", "fixed"], "--rules does not go with sample"),
-        (["ifqa", "--seed", "3"], "--seed is for causalqa, synthetic and --questions-from, not for ifqa; leave it out"),
+        (["ifqa", "--seed", "3"], "--seed does not go with ifqa; leave it out"),
     ],
 )  # fmt: skip
 def test_a_command_that_cannot_be_done_gets_one_line(arguments, said, tmp_path):
