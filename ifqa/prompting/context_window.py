@@ -75,7 +75,7 @@ def fit_prompt(
     def with_best(n: int) -> FittedPrompt:
         shown = passages[:n] if order == "best first" else passages[:n][::-1]
         messages, text = prompt.render(question, shown, demos, model.chat, choices, searched)
-        stop = () if model.chat else prompt.stop
+        stop = () if model.chat else tuple(prompt.stop)
         request = Request(messages, text, prompt.max_tokens, stop=stop)
         return FittedPrompt(request, tuple(passages[:n]), n_passages - n, _tokens(messages, text, model))
 

@@ -21,11 +21,10 @@ searched for placeholders or markers: a passage may contain braces or "Answer:".
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr, StringConstraints
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.prompting.demonstrations import Demo
@@ -40,26 +39,8 @@ _Template = tuple[tuple[str, str], ...]  # pairs of a literal text and the place
 
 _BETWEEN = "\n\n"
 _FILLED = ("answer", "factual", "background")
-
-
-class PromptTable(Table):
-    """A prompt file."""
-
-    about: Text
-    source: Text
-    reads_passages: bool
-    max_tokens: Positive
-    stop: Annotated[
-        list[Literal["\n"]], Field(max_length=1, description='[] or ["\\n"], for other stop strings cut answers')
-    ]
-    user: Text
-    assistant: Text
-    parse: dict[str, object]
-    system: str = ""
-    passage: str = ""
-    no_passages: str = ""
-    steps: list[str] = Field(default_factory=list)
-    calculator: bool = False
+_Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
+_Filled = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\S")]
 
 
 class ParseTable(Table):
@@ -70,8 +51,7 @@ class ParseTable(Table):
     factual: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Table):
     """A prompt file, checked.
 
     Attributes:
@@ -82,18 +62,29 @@ class Prompt:
         calculator: whether expressions in double brackets in the answer are computed.
     """
 
-    name: str
+    about: Text
+    source: Text
     reads_passages: bool
-    max_tokens: int
-    stop: tuple[str, ...]
-    steps: tuple[str, ...]
-    calculator: bool
-    system: str
-    passage: _Template
-    no_passages: str
-    user: _Template
-    assistant: _Template
-    parser: Parser
+    max_tokens: Positive
+    stop: Annotated[
+        list[Literal["\n"]], Field(max_length=1, description='[] or ["\\n"], for other stop strings cut answers')
+    ]
+    user: _Filled
+    assistant: _Filled
+    parse_table: Annotated[dict[str, object], Field(alias="parse")]
+    system: _Stripped = ""
+    passage: _Stripped = ""
+    no_passages: _Stripped = ""
+    steps: list[str] = Field(default_factory=list)
+    calculator: bool = False
+    _name: str = PrivateAttr("")
+    _parser: Parser = PrivateAttr()
+    _templates: dict[str, _Template] = PrivateAttr()
+
+    @property
+    def parser(self) -> Parser:
+        """Finds the prompt's answers."""
+        return self._parser
 
     def render(
         self,
@@ -129,51 +120,53 @@ class Prompt:
         background = " ".join(passage.text for passage in demo.passages)
         answer = demo.expression if self.calculator and demo.expression else demo.answer
         known = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
-        for _, placeholder in self.assistant:
+        for _, placeholder in self._templates["assistant"]:
             if placeholder and not known.get(placeholder, "").strip():
                 raise IfqaError(
-                    f"prompt {self.name!r} shows {placeholder!r} of each demonstration, and that of {demo.question[:60]!r} "
+                    f"prompt {self._name!r} shows {placeholder!r} of each demonstration, and that of {demo.question[:60]!r} "
                     f"has none; take demonstrations that do, such as 'sample', or none"
                 )
-        return _fill(self.assistant, known)
+        return _fill(self._templates["assistant"], known)
 
     def parse(self, completion: str, choices: Sequence[str] = ()) -> Parsed:
         """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why.
 
         If the prompt shows choices, the answer is one of the question's `choices`, in their own words.
         """
-        parsed = self.parser.parse(completion)
+        parsed = self._parser.parse(completion)
         return offered(parsed, choices) if self.shows_choices and choices else parsed
 
     @property
     def shows_choices(self) -> bool:
         """Whether the prompt shows the answers that a question offers."""
-        return any(placeholder == "choices" for _, placeholder in self.user)
+        return any(placeholder == "choices" for _, placeholder in self._templates["user"])
 
     @property
     def opening(self) -> str:
         """The beginning of the assistant template, which ends the completion form."""
-        return self.assistant[0][0].rstrip()
+        return self._templates["assistant"][0][0].rstrip()
 
     def _user(
         self, question: str, passages: Sequence[Passage], choices: Sequence[str], searched: Sequence[str] = ()
     ) -> str:
         if self.shows_choices and not choices:
             raise IfqaError(
-                f"prompt {self.name!r} shows choices, and the question {question[:60]!r} offers none; take another prompt"
+                f"prompt {self._name!r} shows choices, and the question {question[:60]!r} offers none; take another prompt"
             )
         listed = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in lettered(choices))
-        untitled = _without(self.passage, "title")
+        titled, untitled = self._templates["passage"], _without(self._templates["passage"], "title")
         texts = [
             _fill(
-                self.passage if passage.title.strip() else untitled,
+                titled if passage.title.strip() else untitled,
                 {"number": str(n), "title": passage.title, "text": passage.text},
             )
             for n, passage in enumerate(passages if self.reads_passages else (), start=1)
         ]
         shown = _BETWEEN.join(texts) if texts else self.no_passages
         before = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
-        return _fill(self.user, {"question": question, "passages": shown, "choices": listed, "searched": before})
+        return _fill(
+            self._templates["user"], {"question": question, "passages": shown, "choices": listed, "searched": before}
+        )
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
@@ -198,49 +191,34 @@ def load_prompt(name: str, root: Path = Path()) -> Prompt:
 def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     """A prompt from its file's table; `path` opens every error message."""
     where = str(path)
-    asks = check_table(PromptTable, table, where)
-    parse = check_table(ParseTable, asks.parse, f"{where}: [parse]")
-    reads, passage, no_passages = asks.reads_passages, asks.passage.strip(), asks.no_passages.strip()
-    for key, text in (("passage", passage), ("no_passages", no_passages)):
+    prompt = check_table(Prompt, table, where)
+    parse = check_table(ParseTable, prompt.parse_table, f"{where}: [parse]")
+    reads = prompt.reads_passages
+    for key, text in (("passage", prompt.passage), ("no_passages", prompt.no_passages)):
         if bool(text) != reads:
-            wanted = (
-                "is missing, and the prompt reads passages" if reads else "is set, and the prompt reads no passages"
-            )
-            raise IfqaError(f"{where}: {key!r} {wanted}")
+            wanted = "is missing, and the prompt reads" if reads else "is set, and the prompt reads no"
+            raise IfqaError(f"{where}: {key!r} {wanted} passages")
     filled = ["question", "passages"] if reads else ["question"]
-    user = _template(asks.user.strip(), "user", filled, where, ["choices", "searched"])
-    labels = re.findall(r"^[A-Z][\w ]*:", "{}".join(literal for literal, _ in user), re.MULTILINE)
-    prompt = Prompt(
-        name=name,
-        reads_passages=reads,
-        max_tokens=asks.max_tokens,
-        stop=tuple(asks.stop),
-        steps=tuple(asks.steps),
-        calculator=asks.calculator,
-        system=asks.system.strip(),
-        passage=_template(passage, "passage", ["text"] if reads else [], where, ["number", "title"]),
-        no_passages=no_passages,
-        user=user,
-        assistant=_template(asks.assistant.strip(), "assistant", asks.steps, where, _FILLED),
-        parser=Parser(parse.rule, parse.answer, parse.factual, tuple(labels), asks.calculator),
-    )
-    _check_parse(prompt, where)
-    return prompt
-
-
-def _check_parse(prompt: Prompt, where: str) -> None:
-    """Check that the prompt's rule finds the answer in the completion that the prompt asks for, in both forms."""
-    steps = dict.fromkeys(prompt.steps, "word")
-    demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), steps, factual="seven")
+    prompt._name = name
+    prompt._templates = {
+        "user": _template(prompt.user, "user", filled, where, ["choices", "searched"]),
+        "passage": _template(prompt.passage, "passage", ["text"] if reads else [], where, ["number", "title"]),
+        "assistant": _template(prompt.assistant, "assistant", prompt.steps, where, _FILLED),
+    }
+    literals = "{}".join(literal for literal, _ in prompt._templates["user"])
+    labels = tuple(re.findall(r"^[A-Z][\w ]*:", literals, re.MULTILINE))
+    prompt._parser = Parser(parse.rule, parse.answer, parse.factual, labels, prompt.calculator)
+    # The rule finds the answer in the completion that the prompt asks for, in both forms
+    demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), dict.fromkeys(prompt.steps, "word"), "seven")
     shown = prompt.show(demo)
-    factual = "seven" if prompt.parser.factual else ""
     for form in (shown, shown.removeprefix(prompt.opening)):
         parsed = prompt.parse(form)
-        if parsed != Parsed("forty-two", factual):
+        if parsed != Parsed("forty-two", "seven" if parse.factual else ""):
             raise IfqaError(
                 f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
                 f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"
             )
+    return prompt
 
 
 def _template(text: str, key: str, required: Iterable[str], where: str, optional: Iterable[str] = ()) -> _Template:

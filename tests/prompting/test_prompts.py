@@ -276,7 +276,7 @@ def test_the_text_after_the_last_marker_is_the_answer(completion, answer):
         ("open-book-cot", "Answer: 3\nWait.\nAnswer:", "nothing after 'Answer:'"),
         ("counterfactual", "x\nAnswer:\nFactual answer: 3", "nothing after 'Answer:'"),
         ("counterfactual-calculator", "x\nAnswer: [[1/0]]", "calculator: division by zero"),
-        ("counterfactual-calculator", "x\nAnswer: [[9**9**9]]", "calculator: an exponent beyond 1000"),
+        ("counterfactual-calculator", "x\nAnswer: [[9**9**9]]", "calculator: too large an exponent"),
         ("counterfactual-calculator", "x\nAnswer: [[1859 +", "calculator: '[[' without ']]'"),
         ("genread-generate", "\n", "empty"),
     ],
