@@ -33,7 +33,7 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
     device = resolve_device(device)
     dtype = resolve_precision(precision, device)
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    with loading(str(folder), folder, "a causal language model", MEND):
+    with loading(str(folder), "a causal language model", MEND):
         config = AutoConfig.from_pretrained(str(folder), **here)
         _check_kind(folder, config, [*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()])
         model, report = AutoModelForCausalLM.from_pretrained(
@@ -59,7 +59,7 @@ def _merged(model: Any, adapter: Path) -> Any:
         from peft import PeftModel
     except ImportError as error:
         raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
-    with loading(str(adapter), adapter, "an adapter of peft"):
+    with loading(str(adapter), "an adapter of peft"):
         return PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
 
 

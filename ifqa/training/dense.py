@@ -181,7 +181,7 @@ class Dense(Passes):
             return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
 
         settings: dict[str, Any] = {"device": self.device, "prompts": {"query": "", "document": ""}}
-        with loading(self.model, start, "a sentence-transformers model"):
+        with loading(self.model, "a sentence-transformers model"):
             if self.two_encoders:
                 return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
             model = SentenceTransformer(str(start), local_files_only=True, **settings)

@@ -175,7 +175,7 @@ def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
 
     quiet()
     folder = model_folder(name, _MEND)
-    with loading(name, folder, "an encoder with a head for multiple choice", _MEND):
+    with loading(name, "an encoder with a head for multiple choice", _MEND):
         model, report = AutoModelForMultipleChoice.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, output_loading_info=True
         )

@@ -173,7 +173,7 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
 
     from ifqa.reading.t5.model import FusionInDecoder
 
-    with loading(str(folder), folder, "a T5", mend):
+    with loading(str(folder), "a T5", mend):
         config = T5Config.from_pretrained(str(folder))
         if getattr(config, "decoder_start_token_id", None) is None:
             config.decoder_start_token_id = config.pad_token_id  # as in every T5

@@ -198,7 +198,7 @@ def _open_dpr(settings: EncoderSettings, folder: Path, device: str) -> Encoder:
     longest, dtype = settings.max_tokens or _DPR_TOKENS, resolve_precision(settings.precision, device)
 
     def side(kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], place: Path) -> Side:
-        with loading(str(place), place, f"a {kind.__name__}"):
+        with loading(str(place), f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
             model, report = kind.from_pretrained(place, dtype=dtype, output_loading_info=True)
             model = model.to(device).eval()
@@ -239,7 +239,7 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
     from sentence_transformers import SentenceTransformer
 
     name, longest = settings.model, settings.max_tokens
-    with loading(name, folder, "a sentence-transformers model"):
+    with loading(name, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
         modules = folder / "modules.json"
         place = folder / read_json(modules)[0]["path"] if modules.exists() else folder

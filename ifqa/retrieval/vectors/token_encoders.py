@@ -144,7 +144,7 @@ def _opened(kind: Kind, name: str, precision: str, device: str, weights: str) ->
     quiet()
     folder = model_folder(name)
     opens = SparseEncoder if kind == "sparse" else MultiVectorEncoder
-    with loading(name, folder, _CALLED[kind]):
+    with loading(name, _CALLED[kind]):
         _refuse_untrained(kind, name, folder)
         model: TokenModel = opens(str(folder), device=device, trust_remote_code=False, local_files_only=True)
         reports = [load_report(place, part) for part, place in _networks(model, folder)]
