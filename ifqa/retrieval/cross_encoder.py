@@ -118,7 +118,7 @@ class CrossEncoder:
             )
         if self.adapter:  # it brings the classifier that its encoder lacks
             self._tokens = self.adapter.settings.max_tokens
-            with loading(model, adapter_folder(model) or folder, "an adapter of `ifqa train rerank`"):
+            with loading(model, "an adapter of `ifqa train rerank`"):
                 _merge(network, model)
         else:
             self._tokens = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
