@@ -58,7 +58,7 @@ def ask(
     _ = run.reader  # raises if there is none
     if questions is not None and out is not None:
         from ifqa.formats.questions import read_questions
-        from ifqa.report.batch_ask import answer_into, check_out
+        from ifqa.report.answers import answer_into, check_out
 
         check_out(out)
         asked = as_questions(read_questions(questions))

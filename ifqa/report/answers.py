@@ -1,19 +1,29 @@
-"""Answers on the screen and as JSON: the answer, how sure it is, the sentence that supports it, and where that stands."""
+"""Answers on the screen, as JSON and in files: an answer, how sure it is, the sentence that supports it, and where it stands."""
 
+import csv
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from io import StringIO
 from itertools import accumulate
+from pathlib import Path
 
+from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.text import Text
 
 from ifqa.corpus.documents.chunking import place_of
 from ifqa.corpus.sentences import sentence_at, sentences
-from ifqa.pipeline.system import Searched
-from ifqa.progress import counted
-from ifqa.records import Answer, Passage
+from ifqa.errors import IfqaError, unknown
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.system import Searched, System
+from ifqa.progress import bar, counted, say
+from ifqa.records import Answer, Passage, Question, questions_identity
 from ifqa.report.sanitize import mark_parts, plain
+from ifqa.storage.artifacts import identity, partial, prepare, read_manifest, refuse_links, room_for
+from ifqa.storage.chunks import Chunks
+from ifqa.storage.files import create, json_line, read_jsonl, write
 
 _INDENT = 10
 _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstained": "yellow"}
@@ -55,42 +65,32 @@ def source_of(passage: Passage, at: int | None = None) -> str:
 def answer_json(answer: Answer, searched: Searched | None = None) -> dict[str, object]:
     """A question's answer, its support and its evidence passages, the most important first, as JSON data."""
     support = support_of(answer)
-    evidence = [
-        {"id": one.id, "title": one.title, "text": one.text, "source": source_of(one)} for one in answer.evidence
-    ]
-    return (
-        {
-            "question": answer.question.text,
-            "answer": answer.text,
-            "factual": answer.factual,
-            "error": answer.error,
-            "how": asdict(answer.how) if answer.how else None,
-            "confidence": answer.confidence,
-            "candidate": answer.candidate,
-            "support": asdict(support) if support else None,
-            "evidence": evidence,
-        }
-        | ({"steps": [asdict(one) for one in answer.steps]} if answer.steps else {})
-        | ({"searched": asdict(searched)} if searched else {})
-    )
+    record: dict[str, object] = {
+        "question": answer.question.text,
+        "answer": answer.text,
+        "factual": answer.factual,
+        "error": answer.error,
+        "how": asdict(answer.how) if answer.how else None,
+        "confidence": answer.confidence,
+        "candidate": answer.candidate,
+        "support": asdict(support) if support else None,
+        "evidence": [{**asdict(passage), "source": source_of(passage)} for passage in answer.evidence],
+    }
+    record |= {"steps": [asdict(step) for step in answer.steps]} if answer.steps else {}
+    return record | ({"searched": asdict(searched)} if searched else {})
 
 
-def show_answer(answer: Answer, searched: Searched | None = None) -> None:
-    """Print a question's answer and its evidence, with the answer marked in it, and what was searched."""
-    print_answer(answer, answer.evidence[:3], searched=searched)
-
-
-def print_answer(
-    answer: Answer, evidence: Sequence[Passage], kind: str = "", wanted: str = "", searched: Searched | None = None
+def show_answer(
+    answer: Answer, searched: Searched | None = None, passages: int = 3, kind: str = "", wanted: str = ""
 ) -> None:
-    """Print an answer.
+    """Print a question's answer and its evidence, with the answer marked in it.
 
     Args:
         answer: the answer.
-        evidence: the passages to show.
+        searched: what was searched.
+        passages: how many of its passages to show.
         kind: "right", "wrong" and the like, of a question whose answer is known.
         wanted: the right answer, which is shown where it was not given.
-        searched: what was searched.
     """
     console = Console(highlight=False)
     styled = console.color_system is not None
@@ -108,14 +108,14 @@ def print_answer(
         _print_field(console, "Computed", plain(str(answer.how.calculation)))
     if answer.factual:
         _print_field(console, "In fact", plain(answer.factual))
-    for number, passage in enumerate(evidence):
+    for number, passage in enumerate(answer.evidence[:passages]):
         at = answer.how.span[0] if answer.how and answer.how.passage_id == passage.id else None
         name = "" if number or answer.factual else "In fact"
         _print_field(console, name, f"[dim]{plain(source_of(passage, at))}[/dim]")
         _print_field(console, "", mark_parts(excerpt(answer.marked(passage), answer.question.text), styled))
     for number, step in enumerate(answer.steps, start=1):
-        found = counted(len(step.passage_ids), "new passage")
-        _print_field(console, f"Step {number}", f"[dim]{plain(step.query)} · {found}[/dim]")
+        count = counted(len(step.passage_ids), "new passage")
+        _print_field(console, f"Step {number}", f"[dim]{plain(step.query)} · {count}[/dim]")
     if searched:
         _print_field(console, "Searched", f"[dim]{plain(str(searched))}[/dim]")
     console.print()
@@ -146,21 +146,122 @@ def excerpt(pieces: Sequence[str], question: str) -> list[str]:
         return list(pieces)
     edges = [0, *accumulate(map(len, every))]  # of the sentences
     places = [0, *accumulate(map(len, pieces))]  # of the pieces
-    marks = places[1:-1:2]
-    asked = _words(question)
 
     def worth(number: int) -> tuple[bool, int, int]:
-        marked = any(edges[number] <= mark < edges[number + 1] for mark in marks)
-        return marked, len(asked & _words(every[number])), -number
+        marked = any(edges[number] <= mark < edges[number + 1] for mark in places[1:-1:2])
+        return marked, len(_words(question) & _words(every[number])), -number
 
     best = max(range(len(every)), key=worth)
     first, last = max(best - 1, 0), min(best + 2, len(every))
-    left, right = edges[first], edges[last] - len(every[last - 1]) + len(every[last - 1].rstrip())
-    found = [one[max(left - at, 0) : max(right - at, 0)] for one, at in zip(pieces, places, strict=False)]
-    found[0] = (f"{CUT} " if first else "") + found[0]
-    found[-1] += f" {CUT}" if last < len(every) else ""
-    return found
+    left, right = edges[first], edges[last - 1] + len(every[last - 1].rstrip())
+    cut = [piece[max(left - at, 0) : max(right - at, 0)] for piece, at in zip(pieces, places, strict=False)]
+    cut[0] = (f"{CUT} " if first else "") + cut[0]
+    cut[-1] += f" {CUT}" if last < len(every) else ""
+    return cut
 
 
 def _words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
+
+
+_AT_ONCE = 8  # questions that a kill can lose
+_ANSWERS = "answers.jsonl"
+_ENDINGS = (".jsonl", ".csv", ".txt")
+_SHOWN = ("source", "sentence", "computed")  # columns of a table that the JSON has elsewhere
+_COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SHOWN, "factual", "error")
+
+
+def check_out(out: Path) -> None:
+    """Refuse a file of answers that is there, or whose kind cannot be written.
+
+    Raises:
+        IfqaError: it is so.
+    """
+    if out.suffix not in _ENDINGS:
+        raise unknown("ending of --out", out.suffix, _ENDINGS)
+    if out.exists() or out.is_symlink():
+        raise IfqaError(f"{out} is there already, and nothing is overwritten; name another file, or remove it")
+    if not out.parent.is_dir():
+        raise IfqaError(f"{out}: there is no folder {out.parent}; make it first")
+
+
+def answer_into(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:
+    """Answer all questions, in their order, into a file: .jsonl has all of each answer, .csv a row, .txt the answer alone.
+
+    Gives the number of questions that failed.
+
+    The answers grow in `.NAME.partial` beside the file, which is written once all are there. A run that was killed goes on
+    after its last eight questions, unless the questions, the reader, the retriever or the documents are others now.
+
+    Raises:
+        IfqaError: `check_out`; another process writes the file; or as `System.answer`.
+    """
+    check_out(out)
+    refuse_links(out)
+    guard = FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
+    try:
+        guard.acquire()
+    except Timeout as error:
+        raise IfqaError(f"another process is writing {out}; wait until it ends, or name another file") from error
+    try:
+        with room_for(out):
+            place = prepare(out, _inputs(questions, system, threshold), "same")
+            _fill(place, out, questions, system, threshold)
+            records = [record for _, record in read_jsonl(place / _ANSWERS)]
+            with create(out) as handle:
+                write(handle, _written(records, out.suffix))
+            shutil.rmtree(partial(out))
+    finally:
+        guard.release()
+        out.with_name(f".{out.name}.lock").unlink(missing_ok=True)
+    failed = sum(bool(record["error"]) for record in records)
+    say(f"{out}: {counted(len(questions) - failed, 'question')} answered{f', {failed:,} failed' if failed else ''}")
+    return failed
+
+
+def _fill(place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None) -> None:
+    log = Chunks(place, (_ANSWERS,), lambda facts: type(facts.get("questions")) is int)
+    done = sum(facts["questions"] for facts in log.kept)
+    if done:
+        say(f"{out}: going on after {done:,} of {counted(len(questions), 'question')}")
+    searched = system.searched
+    with bar("answering", len(questions)) as advance:
+        advance(done)
+        for start in range(done, len(questions), _AT_ONCE):
+            answers = system.answer(questions[start : start + _AT_ONCE], threshold)
+            lines = [_line(answer, searched) for answer in answers]
+            log.add({_ANSWERS: b"".join(lines)}, {"questions": len(answers)})
+            advance(len(answers))
+    log.finish(_ANSWERS)
+
+
+def _line(answer: Answer, searched: Searched | None) -> bytes:
+    support, how = support_of(answer), answer.how
+    shown = (support.source, support.sentence) if support else ("", "")
+    computed = str(how.calculation) if answer.text and how and how.calculation else ""
+    columns = dict(zip(_SHOWN, (*shown, computed), strict=True))
+    return json_line({"id": answer.question.id} | answer_json(answer, searched) | columns)
+
+
+def _inputs(questions: Sequence[Question], system: System, threshold: float | None) -> dict[str, object]:
+    """What decides the answers: those of another run are not gone on with."""
+    experiment = system.experiment
+    run, inputs = Run(experiment), dict[str, object](questions=questions_identity(list(questions)), threshold=threshold)
+    inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
+    inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
+    manifest = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
+    return inputs | ({"passages": identity(manifest["inputs"])} if manifest else {})
+
+
+def _written(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
+    """The file of the answers."""
+    if ending == ".jsonl":
+        return b"".join(json_line({key: record[key] for key in record if key not in _SHOWN}) for record in records)
+    text = StringIO(newline="")
+    if ending == ".csv":
+        table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+        table.writeheader()
+        table.writerows(records)
+    else:
+        text.writelines(f"{' '.join(str(record['answer']).split())}\n" for record in records)
+    return text.getvalue().encode("utf-8", "replace")

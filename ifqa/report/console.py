@@ -1,11 +1,12 @@
 """What the command line prints: scores, and lists of experiments, corpora and plugins."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import isnan
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Drawing
+from typing_extensions import TypedDict
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
@@ -18,7 +19,7 @@ from ifqa.pipeline.stage_inputs import answers_of, predictions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import complain
 from ifqa.records import Usage
-from ifqa.report.answers import print_answer
+from ifqa.report.answers import show_answer
 from ifqa.report.sanitize import plain
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.table import Table
@@ -30,67 +31,55 @@ from ifqa.storage.resources import list_resources
 
 RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
 _COMPUTED = "computed"  # whatever its kind
-TURNS = (
-    RIGHT,
-    WRONG,
-    _COMPUTED,
-    ABSTAINED,
-    PARTLY,
-    NONE,
-)  # the kinds of questions that `ifqa run --show N` shows in turn
+TURNS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # what `ifqa run --show N` shows in turn
 _ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifqa's own, `file`
 _LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
 def show_scores(run: Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
-    experiment, scores = run.experiment, read_scores(folder)
-    manifests = {stage: run.artifact(stage).manifest for stage in experiment.stages}
-    records = {stage: manifest["record"] for stage, manifest in manifests.items() if manifest}
+    experiment, scores, by = run.experiment, read_scores(folder), run.experiment.scheme
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(plain(title.rstrip()), soft_wrap=True)
-    by = experiment.scheme
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
             console.print()
         table.show(console)
-    low = any(one.best == "low" for one in by.answers)
+    low = any(measure.best == "low" for measure in by.answers)
     worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
     line += f", {scores['n_abstained']} abstained (0 too)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
-    console.print(line, soft_wrap=True)
-    for line in _beside(experiment, scores, by):
+    lines = [line, *_beside(experiment, scores, by)]
+    for stage in experiment.stages:
+        if manifest := run.artifact(stage).manifest:
+            record = manifest["record"]
+            lines += _spent(stage, record)
+            if stage == "read" and record.get("trained_on_them"):
+                lines.append("The reader was trained on these questions: its scores say nothing about other questions.")
+            if stage == "read" and (label := record.get("label")):
+                lines.append(f"{plain(label)}.")
+    for line in (*lines, f"{plain(str(folder))}/per_question.jsonl has every question."):
         console.print(line, soft_wrap=True)
-    for stage, record in records.items():
-        for line in _spent(stage, record):
-            console.print(line, soft_wrap=True)
-    if read := records.get("read"):
-        if read.get("trained_on_them"):
-            console.print(
-                "The reader was trained on these questions: its scores say nothing about other questions.",
-                soft_wrap=True,
-            )
-        if label := read.get("label"):
-            console.print(f"{plain(label)}.", soft_wrap=True)
-    console.print(f"{plain(str(folder))}/per_question.jsonl has every question.", soft_wrap=True)
     return exit_code(experiment, scores)
 
 
 def exit_code(experiment: Experiment, scores: Content) -> int:
     """1 if an expected score lies outside its tolerance, or a request failed for each question; else 0."""
-    return int(all_failed(scores) or any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
+    return int(all_failed(scores) or any(verdict(scores, value) in (NEAR, OFF) for value in experiment.expected))
 
 
-def all_failed(record: Mapping[str, Any]) -> bool:
+def all_failed(record: Mapping[str, object]) -> bool:
     """Whether a request failed for each question, by the record of a stage or the scores; a message then says so.
 
     Questions that a cap kept from being asked have not failed.
     """
-    if not record.get("retry") or record["retry"] < record["questions"] or record["not_asked"] >= record["questions"]:
+    counts = (record.get(key) for key in ("retry", "questions", "not_asked"))
+    retry, questions, not_asked = (count if isinstance(count, int) else 0 for count in counts)
+    if not retry or retry < questions or not_asked >= questions:
         return False
     complain("ifqa: each question had a failed request; what was answered is kept, and the same command asks again")
     return True
@@ -143,39 +132,58 @@ def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[s
 
 
 def show_examples(run: Run, folder: Path, count: int) -> None:
-    """Print `count` questions of an experiment, chosen by `ifqa.report.examples`, each with its answer and first evidence.
+    """Print `count` questions of an experiment with a reader, chosen by `choose`, each with its answer and first evidence.
 
-    Args:
-        run: of an experiment with a reader.
-        folder: its score folder.
-        count: from 1; fewer are printed if the experiment has fewer questions.
+    `folder` is its score folder. Fewer are printed if the experiment has fewer questions.
     """
     experiment, questions = run.experiment, run.questions
-    said = predictions_of(experiment, questions)
-    computed = {one.question_id for one in said if one.how and one.how.calculation}
-    by = experiment.scheme
-    kinds = choose(read_rows(folder), by, count, computed)
-    answers = {one.question.id: one for one in answers_of(experiment, questions, kinds)}
+    predictions = predictions_of(experiment, questions)
+    computed = {row.question_id for row in predictions if row.how and row.how.calculation}
+    kinds = choose(read_rows(folder), experiment.scheme, count, computed)
+    answers = {answer.question.id: answer for answer in answers_of(experiment, questions, kinds)}
     for question_id, kind in kinds.items():
         answer = answers[question_id]
-        print_answer(answer, answer.evidence[:1], kind, " / ".join(answer.question.answers))
+        show_answer(answer, passages=1, kind=kind, wanted=" / ".join(answer.question.answers))
 
 
-def list_json() -> dict[str, Any]:
+class _Listing(TypedDict):
+    about: str
+    state: str
+    needs: list[str]
+
+
+def list_json() -> dict[str, object]:
     """The names of experiments, corpora, benchmarks and plugins as JSON data; experiments and corpora with descriptions."""
-    listed: dict[str, Any] = {
-        "experiments": {
-            name: {"about": _about(path)} | _state(name)
-            for name, path in sorted(list_resources("experiments", ".toml").items())
-        },
-        "corpora": {name: _about(path) for name, path in sorted(list_resources("indexes", ".toml").items())},
-    }
-    listed["variants"] = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
-    listed["benchmarks"] = {name: list(open_benchmark(name).splits) for name in names("benchmark")}
-    listed |= {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm", "measure")}
+    variants = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
+    listed: dict[str, object] = {"experiments": _experiments(), "corpora": _corpora(), "variants": variants}
+    return listed | {"benchmarks": {name: list(open_benchmark(name).splits) for name in names("benchmark")}} | _kinds()
+
+
+def _experiments() -> dict[str, _Listing]:
+    return {name: _listing(name, path) for name, path in sorted(list_resources("experiments", ".toml").items())}
+
+
+def _corpora() -> dict[str, str]:
+    return {name: _about(path) for name, path in sorted(list_resources("indexes", ".toml").items())}
+
+
+def _kinds() -> dict[str, list[str]]:
+    kinds = {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm", "measure")}
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
-        listed[kind] = sorted(list_resources(folder, ending))
-    return listed
+        kinds[kind] = sorted(list_resources(folder, ending))
+    return kinds
+
+
+def _listing(name: str, path: Path) -> _Listing:
+    """An experiment's description, whether it was scored or can run here, else what it needs first."""
+    try:
+        experiment = load_experiment(name)
+        needs = [need.what for need in requirements(Run(experiment)) if not need.here]
+    except (IfqaError, OSError) as error:
+        return {"about": _about(path), "state": "broken", "needs": [str(error)]}
+    scored = (experiment.folder / "score" / MANIFEST).exists()
+    state = "scored" if scored else "needs" if needs else "ready"
+    return {"about": _about(path), "state": state, "needs": needs}
 
 
 def _about(path: Path) -> str:
@@ -188,22 +196,11 @@ def _about(path: Path) -> str:
         return f"cannot be read: {error.strerror}"
 
 
-def _state(name: str) -> dict[str, object]:
-    """Whether an experiment was scored or can run here; else what it needs first."""
-    try:
-        experiment = load_experiment(name)
-        needs = [need.what for need in requirements(Run(experiment)) if not need.here]
-    except (IfqaError, OSError) as error:
-        return {"state": "broken", "needs": [str(error)]}
-    scored = (experiment.folder / "score" / MANIFEST).exists()
-    return {"state": "scored" if scored else "needs" if needs else "ready", "needs": needs}
-
-
 def show_list() -> None:
     """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
-    console, listed = Console(highlight=False), list_json()
+    console = Console(highlight=False)
     table = Drawing(title="experiments", title_justify="left", show_header=False)
-    for name, listing in listed.pop("experiments").items():
+    for name, listing in _experiments().items():
         needs = f"needs {', '.join(listing['needs'])}" if listing["state"] == "needs" else listing["state"]
         table.add_row(plain(name), plain(listing["about"]), plain(needs))
     console.print(table)
@@ -211,14 +208,15 @@ def show_list() -> None:
         "scored: it was scored here; ready: it can run here; else what it needs first (ifqa check NAME says more)"
     )
     table = Drawing(title="corpora", title_justify="left", show_header=False)
-    for name, about in listed.pop("corpora").items():
+    for name, about in _corpora().items():
         table.add_row(plain(name), plain(about))
     console.print(table)
-    benchmarks = [  # a part of a split, "original-valid/paq", is named by --json alone
-        f"{name} ({', '.join(one for one in splits if one.partition('/')[0] not in splits or '/' not in one) or _ANY})"
-        for name, splits in listed["benchmarks"].items()
-    ]
-    for kind, several in (listed | {"benchmarks": benchmarks}).items():
+    benchmarks = []
+    for name in names("benchmark"):
+        splits = open_benchmark(name).splits  # a part of a split, "original-valid/paq", is named by --json alone
+        whole = [split for split in splits if split.partition("/")[0] not in splits or "/" not in split]
+        benchmarks.append(f"{name} ({', '.join(whole) or _ANY})")
+    for kind, several in ({"benchmarks": benchmarks} | _kinds()).items():
         if several:
             console.print(f"{kind}: {plain(', '.join(several))}", soft_wrap=True)
 
@@ -249,20 +247,18 @@ def choose(rows: Iterable[Row], by: Declared, count: int, computed: Collection[s
     In turn the first question of each of `TURNS` that was not chosen yet, in the questions' order. `computed` are the ids of the
     questions with a computed answer.
     """
-    kinds = {str(row["id"]): kind_of(row, by) for row in rows}
-    left: dict[str, list[str]] = {turn: [] for turn in (*TURNS, "")}
-    for question_id, kind in reversed(kinds.items()):  # the next one is the last of its list
-        left[kind].append(question_id)
+    kinds = {row["id"]: kind_of(row, by) for row in rows}
+    turns: dict[str, list[str]] = {turn: [] for turn in (*TURNS, "")}
+    for question_id, kind in kinds.items():
+        turns[kind].append(question_id)
         if question_id in computed:
-            left[_COMPUTED].append(question_id)
+            turns[_COMPUTED].append(question_id)
     chosen: dict[str, str] = {}
     while len(chosen) < min(count, len(kinds)):
-        for several in left.values():
-            while several and several[-1] in chosen:
-                several.pop()
-            if several and len(chosen) < count:
-                question_id = several.pop()
-                chosen[question_id] = kinds[question_id]
+        for several in turns.values():
+            first = next((question_id for question_id in several if question_id not in chosen), None)
+            if first is not None and len(chosen) < count:
+                chosen[first] = kinds[first]
     return chosen
 
 
@@ -275,8 +271,12 @@ def screened_json(drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int)
         "share": kept / drawn.passages,
         "keywords": {name: drawn.keywords[name] for name in KEYWORDS},
         "gold": {
-            split: {"passages": len(one.kept) + len(one.left), "kept": len(one.kept), "share": _number(one.share)}
-            for split, one in gold.items()
+            split: {
+                "passages": len(judged.kept) + len(judged.left),
+                "kept": len(judged.kept),
+                "share": None if isnan(judged.share) else judged.share,
+            }
+            for split, judged in gold.items()
         },
         "kept_examples": [
             {"id": passage.id, "keyword": why.keyword, "sentence": why.sentence}
@@ -284,10 +284,6 @@ def screened_json(drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int)
         ],
         "left_examples": [{"id": passage.id, "text": passage.text} for _, passage in drawn.left[:examples]],
     }
-
-
-def _number(share: float) -> float | None:
-    return share if share == share else None
 
 
 def show_screened(name: str, drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int) -> None:
@@ -302,14 +298,14 @@ def show_screened(name: str, drawn: Drawn, gold: Mapping[str, GoldScreened], exa
         counts = (f"{len(judged.kept) + len(judged.left):,}", f"{len(judged.kept):,}")
         rows.append((f"gold of {split}", *counts, f"{100 * judged.share:.1f}"))
     Table("", "", ("", "passages", "kept", "%"), tuple(rows)).show(console, gap=2)
-    if examples:
-        console.print("\n[italic]kept: keyword, sentence[/italic]")
-        for _, passage, why in drawn.kept[:examples]:
-            console.print(f"{plain(passage.id)}  [bold]{why.keyword}[/bold]  {plain(why.sentence)}", soft_wrap=True)
-        console.print("\n[italic]left out[/italic]")
-        for _, passage in drawn.left[:examples]:
-            console.print(f"{plain(passage.id)}  {plain(passage.text[:_LONGEST])} …", soft_wrap=True)
-    for split, one in gold.items() if examples else ():
-        console.print(f"\n[italic]gold passages of {plain(split)} that are left out[/italic]")
-        for text in one.left[:examples]:
+    if not examples:
+        return
+    console.print("\n[italic]kept: keyword, sentence[/italic]")
+    for _, passage, why in drawn.kept[:examples]:
+        console.print(f"{plain(passage.id)}  [bold]{why.keyword}[/bold]  {plain(why.sentence)}", soft_wrap=True)
+    left = {"left out": [f"{passage.id}  {passage.text}" for _, passage in drawn.left[:examples]]}
+    left |= {f"gold passages of {split} that are left out": [*judged.left[:examples]] for split, judged in gold.items()}
+    for title, texts in left.items():
+        console.print(f"\n[italic]{plain(title)}[/italic]")
+        for text in texts:
             console.print(f"{plain(text[:_LONGEST])} …", soft_wrap=True)

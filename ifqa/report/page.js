@@ -1,6 +1,6 @@
 "use strict";
 // The questions of the page, to search, filter and read. What a text holds is only ever text: every node is made by
-// `make`, which sets text and attributes and never markup. browse.py says what the data's short keys mean.
+// `make`, which sets text and attributes and never markup. question_browser.py says what the data's short keys mean.
 (() => {
   const source = document.getElementById("data");
   if (!source) return;
@@ -23,38 +23,6 @@
   function marked(pieces, kind) {
     if (typeof pieces === "string") return [pieces];
     return pieces.map((piece, n) => (n % 2 ? make("mark", { class: kind }, piece) : piece));
-  }
-
-  /** A passage's text with gold answers marked, and with the places where wrong answers were found: [start, end, whose]. */
-  function passageText(pieces, wrong) {
-    if (!wrong.length) return marked(pieces, "answer");
-    const text = whole(pieces), gold = [];
-    let at = 0;
-    if (typeof pieces !== "string") pieces.forEach((piece, n) => {
-      if (n % 2) gold.push([at, at + piece.length]);
-      at += piece.length;
-    });
-    const edges = new Set([0, text.length]);
-    for (const [start, end] of [...gold, ...wrong]) edges.add(start).add(end);
-    const places = [...edges].sort((a, b) => a - b);
-    return places.slice(1).map((end, n) => {
-      const start = places[n], part = text.slice(start, end);
-      const holds = ([from, to]) => from <= start && end <= to;
-      const whose = wrong.filter(holds).map(([, , name]) => name);
-      const kind = [gold.some(holds) ? "answer" : "", whose.length ? "wrong" : ""].filter(Boolean).join(" ");
-      const title = whose.length ? `answer of ${whose.join(", ")}` : "";
-      return kind ? make("mark", { class: kind, title }, part) : part;
-    });
-  }
-
-  /** Where wrong answers were found in a passage of a question. */
-  function wrongIn(question, place) {
-    return question.e.flatMap((one) => {
-      if (!one.o || one.o[0] !== place) return [];
-      const name = split.experiments[one.x].name, found = [];
-      for (let n = 1; n + 1 < one.o.length; n += 2) found.push([one.o[n], one.o[n + 1], name]);
-      return found;
-    });
   }
 
   const whole = (pieces) => (typeof pieces === "string" ? pieces : pieces.join(""));
@@ -218,7 +186,7 @@
       return make("div", { class: one.g ? "passage covers" : "passage" },
         make("div", { class: "source" }, one.t ? make("b", {}, one.t) : null, make("code", {}, one.i),
           one.g ? make("span", { class: "gold" }, "gold") : null, make("span", { class: "readers" }, chips)),
-        make("p", { class: "text" }, passageText(one.x, wrongIn(question, n))));
+        make("p", { class: "text" }, marked(one.x, "answer")));
     }));
   }
 

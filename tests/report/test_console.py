@@ -12,7 +12,7 @@ from ifqa.pipeline.run import Run
 from ifqa.protocols import Measure, Subset
 from ifqa.records import Answer, Calculation, How, Passage, Question, Term, parted
 from ifqa.report.answers import answer_json, show_answer
-from ifqa.report.console import list_json, show_list, show_scores
+from ifqa.report.console import list_json, show_scores
 from ifqa.report.sanitize import mark_parts
 from ifqa.report.scores import Scores, interval_of, scores_of
 from ifqa.scoring.scheme import Declared
@@ -109,17 +109,6 @@ def test_names_of_subsets_and_measures_are_shown_as_they_are():
     content |= {"of": 1, "retry": 0, "not_asked": 0, "groups": {ODD: part}, "macro": {"measures": {ODD: mean}}}
     by = Declared((Measure(ODD, len),), (Subset(ODD, bool),), groups=ODD)
     assert str(Scores(ODD, by, content)).count(ODD_SHOWN) == 6
-
-
-def test_a_list_of_splits_leaves_out_their_parts(monkeypatch, capsys):
-    found = {
-        "experiments": {},
-        "corpora": {},
-        "benchmarks": {"causalqa": ["valid", "valid/paq", "mine"], "own": ["a/b"]},
-    }
-    monkeypatch.setattr("ifqa.report.console.list_json", lambda: found)
-    show_list()
-    assert "benchmarks: causalqa (valid, mine), own (a/b)" in capsys.readouterr().out
 
 
 def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(monkeypatch, capsys):

@@ -392,24 +392,6 @@ def test_all_right_and_all_wrong_are_filters(chromium, tmp_path):
         assert cards(chromium) == wanted
 
 
-def test_a_wrong_answer_is_marked_where_it_was_found(chromium, tmp_path):
-    browsed = tiny()
-    [question] = browsed["splits"][0]["questions"]
-    question["p"][0]["x"] = ["🚀 By ", "Ann", " Lee, not Bob."]
-    question["e"][0]["o"] = [0, 3, 14, 19, 22]  # "By Ann Lee,", which holds a right answer, and "Bob"
-    chromium.open(written(tmp_path, browsed=browsed))
-    unfold(chromium)
-    marks = "[...document.querySelectorAll('.passage .text mark')].map(one => [one.className, one.textContent])"
-    assert chromium.value(marks)[:4] == [
-        ["wrong", "By "],
-        ["answer wrong", "Ann"],
-        ["wrong", " Lee,"],
-        ["wrong", "Bob"],
-    ]
-    assert chromium.value("document.querySelector('.passage mark.wrong').title") == "answer of one"
-    assert chromium.value("document.querySelector('.passage .text').textContent") == "🚀 By Ann Lee, not Bob."
-
-
 def test_a_wide_screen_shows_a_table_whole_and_a_telephone_cards(chromium, tmp_path):
     columns = ("experiment", "verdict", "EM", "F1", *(f"gold recall {n} @1 / @5 / @20" for n in range(3)), "passages")
     score, depths = "41.6 [38.0, 45.1] of 221", "82.9 / 89.9 / 93.3"
