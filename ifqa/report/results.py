@@ -191,13 +191,28 @@ def _is_of(record: Record, run: Run) -> bool:
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_tables(experiment)):
         return False
     try:
-        recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS), experiment.root)
+        tables = _pruned(record["tables"], as_tables(experiment))
+        recorded = parse_experiment(experiment.name, tables, str(RECORDS), experiment.root)
     except IfqaError:  # a setting was removed since
         return False
     if _settings(recorded) != _settings(experiment):
         return False
     known = record.get("identities", {})
     return not known or all(known.get(key, value) == value for key, value in identities(run).items())
+
+
+def _pruned(recorded: Mapping[str, object], current: Mapping[str, object]) -> dict[str, object]:
+    """Recorded tables without the settings that are 0 or empty and that no plugin has today: they changed nothing."""
+    pruned: dict[str, object] = {}
+    for key, value in recorded.items():
+        other = current.get(key)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            pruned[key] = _pruned(value, other)
+        elif key == "parts" and isinstance(value, list) and isinstance(other, list) and len(value) == len(other):
+            pruned[key] = [_pruned(part, today) for part, today in zip(value, other, strict=True)]
+        elif value or key in current:
+            pruned[key] = value
+    return pruned
 
 
 def _settings(experiment: Experiment) -> dict[str, object]:
