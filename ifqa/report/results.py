@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Literal, NotRequired, Required
 
@@ -45,6 +46,17 @@ from ifqa.storage.resources import PACKAGE, list_resources, plain_name
 RECORDS = Path("experiments/RESULTS.jsonl")
 _KEYS = {"experiment", "version", "tables", "inputs", "scores", "made", "sha256"}
 _LATER = {"identities"}  # keys that older records lack
+_COMMON = {
+    "name",
+    "k",
+    "query",
+    "index",
+    "parts",
+    "weight",
+    "passages",
+    "model",
+    "base_url",
+}  # beside plugins' settings
 #: Reader -> the file or weights that it needs.
 _WEIGHTS = {
     "adaboost": "trained trees",
@@ -150,7 +162,24 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
             "plugins are not loaded for a record, so run the experiment here"
         )
-    return parse_experiment(name, record["tables"], str(RECORDS), root)
+    return _parsed(record, root)
+
+
+def _parsed(record: Record, root: Path) -> Experiment:
+    """A record's experiment, without the settings at 0 or empty that its plugins have no more: they changed nothing."""
+
+    def today(kind: Literal["retriever", "reader", "llm"], table: Mapping[str, object]) -> dict[str, object]:
+        known = {*signature(load(kind, str(table.get("name"))).__init__).parameters, *_COMMON}
+        kept = {key: value for key, value in table.items() if value or key in known}
+        if isinstance(parts := kept.get("parts"), list):
+            kept["parts"] = [today(kind, part) if isinstance(part, Mapping) else part for part in parts]
+        return kept
+
+    tables = {**record["tables"]}
+    for kind in ("retriever", "reader", "llm"):
+        if isinstance(table := tables.get(kind), Mapping):
+            tables[kind] = today(kind, table)
+    return parse_experiment(record["experiment"], tables, str(RECORDS), root)
 
 
 def _result(experiment: Experiment, record: Record | None) -> Result:
@@ -191,28 +220,13 @@ def _is_of(record: Record, run: Run) -> bool:
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_tables(experiment)):
         return False
     try:
-        tables = _pruned(record["tables"], as_tables(experiment))
-        recorded = parse_experiment(experiment.name, tables, str(RECORDS), experiment.root)
+        recorded = _parsed(record, experiment.root)
     except IfqaError:  # a setting was removed since
         return False
     if _settings(recorded) != _settings(experiment):
         return False
     known = record.get("identities", {})
     return not known or all(known.get(key, value) == value for key, value in identities(run).items())
-
-
-def _pruned(recorded: Mapping[str, object], current: Mapping[str, object]) -> dict[str, object]:
-    """Recorded tables without the settings that are 0 or empty and that no plugin has today: they changed nothing."""
-    pruned: dict[str, object] = {}
-    for key, value in recorded.items():
-        other = current.get(key)
-        if isinstance(value, Mapping) and isinstance(other, Mapping):
-            pruned[key] = _pruned(value, other)
-        elif key == "parts" and isinstance(value, list) and isinstance(other, list) and len(value) == len(other):
-            pruned[key] = [_pruned(part, today) for part, today in zip(value, other, strict=True)]
-        elif value or key in current:
-            pruned[key] = value
-    return pruned
 
 
 def _settings(experiment: Experiment) -> dict[str, object]:
