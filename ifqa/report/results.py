@@ -169,13 +169,13 @@ def _parsed(record: Record, root: Path) -> Experiment:
     """A record's experiment, without the settings at 0 or empty that its plugins have no more: they changed nothing."""
 
     def today(kind: Literal["retriever", "reader", "llm"], table: Mapping[str, object]) -> dict[str, object]:
-        known = {*signature(load(kind, str(table.get("name"))).__init__).parameters, *_COMMON}
+        known = {*signature(plugins.load(kind, str(table.get("name"))).__init__).parameters, *_COMMON}
         kept = {key: value for key, value in table.items() if value or key in known}
         if isinstance(parts := kept.get("parts"), list):
             kept["parts"] = [today(kind, part) if isinstance(part, Mapping) else part for part in parts]
         return kept
 
-    tables = {**record["tables"]}
+    plugins, tables = Plugins(root), {**record["tables"]}
     for kind in ("retriever", "reader", "llm"):
         if isinstance(table := tables.get(kind), Mapping):
             tables[kind] = today(kind, table)
