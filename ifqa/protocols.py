@@ -193,12 +193,12 @@ class LanguageModel(Learned):
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A score of one answer, 0 to 1.
+class AnyMeasure:
+    """What every measure has: a name, and a score from 0 to 1 whose arguments depend on its kind.
 
     Attributes:
         name: the measure's name in tables.
-        score: of a question's prediction; None if undefined. A failed prediction scores 0 unasked, or 1 if low is best.
+        score: see the kinds.
         headline, in_tables: whether it is the benchmark's main measure, and whether tables show it; they show every headline.
         best: whether a high or a low score is better.
         unit: what the bootstrap resamples: "question", "group", or the name of a label.
@@ -206,70 +206,71 @@ class Measure:
     """
 
     name: str
-    score: Callable[[Question, Prediction], float | None]
-    headline: bool = False
-    in_tables: bool = False
-    best: Literal["high", "low"] = "high"
-    unit: str = "question"
-    about: str = ""
+    score: Callable[..., Any]
+    headline: bool = field(default=False, kw_only=True)
+    in_tables: bool = field(default=False, kw_only=True)
+    best: Literal["high", "low"] = field(default="high", kw_only=True)
+    unit: str = field(default="question", kw_only=True)
+    about: str = field(default="", kw_only=True)
+
+    @property
+    def keys(self) -> list[str]:
+        """Its names in rows and scores."""
+        return [self.name]
 
 
 @dataclass(frozen=True)
-class RankingMeasure:
-    """A score of one ranking at several depths, 0 to 1, shown as `name@depth`.
+class Measure(AnyMeasure):
+    """A score of one answer.
 
-    `score` gets the question, its passages' texts, best first, and the depths; it leaves out those where it is undefined.
-    Tables show the depths in `tables`, under `title` or else the name. The other attributes are those of `Measure`.
+    `score` gets a question and its prediction; it gives None if undefined. A failed prediction scores 0 unasked, or 1 if low is
+    best.
     """
 
-    name: str
+    score: Callable[[Question, Prediction], float | None]
+
+
+@dataclass(frozen=True)
+class RankingMeasure(AnyMeasure):
+    """A score of one ranking at several depths, shown as `name@depth`.
+
+    `score` gets the question, its passages' texts, best first, and the depths; it leaves out those where it is undefined.
+    Tables show the depths in `tables`, under `title` or else the name.
+    """
+
     score: Callable[[Question, Sequence[str], Sequence[int]], Mapping[int, float]]
     depths: tuple[int, ...] = (1, 5, 10, 20, 50, 100)
     tables: tuple[int, ...] = ()
-    headline: bool = False
-    best: Literal["high", "low"] = "high"
-    unit: str = "question"
     title: str = ""
-    about: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        """`name@depth` for each depth."""
+        return [f"{self.name}@{depth}" for depth in self.depths]
 
 
 @dataclass(frozen=True)
-class SetMeasure:
-    """A score of many answers at once, 0 to 1: such as the consistency of related questions.
+class SetMeasure(AnyMeasure):
+    """A score of many answers at once: such as the consistency of related questions.
 
     `score` gets questions and their predictions, failed ones too; it gives None if undefined. A unit that a bootstrap resample
-    draws twice gets a second name, also in the ids of its questions. The other attributes are those of `Measure`.
+    draws twice gets a second name, also in the ids of its questions.
     """
 
-    name: str
     score: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
-    headline: bool = False
-    in_tables: bool = False
-    best: Literal["high", "low"] = "high"
-    unit: str = "question"
-    about: str = ""
 
 
 @dataclass(frozen=True)
-class ColumnMeasure:
-    """A score of many answers at once, 0 to 1, from numbers in the questions' rows; all resamples are computed in one call.
+class ColumnMeasure(AnyMeasure):
+    """A score of many answers at once from numbers in the questions' rows; all resamples are computed in one call.
 
     `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score`
     gets the numbers, (questions, columns), NaN where a row lacks one, and how often each question counts in each resample,
-    (resamples, questions). It gives (resamples,) scores, NaN where undefined. The other attributes are those of `Measure`.
+    (resamples, questions). It gives (resamples,) scores, NaN where undefined.
     """
 
-    name: str
     score: Callable[["Numbers", "Numbers"], "Numbers"]
     columns: tuple[str, ...]
-    headline: bool = False
-    in_tables: bool = False
-    best: Literal["high", "low"] = "high"
-    unit: str = "question"
-    about: str = ""
-
-
-AnyMeasure = Measure | RankingMeasure | SetMeasure | ColumnMeasure
 
 
 @dataclass(frozen=True)

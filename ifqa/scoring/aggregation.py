@@ -17,7 +17,7 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.confidence import RIGHT, calibration_curves
 from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, PairedDifference, SetStatistic, Statistic
-from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared, keys
+from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 from ifqa.scoring.score_files import Content, Mean, Means, Part, Row, score_in
 from ifqa.scoring.statistics import Counts, Interval, Numbers, places_of
 
@@ -39,7 +39,7 @@ class Aggregator:
         self.units: dict[str, list[str]] = {
             unit: [] for unit in units - {"question"}
         }  # of each question; empty for none
-        scored = [key for measure in by.measures for key in keys(measure)] + ["failed", "abstained"]
+        scored = [key for measure in by.measures for key in measure.keys] + ["failed", "abstained"]
         scored += [column for measure in by.columns for column in measure.columns]
         self._columns = {key: array("d") for key in scored}  # NaN where a question has no score
         self._subsets: dict[str, list[int]] = {}  # places of the questions of each subset that can be told

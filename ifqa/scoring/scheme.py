@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import Plugins, load_measure
@@ -22,6 +22,8 @@ from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 
 GOLD_READ: Final = "gold_read"  # a subset that no benchmark declares
 MACRO: Final = "macro"
+_Kind = TypeVar("_Kind", bound=AnyMeasure)
+#: The other keys of a question's row.
 _TAKEN = {
     "id",
     "subsets",
@@ -33,7 +35,7 @@ _TAKEN = {
     "factual",
     "answer_read",
     GOLD_READ,
-}  # the other keys of a question's row
+}
 
 
 @dataclass(frozen=True)
@@ -50,25 +52,28 @@ class Declared:
     subsets: tuple[Subset, ...] = ()
     groups: str = ""
 
+    def _of(self, kind: type[_Kind]) -> list[_Kind]:
+        return [measure for measure in self.measures if isinstance(measure, kind)]
+
     @property
     def rankings(self) -> list[RankingMeasure]:
         """Measures of rankings."""
-        return [measure for measure in self.measures if isinstance(measure, RankingMeasure)]
+        return self._of(RankingMeasure)
 
     @property
     def answers(self) -> list[Measure]:
         """Measures of single answers."""
-        return [measure for measure in self.measures if isinstance(measure, Measure)]
+        return self._of(Measure)
 
     @property
     def sets(self) -> list[SetMeasure]:
         """Measures over sets of answers."""
-        return [measure for measure in self.measures if isinstance(measure, SetMeasure)]
+        return self._of(SetMeasure)
 
     @property
     def columns(self) -> list[ColumnMeasure]:
         """Measures of numbers in the questions' rows."""
-        return [measure for measure in self.measures if isinstance(measure, ColumnMeasure)]
+        return self._of(ColumnMeasure)
 
     def keys(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that belong to these measures, in the order in which they are shown."""
@@ -77,8 +82,8 @@ class Declared:
     @cached_property
     def _measures(self) -> dict[str, AnyMeasure]:
         """The measure of each key, in the order in which they are shown."""
-        shown = sorted(self.measures, key=lambda measure: not isinstance(measure, RankingMeasure))
-        return {key: measure for measure in shown for key in keys(measure)}
+        rest = [measure for measure in self.measures if not isinstance(measure, RankingMeasure)]
+        return {key: measure for measure in (*self.rankings, *rest) for key in measure.keys}
 
     def measure(self, key: str) -> AnyMeasure:
         """The measure of a key.
@@ -90,17 +95,27 @@ class Declared:
 
     def shown(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that tables of results show, without those of rankings; headlines first."""
-        in_tables = [measure for measure in self.measures if _in_tables(measure) and measure.name in known]
-        shown = [measure for measure in in_tables if not isinstance(measure, RankingMeasure)]
-        return [measure.name for measure in sorted(shown, key=lambda measure: not measure.headline)]
+        shown = [
+            measure
+            for measure in self.measures
+            if (measure.headline or measure.in_tables) and measure not in self.rankings
+        ]
+        return [
+            measure.name for measure in sorted(shown, key=lambda measure: not measure.headline) if measure.name in known
+        ]
 
     def headline(self, known: Collection[str]) -> str:
         """The most important key in `known`; empty if no key is known.
 
         It is of the first measure declared a headline; else of the first measure in tables; else of the first measure.
         """
-        first = [key for measure in self.measures if measure.headline for key in _telling(measure)]
-        second = [key for measure in self.measures if _in_tables(measure) for key in _telling(measure)]
+        first, second = [], []
+        for measure in self.measures:
+            tables = (
+                [f"{measure.name}@{depth}" for depth in measure.tables] if isinstance(measure, RankingMeasure) else []
+            )
+            first += [*tables, *measure.keys] if measure.headline else []
+            second += [*tables, *measure.keys] if tables or measure.headline or measure.in_tables else []
         return next((key for key in (*first, *second, *self._measures) if key in known), "")
 
     def best(self, key: str) -> float:
@@ -110,24 +125,6 @@ class Declared:
     def marked(self, key: str) -> str:
         """The key for display, with an arrow if low is best."""
         return key if self.best(key) else f"{key} ↓"
-
-
-def keys(measure: AnyMeasure) -> list[str]:
-    """The keys of a measure: its name, or `name@depth` for each depth."""
-    if isinstance(measure, RankingMeasure):
-        return [f"{measure.name}@{depth}" for depth in measure.depths]
-    return [measure.name]
-
-
-def _telling(measure: AnyMeasure) -> list[str]:
-    """The keys of a measure, with the depths that tables show first."""
-    if isinstance(measure, RankingMeasure):
-        return [f"{measure.name}@{depth}" for depth in (*measure.tables, *measure.depths)]
-    return [measure.name]
-
-
-def _in_tables(measure: AnyMeasure) -> bool:
-    return bool(measure.tables) if isinstance(measure, RankingMeasure) else measure.headline or measure.in_tables
 
 
 def defaults() -> Declared:

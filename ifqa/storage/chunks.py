@@ -26,24 +26,22 @@ class Chunks:
     """
 
     def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, Any]], bool]) -> None:
-        """Cut the files to the whole chunks that an earlier attempt left.
+        """Cut the files `names` to the whole chunks that an earlier attempt left.
 
-        Args:
-            folder: of the files.
-            names: of the files; one that no chunk adds to is not made.
-            keep: whether a chunk with these facts is kept. The first chunk that is not, or that is damaged, is cut off, and so
-                are all after it.
+        `keep` says of a chunk's facts whether it is kept. The first chunk that is not, or that is damaged, is cut off, and so are
+        all after it.
         """
         self.folder = folder
         self.kept: list[dict[str, Any]] = []
         ends: dict[str, int] = {}
         with ExitStack() as stack:
-            there = [name for name in names if (folder / name).exists()]
-            handles = {name: stack.enter_context(open(folder / name, "r+b")) for name in there}
+            handles = {
+                name: stack.enter_context(open(folder / name, "r+b")) for name in names if (folder / name).exists()
+            }
 
             def fits(_: int, record: dict[str, Any]) -> bool:
                 parts = record.pop(_PARTS, None)
-                if not isinstance(parts, dict) or not all(_is_there(handles.get(one), parts[one]) for one in parts):
+                if not isinstance(parts, dict) or not all(_is_there(handles.get(name), parts[name]) for name in parts):
                     return False
                 if not keep(record):
                     return False
@@ -86,24 +84,20 @@ def keep_whole_lines(path: Path, fits: Callable[[int, dict[str, Any]], bool] = l
     with open(path, "r+b") as handle:
         kept = end = 0
         for line in handle:
-            record = _object(line)
-            if record is None or not line.endswith(b"\n") or not fits(kept, record):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                break
+            if not isinstance(record, dict) or not line.endswith(b"\n") or not fits(kept, record):
                 break
             kept, end = kept + 1, end + len(line)
         handle.truncate(end)
     return kept
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
 def _is_there(handle: IO[bytes] | None, part: object) -> bool:
     """Whether the next bytes of a file are those of a part, [bytes, SHA-256]."""
-    if handle is None or not isinstance(part, list) or len(part) != 2 or type(part[0]) is not int or part[0] < 0:
-        return False
-    return bool(hashlib.sha256(handle.read(part[0])).hexdigest() == part[1])
+    match part:
+        case [int(size), str(digest)] if handle and size >= 0:
+            return hashlib.sha256(handle.read(size)).hexdigest() == digest
+    return False

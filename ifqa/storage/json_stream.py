@@ -22,7 +22,8 @@ class JsonStream:
                 for _ in stream.elements():  # and this value an array
                     print(stream.value())    # decoded one at a time
 
-    A value that the loop's body did not take is passed over, child by child.
+    A value that the loop's body did not take is passed over, child by child. What is not JSON or UTF-8, or ends too early, is
+    refused in one line that names the place.
     """
 
     def __init__(
@@ -53,19 +54,11 @@ class JsonStream:
         return self._lines
 
     def members(self) -> Iterator[str]:
-        """Go into an object; yields each key, with the cursor before its value.
-
-        Raises:
-            IfqaError: the value is no object, or the text is not JSON.
-        """
+        """Go into an object; yields each key, with the cursor before its value. Another value is refused."""
         return self._inside("{", "}")
 
     def member(self, key: str) -> Iterator[None]:
-        """Go into an object, to the value of one key; yields once.
-
-        Raises:
-            IfqaError: there is no such key, the value is no object, or the text is not JSON.
-        """
+        """Go into an object, to the value of one key, which must be there; yields once."""
         keys = []
         for name in self.members():
             keys.append(name)
@@ -77,19 +70,11 @@ class JsonStream:
             )
 
     def elements(self) -> Iterator[str]:
-        """Go into an array; yields an empty string for each element, with the cursor before it.
-
-        Raises:
-            IfqaError: the value is no array, or the text is not JSON.
-        """
+        """Go into an array; yields an empty string for each element, with the cursor before it. Another value is refused."""
         return self._inside("[", "]")
 
     def documents(self) -> Iterator[None]:
-        """Yield for each of the values that follow one another, as in JSON lines, with the cursor before it.
-
-        Raises:
-            IfqaError: the text is not JSON.
-        """
+        """Yield for each of the values that follow one another, as in JSON lines, with the cursor before it."""
         while self.peek():
             self._pending = True
             yield
