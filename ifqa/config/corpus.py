@@ -20,7 +20,6 @@ from ifqa.corpus.documents.folder import existing
 from ifqa.corpus.sources import SourceTable
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import Plugins
-from ifqa.protocols import Indexed
 from ifqa.settings import Natural, Table, Text, check_settings, check_table, with_fractions
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, read_toml, write
@@ -113,11 +112,9 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     for index, table in file.index.items():
         at = f"{where}: [index.{plain_name(index, 'index')}]"
         retriever = check_table(IndexTable, table, at).retriever
-        plugin = plugins.retriever(retriever)
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
-        if not issubclass(plugin, Indexed):
-            raise IfqaError(f"{at}: retriever {retriever!r} has no index to build")
+        plugin = plugins.indexed(retriever)
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
         table |= with_fractions(plugin.build, own)

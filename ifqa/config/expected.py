@@ -10,6 +10,15 @@ from ifqa.settings import NotNegative, Table, check_table
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
 
 
+class ExpectedTable(Table):
+    """[expected.MEASURE] of an experiment file."""
+
+    value: float
+    tolerance: NotNegative = 0.0
+    source: str = ""
+    retired: str = ""
+
+
 @dataclass(frozen=True)
 class Expected:
     """An expected score in percent.
@@ -20,22 +29,12 @@ class Expected:
         value: the expected score.
         tolerance: how far a score may be off and still be OK.
         source: where the value is from.
-        retired: the language model of the published value, if nobody can ask it any more. The value is then shown beside the
-            score, without a verdict.
+        retired: the language model of the published value, if nobody can ask it any more; there is then no verdict.
     """
 
     measure: str
     value: float
     tolerance: float = 0.0
-    source: str = ""
-    retired: str = ""
-
-
-class ExpectedTable(Table):
-    """[expected.MEASURE] of an experiment file."""
-
-    value: float
-    tolerance: NotNegative = 0.0
     source: str = ""
     retired: str = ""
 

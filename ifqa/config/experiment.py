@@ -220,16 +220,14 @@ def experiment_name(name: str | Path, root: Path = Path()) -> str:
 def load_experiment(name: str, root: Path = Path()) -> Experiment:
     """The experiment of `experiments/NAME.toml`, or of a variant's folder, checked and with all defaults.
 
-    `name` may also be that path, so that a shell's `experiments/*.toml` names several experiments.
-
     Raises:
-        IfqaError: there is no such experiment; or a key of its file is unknown, missing or out of range.
+        IfqaError: there is no such experiment (`experiment_name`); or a key of its file is unknown, missing or out of range.
     """
     name = experiment_name(name, root)
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
     if file is None:
-        made = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
-        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *made])
+        variants = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
+        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *variants])
     return parse_experiment(name, read_toml(file), str(file), root)
 
 

@@ -24,15 +24,11 @@ _LONGEST = 200  # bytes of a folder's name
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     """The experiment with settings changed, under a name that lists the changes; the same experiment if nothing changes.
 
-    Settings in a plugin's `not_identity`, such as a language model's concurrency or cap, do not change the name: the answers
-    stay the same.
+    Settings in a plugin's `not_identity`, such as a language model's cap, do not change the name: the answers stay the same. A
+    model on this machine is asked in this process, unless the experiment or a change names a server or another plugin.
 
-    A model on this machine (`ifqa.models.causal.runs_here`) is asked in this process, unless the experiment or a change names a
-    server or another plugin.
-
-    A variant has no expected scores, because those are of the unchanged experiment. Only if nothing but the language model
-    changes, it keeps expected scores of retired models, which are shown without a verdict. A variant is listed in the same
-    table of results, unless its split is another.
+    A variant has no expected scores; only if nothing but the language model changes, it keeps those of retired models. It is
+    listed in the same table of results, unless its split is another.
 
     Args:
         experiment: the experiment to change.
@@ -107,7 +103,11 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
             known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
             raise unknown("setting", key, known)
     named = "llm.name" in changes or "llm" in changes
-    if "llm.model" in changes and not named and _is_local(tables["llm"], experiment):
+    asked = tables.get("llm", {})
+    usual = (
+        "llm.model" in changes and not named and asked.get("name", "openai") == "openai" and not asked.get("base_url")
+    )
+    if usual and runs_here(str(asked["model"]), experiment.root):  # a model on this machine, and no server is named
         tables["llm"] = {"name": "hf", "model": changes["llm.model"]} | {
             key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")
         }
@@ -116,12 +116,6 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     return parse_experiment(
         experiment.name, tables, f"experiment {experiment.name}", experiment.root, experiment.plugins
     )
-
-
-def _is_local(llm: Mapping[str, object], experiment: Experiment) -> bool:
-    """Whether a model that a flag names runs in this process: it is on this machine, and no server is named."""
-    asked = llm.get("name", "openai") == "openai" and not llm.get("base_url")
-    return asked and runs_here(str(llm["model"]), experiment.root)
 
 
 def write_resolved(experiment: Experiment) -> None:
@@ -137,22 +131,10 @@ def write_resolved(experiment: Experiment) -> None:
 
 def as_tables(experiment: Experiment) -> dict[str, Any]:
     """The experiment as tables, which `parse_experiment` reads back as the same experiment."""
-    own = {
-        "about": experiment.about,
-        "table": experiment.table,
-        "benchmark": experiment.benchmark,
-        "split": experiment.split,
-        "corpus": experiment.corpus,
-        "seed": experiment.seed,
-        "limit": experiment.limit,
-        "retriever": experiment.retriever,
-        "reader": experiment.reader,
-        "llm": experiment.llm,
-    }
-    tables = {key: value for key, value in own.items() if value not in ("", None) and (key, value) != ("limit", 0)}
-    named = {"questions": list(experiment.questions), "measures": list(experiment.measures)}
-    lists = named | {"expected": expected_tables(experiment.expected)}
-    return tables | {key: value for key, value in lists.items() if value}
+    settings = "about table benchmark split corpus seed limit retriever reader llm questions measures".split()
+    tables = {key: getattr(experiment, key) for key in settings} | {"expected": expected_tables(experiment.expected)}
+    tables = {key: list(value) if isinstance(value, tuple) else value for key, value in tables.items()}
+    return {key: value for key, value in tables.items() if value or key == "seed"}
 
 
 def _file_name(key: str, value: object) -> str:
