@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from ifqa.cli.options import CorpusName, Json, print_json, show_help
-from ifqa.errors import IfqaError
 
 stats = typer.Typer(
     help="Statistics of a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
@@ -47,7 +46,7 @@ def stats_questions(
     from ifqa.report.stats import questions, show
 
     counts = questions.measure(benchmark, splits or ())
-    print_json(questions.stats_json(counts)) if json else show(questions.tables(counts))
+    print_json(counts) if json else show(questions.tables(counts))
 
 
 @stats.command("causal")
@@ -65,21 +64,13 @@ def stats_causal(
     dataset: Annotated[
         str, typer.Option(help="The paper's dataset that the questions come from: hotpotqa; shows its values beside.")
     ] = "",
-    differ: Annotated[
-        str, typer.Option(help="Two of the rules, notebook,fixed: count and show questions on which they differ.")
-    ] = "",
-    show: Annotated[int | None, typer.Option(min=0, help="Differing questions to show. [default: 10]")] = None,
     json: Json = False,
 ) -> None:
     """Count causal questions by the rules of Webis-CausalQA; precision and recall where questions are labelled."""
-    from ifqa.report import stats as report
-    from ifqa.report.stats import causal
+    from ifqa.report.stats import causal, show
 
-    if show is not None and not differ:
-        raise IfqaError("--show needs --differ with two of the rules: --differ notebook,fixed")
-    pair = [name.strip() for name in differ.split(",")] if differ else []
-    counts = causal.measure(source, rules or (), dataset, pair, 10 if show is None else show)
-    print_json(causal.stats_json(counts)) if json else report.show(causal.tables(counts))
+    counts = causal.measure(source, rules or (), dataset)
+    print_json(causal.stats_json(counts)) if json else show(causal.tables(counts))
 
 
 @stats.command("causal-corpus")
@@ -122,4 +113,7 @@ def stats_wiqa(
     from ifqa.report.stats import show, wiqa
 
     counts = wiqa.measure(sources or ["data/wiqa"], graphs)
-    print_json(wiqa.stats_json(counts)) if json else show(wiqa.tables(counts, published=sources != ["sample-wiqa"]))
+    if json:
+        print_json({"splits": counts, "paper": wiqa.PUBLISHED})
+    else:
+        show(wiqa.tables(counts, published=sources != ["sample-wiqa"]))

@@ -97,7 +97,7 @@ def test_dev_has_the_releases_share_of_answers_within_a_gold_passage_and_of_kind
     every = Sample().questions("dev")
     inside = [any(has_answer(text, one.answers) for text in one.gold_passages) for one in every]
     assert sum(inside) / len(every) == pytest.approx(0.751, abs=0.03)  # Yu et al. 2023: 75.1% span answers
-    kinds = measure("sample", ["dev"]).splits["dev"].types
+    kinds = measure("sample", ["dev"])["splits"]["dev"]["types"]
     published = {"entity": 49.7, "number": 15.9, "date": 14.5, "other": 19.9}  # their Table 2, in %
     assert {kind: 100 * number / len(every) for kind, number in kinds.items()} == pytest.approx(published, abs=4)
     assert all(one.text.startswith("If ") and one.text.endswith("?") for one in every)

@@ -1,13 +1,25 @@
-"""What `ifqa stats` counts. Each module has `measure`, `stats_json` for --json, and `tables` for the screen."""
+"""What `ifqa stats` counts. Each module has `measure`, which counts, and `tables` of the counts for the screen."""
 
 from collections.abc import Iterable, Mapping
 
 from rich.console import Console
+from typing_extensions import TypedDict
 
+from ifqa.errors import IfqaError
+from ifqa.protocols import Benchmark
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval
 
 _NARROW = 6  # columns; with more there is one blank between two of them, so that 80 characters are enough
+
+
+class Summary(TypedDict, total=False):
+    """Of a histogram, size -> how many have it; empty if it is."""
+
+    mean: float
+    median: float
+    least: float
+    most: float
 
 
 def show(tables: Iterable[Table]) -> None:
@@ -19,8 +31,8 @@ def show(tables: Iterable[Table]) -> None:
         table.show(console, gap=2 if len(table.columns) <= _NARROW else 1)
 
 
-def summary(histogram: Mapping[int, int]) -> dict[str, float]:
-    """Mean, median, least and most of a histogram, size -> how many have it; {} if it is empty."""
+def summary(histogram: Mapping[int, int]) -> Summary:
+    """Mean, median, least and most of a histogram."""
     if not histogram:
         return {}
     number = sum(histogram.values())
@@ -31,6 +43,33 @@ def summary(histogram: Mapping[int, int]) -> dict[str, float]:
         median += size / 2 * sum(reached <= place < reached + count for place in middle)
         reached += count
     return {"mean": total / number, "median": median, "least": min(histogram), "most": max(histogram)}
+
+
+def splits_there(benchmark: Benchmark) -> list[str]:
+    """The splits of a benchmark whose files are there.
+
+    Raises:
+        IfqaError: there is none.
+    """
+
+    def is_there(split: str) -> bool:
+        try:
+            return bool(benchmark.files(split) or True)
+        except IfqaError:
+            return False
+
+    there = [split for split in benchmark.splits if is_there(split)]
+    if not there:
+        name = benchmark.name
+        raise IfqaError(
+            f"{name}: none of its splits is in {benchmark.folder}; run: ifqa data {name}, or name one: {name}:SPLIT"
+        )
+    return there
+
+
+def cell(share: float | None, sign: str = "") -> str:
+    """A share in percent as the text of a cell."""
+    return "-" if share is None else f"{share:.1f}{sign}"
 
 
 def interval_cell(share: Interval | None) -> str:

@@ -17,18 +17,15 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import GOLD, Question
-from ifqa.report.stats import summary
+from ifqa.report.stats import cell, summary
 from ifqa.report.table import Table
 from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams
 from ifqa.storage.files import field, read_jsonl
 from ifqa.workers.tasks import run
 
-_BIN, _BINS, _MOST = 10, 20, 1_000  # words: bars of 10 up to 200, then a bar up to 1,000, and a bar for more
-_BAR = 32  # characters
-
-
 Page = tuple[str, str] | None  # identifies the page of a passage; None for a passage without a page
 End = tuple[Page, int]  # a page at the end of a shard, and how many of its passages are in the shard
+Shares = dict[int, float]  # which of the gold passages -> the largest share of its 5-grams found in one passage
 
 
 @dataclass(frozen=True)
@@ -36,47 +33,34 @@ class Coverage:
     """How much of a split's gold passages a set of passages covers.
 
     Attributes:
-        best: for each distinct gold passage, in the questions' order, the largest share (0 to 1) of its distinct word
-            5-grams that one passage holds; a gold passage is covered from 0.4 on.
+        golds: how many distinct gold passages there are.
         questions: how many questions have gold passages.
-        questions_any: how many of them have at least one gold passage covered.
-        questions_all: how many of them have every gold passage covered.
+        percents: "covered": gold passages of which one passage holds at least 40% of the distinct word 5-grams; "mean_best": the
+            mean of the largest such share; "questions_any" and "questions_all": questions with any or with all gold passages
+            covered. None without gold passages.
     """
 
-    best: tuple[float, ...]
+    golds: int
     questions: int
-    questions_any: int
-    questions_all: int
-
-    @property
-    def golds(self) -> int:
-        """How many distinct gold passages there are."""
-        return len(self.best)
-
-    @property
-    def covered(self) -> int:
-        """How many gold passages are covered."""
-        return sum(share >= COVERED_SHARE for share in self.best)
-
-    def percents(self) -> dict[str, float]:
-        """Percentages: gold passages covered, the mean of `best`, and questions with any or with all gold passages covered.
-
-        All are nan if there are no gold passages.
-        """
-        parts = {
-            "covered": (self.covered, self.golds),
-            "mean_best": (math.fsum(self.best), self.golds),
-            "questions_any": (self.questions_any, self.questions),
-            "questions_all": (self.questions_all, self.questions),
-        }
-        return {name: 100 * part / whole if whole else math.nan for name, (part, whole) in parts.items()}
+    percents: dict[str, float | None]
 
 
 def coverage(questions: Sequence[Question], best: Mapping[str, float]) -> Coverage:
     """The coverage of the questions' gold passages; `best` is the best share of each text, 0 for texts not in it."""
     shares = {text: best.get(text, 0.0) for question in questions for text in question.gold_passages}
-    hits = [[shares[text] >= COVERED_SHARE for text in one.gold_passages] for one in questions if one.gold_passages]
-    return Coverage(tuple(shares.values()), len(hits), sum(map(any, hits)), sum(map(all, hits)))
+    hits = [
+        [shares[text] >= COVERED_SHARE for text in question.gold_passages]
+        for question in questions
+        if question.gold_passages
+    ]
+    parts = {
+        "covered": (sum(share >= COVERED_SHARE for share in shares.values()), len(shares)),
+        "mean_best": (math.fsum(shares.values()), len(shares)),
+        "questions_any": (sum(map(any, hits)), len(hits)),
+        "questions_all": (sum(map(all, hits)), len(hits)),
+    }
+    percents = {name: 100 * part / whole if whole else None for name, (part, whole) in parts.items()}
+    return Coverage(len(shares), len(hits), percents)
 
 
 @dataclass(frozen=True)
@@ -100,19 +84,11 @@ class PassageStats:
     coverage_with_gold: dict[str, Coverage]
 
     @property
-    def passages(self) -> int:
-        """How many passages there are."""
-        return sum(self.lengths.values())
-
-    @property
-    def words(self) -> int:
-        """How many words the passages have in total."""
-        return sum(length * count for length, count in self.lengths.items())
-
-    @property
-    def pages(self) -> int:
-        """How many pages the passages were cut from."""
-        return sum(self.page_sizes.values())
+    def counts(self) -> dict[str, int]:
+        """How many shards, pages, passages, gold passages and words there are."""
+        words = sum(length * count for length, count in self.lengths.items())
+        pages, passages = sum(self.page_sizes.values()), sum(self.lengths.values())
+        return {"shards": self.shards, "pages": pages, "passages": passages, "gold_passages": self.gold, "words": words}
 
 
 @dataclass(frozen=True)
@@ -128,9 +104,8 @@ class ShardStats:
     """Statistics of one shard.
 
     `first` and `last` are its first and last page, with their number of passages in the shard; both pages may continue in
-    the neighbouring shards. `last` is None if the shard has one page. `best` and `best_gold` map the index of a gold passage
-    to the largest share of its 5-grams found in one passage of the shard: `best_gold` over passages whose id starts with
-    `gold/`, `best` over all others.
+    the neighbouring shards. `last` is None if the shard has one page. `best_gold` is over passages whose id starts with `gold/`,
+    `best` over all others.
     """
 
     path: Path
@@ -139,8 +114,8 @@ class ShardStats:
     page_sizes: Counter[int]
     first: End | None
     last: End | None
-    best: dict[int, float]
-    best_gold: dict[int, float]
+    best: Shares
+    best_gold: Shares
 
 
 # A worker gets several shards, with the same gold passages each time.
@@ -155,39 +130,33 @@ def measure_shard(task: ShardTask) -> ShardStats:
     """
     grams = _gold_grams(task.golds) if task.golds else None
     lengths, golds = Counter[int](), Counter[bool]()
-    best, best_gold = dict[int, float](), dict[int, float]()
+    best: dict[bool, Shares] = {False: {}, True: {}}
 
     def pages() -> Iterator[Page]:
         for number, record in read_jsonl(task.path):
             where = f"{task.path}:{number}"
             passage_id: str = field(record, "id", str, where)
             text: str = field(record, "contents", str, where)
+            title: str = field(record, "title", str, where)
             is_gold = passage_id.startswith(GOLD)
             golds[is_gold] += 1
             lengths[len(text.split())] += 1
             if grams:
-                _raise(best_gold if is_gold else best, grams.shares(text))
-            yield _page(passage_id, field(record, "title", str, where))
+                _raise(best[is_gold], grams.shares(text))
+            # "PAGE-n", or plain numbers such as DPR's, whose page is known by its title
+            page, _, place = passage_id.rpartition("-")
+            named = ("id", page) if page and place.isdecimal() else ("title", title) if title else None
+            yield None if is_gold else named
 
     page_sizes, first, last = Counter[int](), None, None
     for page, group in groupby(pages()):
         size = sum(1 for _ in group)
         page_sizes[size] += page is not None
         first, last = (first, (page, size)) if first else ((page, size), None)
-    return ShardStats(task.path, golds[True], lengths, page_sizes, first, last, best, best_gold)
+    return ShardStats(task.path, golds[True], lengths, page_sizes, first, last, best[False], best[True])
 
 
-def _page(passage_id: str, title: str) -> Page:
-    """The part of an id before "-n"; the title for ids without it, such as DPR's numbers; None for gold passages."""
-    if passage_id.startswith(GOLD):
-        return None
-    page, _, number = passage_id.rpartition("-")
-    if page and number.isdecimal():
-        return "id", page
-    return ("title", title) if title else None
-
-
-def _raise(best: dict[int, float], shares: Mapping[int, float]) -> None:
+def _raise(best: Shares, shares: Mapping[int, float]) -> None:
     for number, share in shares.items():
         best[number] = max(best.get(number, 0.0), share)
 
@@ -198,13 +167,9 @@ def merge(
     golds: Sequence[str],
     questions_by_split: Mapping[str, Sequence[Question]],
 ) -> PassageStats:
-    """The statistics of all shards together.
+    """The statistics of all shards together: of `paths` in order, their `parts` in any order.
 
-    Args:
-        parts: the statistics of each shard, in any order; consumed one at a time.
-        paths: the shards in order.
-        golds: the gold passages, in the same order as in `ShardTask.golds`.
-        questions_by_split: split -> the questions that `golds` was collected from.
+    `golds` are the gold passages as in `ShardTask.golds`, and `questions_by_split` the questions that have them.
     """
     gold, lengths, page_sizes = 0, Counter[int](), Counter[int]()
     best, best_gold = dict[int, float](), dict[int, float]()
@@ -216,7 +181,15 @@ def merge(
         ends[part.path] = part.first, part.last
         _raise(best, part.best)
         _raise(best_gold, part.best_gold)
-    _join_pages(page_sizes, [ends[path] for path in paths])
+    open_page, before = None, 0  # the page that the shards so far end in, and its passages so far
+    for first, last in (ends[path] for path in paths):
+        if first:
+            page, size = first
+            if page and page == open_page:  # it goes on from the shard before
+                page_sizes -= Counter([before, size])
+                size += before
+                page_sizes[size] += 1
+            open_page, before = last or (page, size)
 
     def coverages(shares: Mapping[int, float]) -> dict[str, Coverage]:
         by_text = {golds[place]: share for place, share in shares.items()}
@@ -224,22 +197,8 @@ def merge(
 
     without = coverages(best)
     _raise(best, best_gold)
-    return PassageStats(
-        len(ends), gold, dict(sorted(lengths.items())), dict(sorted(page_sizes.items())), without, coverages(best)
-    )
-
-
-def _join_pages(page_sizes: Counter[int], ends: Iterable[tuple[End | None, End | None]]) -> None:
-    """Count a page that continues from one shard into the next as one page."""
-    open_page, before = None, 0  # the page that the shards so far end in, and its passages so far
-    for first, last in ends:
-        if first:
-            page, size = first
-            if page and page == open_page:
-                page_sizes -= Counter([before, size])
-                size += before
-                page_sizes[size] += 1
-            open_page, before = last or (page, size)
+    sizes = dict(sorted(lengths.items())), dict(sorted(page_sizes.items()))
+    return PassageStats(len(ends), gold, *sizes, without, coverages(best))
 
 
 def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]], workers: int = 0) -> PassageStats:
@@ -253,7 +212,7 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
     Raises:
         IfqaError: the passages are not built, damaged or out of date, or a line is no passage (named as file:line).
     """
-    folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
+    folder = corpus.folder / "passages"
     recorded = CorpusBuild(corpus).passages["record"]["passages"]
     paths = list(shards_of(folder).values())
     texts = (text for split in questions_by_split.values() for question in split for text in question.gold_passages)
@@ -267,81 +226,53 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
                 advance(1)
 
     stats = merge(parts(), paths, golds, questions_by_split)
-    if stats.passages != recorded:
+    if (there := stats.counts["passages"]) != recorded:
         raise IfqaError(
-            f"{folder} holds {stats.passages:,} passages, its manifest says {recorded:,}; remove the folder and build "
-            f"it again: {command}"
+            f"{folder} holds {there:,} passages, its manifest says {recorded:,}; remove the folder and build it again: "
+            f"ifqa passages {corpus.name}"
         )
     return stats
 
 
 def stats_json(stats: PassageStats) -> dict[str, object]:
     """The statistics as JSON data: counts, shares in percent, and histograms as {size: count}."""
+    every = {"coverage": stats.coverage, "coverage_with_gold": stats.coverage_with_gold}
     return {
-        "shards": stats.shards,
-        "passages": stats.passages,
-        "gold_passages": stats.gold,
-        "pages": stats.pages,
-        "words": stats.words,
-        "words_a_passage": summary(stats.lengths) | {"histogram": stats.lengths},
-        "passages_a_page": summary(stats.page_sizes) | {"histogram": stats.page_sizes},
-        "coverage": {split: _coverage_json(own) for split, own in stats.coverage.items()},
-        "coverage_with_gold": {split: _coverage_json(own) for split, own in stats.coverage_with_gold.items()},
+        **stats.counts,
+        "words_a_passage": {**summary(stats.lengths), "histogram": stats.lengths},
+        "passages_a_page": {**summary(stats.page_sizes), "histogram": stats.page_sizes},
+    } | {
+        name: {
+            split: {"golds": own.golds, "questions": own.questions, "percent": own.percents}
+            for split, own in some.items()
+        }
+        for name, some in every.items()
     }
-
-
-def _coverage_json(own: Coverage) -> dict[str, object]:
-    percents = {name: None if math.isnan(value) else value for name, value in own.percents().items()}
-    return {"golds": own.golds, "questions": own.questions, "percent": percents}
-
-
-def bars(lengths: Mapping[int, int]) -> list[tuple[str, int]]:
-    """The bars of the histogram of words, with their numbers of passages: "1 - 10", "11 - 20", … to "over 1,000".
-
-    Passages without words count in the first bar. Empty bars at both ends are left out.
-    """
-    names = [f"{n * _BIN + 1} - {(n + 1) * _BIN}" for n in range(_BINS)]
-    names += [f"{_BINS * _BIN + 1} - {_MOST:,}", f"over {_MOST:,}"]
-    counts = [0] * len(names)
-    for length, count in lengths.items():
-        number = max(length - 1, 0) // _BIN
-        counts[number if number < _BINS else _BINS + (length > _MOST)] += count
-    filled = [number for number, count in enumerate(counts) if count]
-    return list(zip(names, counts, strict=True))[filled[0] : filled[-1] + 1] if filled else []
 
 
 def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
     """The counts, the lengths and the covered gold passages, as tables that fit 80 columns."""
-    rows = [("shards", stats.shards), ("pages with text", stats.pages), ("passages", stats.passages)]
-    rows += [("  of them gold", stats.gold)] if stats.gold else []
-    cells = [(name, f"{count:,}", *[""] * 4) for name, count in [*rows, ("words", stats.words)]]
+    cells = [(name.replace("_", " "), f"{count:,}", *[""] * 4) for name, count in stats.counts.items()]
     for name, histogram in (("passages a page", stats.page_sizes), ("words a passage", stats.lengths)):
         values = summary(histogram).items()
         cells.append((name, "", *(f"{value:,.1f}" if key == "mean" else f"{value:,g}" for key, value in values)))
     yield Table(corpus_name, "", ("", "count", "mean", "median", "least", "most"), tuple(cells))
-    filled = bars(stats.lengths)
-    most = max((count for _, count in filled), default=0)
-    cells = []
-    for name, count in filled:
-        bar_of = "█" * round(_BAR * count / most) or ("▏" if count else "")
-        cells.append((name, f"{count:,}", f"{100 * count / stats.passages:.1f}", bar_of))
-    yield Table("Words a passage", "", ("words", "passages", "%", ""), tuple(cells), left=(0, 3))
-    if stats.coverage:
-        title = f"Gold passages covered, in %: one passage holds {100 * COVERED_SHARE:.0f}% of the word 5-grams"
-        note = ""
-        cells = []
-        for split, own in stats.coverage.items():
-            cells.append((split, *_coverage_cells(own)))
-            if stats.gold:
-                cells.append(("  with gold", *_coverage_cells(stats.coverage_with_gold[split])))
-                note = (
-                    "A corpus given the gold passages holds them, however its pages were cut:\n"
-                    "a split's first row is what the other passages hold."
-                )
-        columns = ("split", "golds", "covered", "mean best", "questions", "any", "all")
-        yield Table(title, note, columns, tuple(cells))
+    if not stats.coverage:
+        return
+    rows = []
+    for split, own in stats.coverage.items():
+        rows.append((split, *_coverage_cells(own)))
+        if stats.gold:
+            rows.append(("  with gold", *_coverage_cells(stats.coverage_with_gold[split])))
+    note = (
+        "A corpus given the gold passages holds them, however its pages were cut:\n"
+        "a split's first row is what the other passages hold."
+    )
+    title = f"Gold passages covered, in %: one passage holds {100 * COVERED_SHARE:.0f}% of the word 5-grams"
+    columns = ("split", "golds", "covered", "mean best", "questions", "any", "all")
+    yield Table(title, note if stats.gold else "", columns, tuple(rows))
 
 
 def _coverage_cells(own: Coverage) -> tuple[str, ...]:
-    covered, best, any_of, all_of = ("-" if math.isnan(value) else f"{value:.1f}" for value in own.percents().values())
+    covered, best, any_of, all_of = map(cell, own.percents.values())
     return (f"{own.golds:,}", covered, best, f"{own.questions:,}", any_of, all_of)

@@ -1,7 +1,7 @@
 """Annotations by the typology of causal questions: counts, the agreement of two annotators, and the labeller beside them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,27 +16,27 @@ from ifqa.scoring.statistics import share_interval
 #: Cohen's kappa on the typology, Bondarenko et al., COLING 2022, section 4.
 PAPER_KAPPA = 0.54
 
+Aspects = dict[str, dict[Key, str]]  # aspect -> question -> class; "" for the labeller's abstention
+
 
 @dataclass
-class Measured:
+class Counts:
     """What annotators and the labeller say of the same questions.
 
     Attributes:
-        counts: annotator (a file), or "labeller" -> aspect -> class -> questions. The labeller's abstentions are under "".
+        classes: annotator (a file), or "labeller" -> aspect -> class -> questions.
         kappas: aspect, or "both" -> kappa of the two annotators; None if it is not defined. Empty for one annotator.
-        common: number of questions that all annotators have.
-        differing: aspect -> (first annotator's class, second's) -> questions.
+        common: number of questions that both annotators have.
         labeller: annotator, or "both agree" -> aspect -> class, or "all" -> the labeller beside it.
     """
 
-    counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    classes: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
     kappas: dict[str, float | None] = field(default_factory=dict)
     common: int = 0
-    differing: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     labeller: dict[str, dict[str, dict[str, Judged]]] = field(default_factory=dict)
 
 
-def measure(files: Sequence[Path], questions: Path | None = None) -> Measured:
+def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
     """Count annotations, compare two annotators, and judge the labeller against them.
 
     Args:
@@ -49,143 +49,106 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> Measured:
     """
     if len(files) > 2 or not (files or questions):
         raise IfqaError(f"wanted one or two files of annotations, or --questions FILE; found {len(files)} files")
-    if len({str(one) for one in files}) < len(files):
-        raise IfqaError(f"{files[0]} is given twice; wanted the files of two annotators")
-    annotations = {str(path): _by_aspect(path) for path in files}
-    found = Measured()
-    for name, aspects in annotations.items():
-        found.counts[name] = {aspect: Counter(own.values()) for aspect, own in aspects.items()}
-    first, *rest = annotations.values() or [{}]
-    if rest:
-        _compare(found, first, rest[0])
-    if questions:
-        labels = _labels(questions, {key for one in annotations.values() for key in one["semantic"]})
-        found.counts["labeller"] = {
-            aspect: Counter(name or "" for name in own.values()) for aspect, own in labels.items()
+    annotators: dict[str, Aspects] = {}
+    for path in files:
+        if str(path) in annotators:
+            raise IfqaError(f"{path} is given twice; wanted the files of two annotators")
+        rows = read_annotations(path)
+        classes = zip(*rows.values(), strict=True)
+        annotators[str(path)] = {
+            aspect: dict(zip(rows, own, strict=True)) for aspect, own in zip(ASPECTS, classes, strict=True)
         }
-        agreed = {"both agree": {one: _agreed(first[one], rest[0][one]) for one in ASPECTS}} if rest else {}
-        for name, aspects in (annotations | agreed).items():
-            found.labeller[name] = {one: judge(labels[one], aspects[one], ASPECTS[one]) for one in ASPECTS}
-    return found
+    counts = Counts({name: _classes(own) for name, own in annotators.items()})
+    if len(annotators) == 2:
+        first, second = annotators.values()
+        keys = [key for key in first["semantic"] if key in second["semantic"]]
+        if not keys:
+            raise IfqaError("the two files have no question in common; wanted the same datasets and ids in both")
+        ours, theirs = ([tuple(own[aspect][key] for aspect in ASPECTS) for key in keys] for own in (first, second))
+        for place, aspect in enumerate(ASPECTS):
+            counts.kappas[aspect] = kappa([pair[place] for pair in ours], [pair[place] for pair in theirs])
+        counts.kappas["both"], counts.common = kappa(ours, theirs), len(keys)
+        annotators["both agree"] = {
+            aspect: {key: name for key, name in first[aspect].items() if second[aspect].get(key) == name}
+            for aspect in ASPECTS
+        }
+    if questions:
+        labels = _labels(questions, {key for own in annotators.values() for key in own["semantic"]})
+        abstained = {aspect: sum(not name for name in own.values()) for aspect, own in labels.items()}
+        counts.classes["labeller"] = {
+            aspect: {**own, "": abstained[aspect]} for aspect, own in _classes(labels).items()
+        }
+        for name, own in annotators.items():
+            counts.labeller[name] = {aspect: judge(labels[aspect], own[aspect], ASPECTS[aspect]) for aspect in ASPECTS}
+    return counts
 
 
-def _by_aspect(path: Path) -> dict[str, dict[Key, str]]:
-    annotations = read_annotations(path)
-    return {aspect: {key: getattr(one, aspect) for key, one in annotations.items()} for aspect in ASPECTS}
+def _classes(labels: Aspects) -> dict[str, dict[str, int]]:
+    counts = {aspect: Counter(own.values()) for aspect, own in labels.items()}
+    return {aspect: {name: counts[aspect][name] for name in ASPECTS[aspect]} for aspect in ASPECTS}
 
 
-def _compare(found: Measured, first: Mapping[str, Mapping[Key, str]], second: Mapping[str, Mapping[Key, str]]) -> None:
-    keys = [key for key in first["semantic"] if key in second["semantic"]]
-    if not keys:
-        raise IfqaError("the two files have no question in common; wanted the same datasets and ids in both")
-    found.common = len(keys)
-    pairs = {aspect: [(first[aspect][key], second[aspect][key]) for key in keys] for aspect in ASPECTS}
-    for aspect, own in pairs.items():
-        found.kappas[aspect] = kappa(*zip(*own, strict=True))
-        found.differing[aspect] = Counter(pair for pair in own if pair[0] != pair[1])
-    ours, theirs = (
-        [tuple(first_or[aspect][key] for aspect in ASPECTS) for key in keys] for first_or in (first, second)
-    )
-    found.kappas["both"] = kappa(ours, theirs)
-
-
-def _agreed(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, str]:
-    return {key: name for key, name in first.items() if second.get(key) == name}
-
-
-def _labels(path: Path, wanted: set[Key]) -> dict[str, dict[Key, str | None]]:
-    """Aspect -> question -> the labeller's class, for the wanted questions; for all if none is named."""
-    found: dict[str, dict[Key, str | None]] = {aspect: {} for aspect in ASPECTS}
+def _labels(path: Path, wanted: set[Key]) -> Aspects:
+    """The labeller's classes of the wanted questions; of all if none is named."""
+    labels: Aspects = {aspect: {} for aspect in ASPECTS}
     for question in iter_questions(path):
         key = (question.group, question.id)
         if not wanted or key in wanted:
             for aspect, name in zip(ASPECTS, label(question.text), strict=True):
-                found[aspect][key] = name
-    if missing := wanted - found["semantic"].keys():
-        one = " ".join(min(missing)).strip()
+                labels[aspect][key] = name or ""
+    if missing := wanted - labels["semantic"].keys():
+        example = " ".join(min(missing)).strip()
         raise IfqaError(
-            f"{path}: no question for {counted(len(missing), 'annotation')}, such as {one!r}; wanted its text"
+            f"{path}: no question for {counted(len(missing), 'annotation')}, such as {example!r}; wanted its text"
         )
-    return found
+    return labels
 
 
-def stats_json(found: Measured) -> dict[str, object]:
+def stats_json(counts: Counts) -> dict[str, object]:
     """The counts as JSON data, with kappa, and the labeller's coverage and precision as (share, low, high)."""
-    counts = {
-        name: {aspect: {one: own[one] for one in _classes(found, aspect)} for aspect, own in aspects.items()}
-        for name, aspects in found.counts.items()
-    }
-    result: dict[str, object] = {"counts": counts}
-    if found.kappas:
-        differing = {
-            aspect: [{"classes": pair, "questions": number} for pair, number in own.most_common()]
-            for aspect, own in found.differing.items()
-        }
-        result |= {
-            "questions": found.common,
-            "kappa": found.kappas,
-            "paper": {"kappa": PAPER_KAPPA},
-            "differing": differing,
-        }
-    if found.labeller:
+    result: dict[str, object] = {"counts": counts.classes}
+    if counts.kappas:
+        result |= {"questions": counts.common, "kappa": counts.kappas, "paper": {"kappa": PAPER_KAPPA}}
+    if counts.labeller:
         result["labeller"] = {
-            name: {
-                aspect: {one: _judged_json(judged) for one, judged in own.items()} for aspect, own in aspects.items()
+            annotator: {
+                aspect: {name: _json(beside) for name, beside in own.items()} for aspect, own in aspects.items()
             }
-            for name, aspects in found.labeller.items()
+            for annotator, aspects in counts.labeller.items()
         }
     return result
 
 
-def _judged_json(judged: Judged) -> dict[str, object]:
-    return {
-        "given": judged.given,
-        "right": judged.right,
-        "annotated": judged.annotated,
-        "of": judged.of,
-        "coverage": share_interval(judged.given, judged.of),
-        "precision": share_interval(judged.right, judged.given),
-    }
+def _json(beside: Judged) -> dict[str, object]:
+    coverage, precision = share_interval(beside.given, beside.of), share_interval(beside.right, beside.given)
+    return beside._asdict() | {"coverage": coverage, "precision": precision}
 
 
-def tables(found: Measured) -> Iterator[Table]:
+def tables(counts: Counts) -> Iterator[Table]:
     """The counts, kappa beside the paper's, and the labeller's coverage and precision."""
-    names = [Path(name).stem for name in found.counts]
-    every = list(ASPECTS)
-    for aspect in every:
-        rows = tuple(
-            (name or "(abstains)", *(f"{counts[aspect][name]:,}" for counts in found.counts.values()))
-            for name in _classes(found, aspect)
-        )
-        note = _agreement(found) if found.kappas and aspect == every[-1] else ""
-        yield Table(f"Questions by {aspect} class", note, ("", *names), rows)
-    for number, (name, aspects) in enumerate(found.labeller.items(), start=1):
-        last = number == len(found.labeller)
-        note = "coverage: questions that the labeller gives a class. In brackets: 95% intervals." if last else ""
-        cells = []
-        for aspect, classes in aspects.items():
-            for kind, beside in classes.items():
-                whole = kind == "all"
-                title = f"{aspect}, all" if whole else f"  {kind}"
-                counts = (f"{beside.annotated:,}", f"{beside.given:,}", f"{beside.right:,}")
-                coverage = share_interval(beside.given, beside.of) if whole else None
-                shares = (coverage, share_interval(beside.right, beside.given))
-                cells.append((title, *counts, *map(interval_cell, shares)))
+    columns = ("", *(Path(name).stem for name in counts.classes))
+    kappas = [f"{name} {'undefined' if value is None else f'{value:.2f}'}" for name, value in counts.kappas.items()]
+    over = counted(counts.common, "question")
+    agreement = f"Cohen's kappa over {over}: {', '.join(kappas)}; the paper's annotators {PAPER_KAPPA}"
+    for aspect, classes in ASPECTS.items():
+        names = [*classes, *([""] if "labeller" in counts.classes else [])]
+        rows = [
+            (name or "(abstains)", *(f"{own[aspect].get(name, 0):,}" for own in counts.classes.values()))
+            for name in names
+        ]
+        note = agreement if counts.kappas and aspect == "pragmatic" else ""
+        yield Table(f"Questions by {aspect} class", note, columns, tuple(rows))
+    for annotator, aspects in counts.labeller.items():
+        rows = []
+        for aspect, classes_of in aspects.items():
+            for name, beside in classes_of.items():
+                whole = name == "all"
+                shares = (
+                    share_interval(beside.given, beside.of) if whole else None,
+                    share_interval(beside.right, beside.given),
+                )
+                numbers = (f"{beside.annotated:,}", f"{beside.given:,}", f"{beside.right:,}")
+                rows.append((f"{aspect}, all" if whole else f"  {name}", *numbers, *map(interval_cell, shares)))
         columns = ("", "annotated", "given", "right", "coverage", "precision")
-        yield Table(f"The labeller, judged by {Path(name).stem}", note, columns, tuple(cells))
-
-
-def _agreement(found: Measured) -> str:
-    kappas = (f"{name} {'undefined' if value is None else f'{value:.2f}'}" for name, value in found.kappas.items())
-    lines = [
-        f"Cohen's kappa over {counted(found.common, 'question')}: {', '.join(kappas)}; the paper's annotators {PAPER_KAPPA}"
-    ]
-    for aspect, pairs in found.differing.items():
-        told = ", ".join(f"{first} or {second} {number}" for (first, second), number in pairs.most_common())
-        lines.append(f"{aspect}, where they differ: {told or 'nowhere'}")
-    return "\n".join(lines)
-
-
-def _classes(found: Measured, aspect: str) -> list[str]:
-    """The classes, and "" for the labeller's abstentions."""
-    return [*ASPECTS[aspect], *([""] if "labeller" in found.counts else [])]
+        note = "coverage: questions that the labeller gives a class. In brackets: 95% intervals."
+        yield Table(f"The labeller, judged by {Path(annotator).stem}", note, columns, tuple(rows))

@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.derive import FOLDER, SAMPLE
 from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
-from ifqa.benchmarks.wiqa.release import CHOICES, Item, check_label, read_items, read_topics
+from ifqa.benchmarks.wiqa.release import CHOICES, check_label, read_items, read_topics
 from ifqa.errors import IfqaError
 from ifqa.report.table import Table
 from ifqa.storage.files import read_jsonl
 
 KINDS = ("in_para", "out_of_para", "no_effect")
+_SPLITS = ("train", "dev", "test")
 #: Table 1 of the paper (Tandon et al., EMNLP 2019): train, dev, test. The test split of the release has 3,003 questions.
 PUBLISHED: dict[str, tuple[int, int, int]] = {
     "topics": (87, 23, 12),
@@ -26,122 +26,76 @@ PUBLISHED: dict[str, tuple[int, int, int]] = {
     "2 hops": (8969, 2145, 1153),
     "3 hops": (4149, 941, 545),
 }
-_SPLITS = ("train", "dev", "test")
+
+Counts = dict[str, dict[str, int]]  # split, or name of a file -> what is counted -> how many
 
 
-@dataclass
-class Counts:
-    """A split's counts.
-
-    Attributes:
-        topics: None if the topics of the paragraphs are not known.
-        types, answers: the questions of each type, and of each label.
-        hops: edges of the path -> questions with an effect.
-        located: questions whose two parts are found in their graph; None if no graphs are given.
-    """
-
-    topics: int | None
-    paragraphs: int
-    graphs: int
-    questions: int
-    types: dict[str, int] = field(default_factory=dict)
-    answers: dict[str, int] = field(default_factory=dict)
-    hops: dict[int, int] = field(default_factory=dict)
-    located: int | None = None
-
-
-def measure(sources: Sequence[str], graphs: Path | None = None) -> dict[str, Counts]:
-    """Name of a file without its suffix -> its counts.
+def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
+    """Count topics (where those of the paragraphs are known), paragraphs, graphs, and questions by type, hops and label.
 
     Args:
         sources: files of questions, folders with train.jsonl, dev.jsonl, test.jsonl and made ones, or "sample-wiqa".
-        graphs: a file of graphs, to hold the labels against their paths.
+        graphs: a file of graphs, to hold the labels against their paths: "located" are the questions whose two parts are found.
 
     Raises:
         IfqaError: a file is missing or not as it should be, two have the same name, or a label contradicts its path.
     """
     known = read_graphs(graphs) if graphs else None
-    found: dict[str, Counts] = {}
+    counts: Counts = {}
     for path in (path for source in sources for path in _files(source)):
-        if path.stem in found:
+        if path.stem in counts:
             raise IfqaError(f"{path}: another file is called {path.stem} too; count them one after the other")
-        found[path.stem] = _count(path, known)
-    return found
+        counts[path.stem] = _count(path, known)
+    return counts
 
 
 def _files(source: str) -> list[Path]:
     folder = FOLDER if source == SAMPLE else Path(source)
     if not folder.is_dir():
         return [folder]
-    there = [folder / f"{made}{split}.jsonl" for made in ("", "made-") for split in _SPLITS]
-    files = [path for path in there if path.exists()]
+    names = [f"{made}{split}.jsonl" for made in ("", "made-") for split in _SPLITS]
+    files = [folder / name for name in names if (folder / name).exists()]
     if not files:
         raise IfqaError(f"{folder}: no train.jsonl, dev.jsonl or test.jsonl in it; run: ifqa data wiqa")
     return files
 
 
-def _count(path: Path, graphs: Mapping[str, Graph] | None) -> Counts:
+def _count(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
     items = read_items(path)
-    located = None
-    if graphs is not None:
-        located = sum(check_label(item, graphs, f"{path}: {item.id}") for item in items)
+    types, labels = Counter(item.kind for item in items), Counter(item.label for item in items)
+    hops = Counter(item.hops for item in items if item.hops)
     paragraphs = {item.paragraph for item in items}
     topics = {topic for paragraph, topic in _topics(path.parent).items() if paragraph in paragraphs}
-    types, answers = Counter(item.kind for item in items), Counter(item.label for item in items)
-    return Counts(
-        topics=len(topics) or None,
-        paragraphs=len(paragraphs),
-        graphs=len({item.graph for item in items}),
-        questions=len(items),
-        types={kind: types[kind] for kind in KINDS},
-        answers={label: answers[label] for label in CHOICES},
-        hops=_hops(items),
-        located=located,
-    )
-
-
-def _hops(items: Sequence[Item]) -> dict[int, int]:
-    counts = Counter(item.hops for item in items if item.hops)
-    return {hops: counts[hops] for hops in range(1, max([3, *counts]) + 1)}
+    counts = {"topics": len(topics)} if topics else {}
+    counts |= {"paragraphs": len(paragraphs), "graphs": len({item.graph for item in items}), "questions": len(items)}
+    counts |= {kind: types[kind] for kind in KINDS}
+    counts |= {f"{n} hop{'s' * (n > 1)}": hops[n] for n in range(1, max([3, *hops]) + 1)}
+    counts |= {f"answer {label}": labels[label] for label in CHOICES}
+    if graphs is not None:
+        counts["located"] = sum(check_label(item, graphs, f"{path}: {item.id}") for item in items)
+    return counts
 
 
 def _topics(folder: Path) -> dict[str, str]:
     """Paragraph -> topic, from the folder's topics.tsv or processes.jsonl."""
     if (path := folder / "topics.tsv").exists():
-        return {paragraph: one.topic for paragraph, one in read_topics(path).items()}
+        return {paragraph: topic.topic for paragraph, topic in read_topics(path).items()}
     if folder == FOLDER:
         return {record["para_id"]: record["topic"] for _, record in read_jsonl(folder / "processes.jsonl")}
     return {}
 
 
-def stats_json(found: Mapping[str, Counts]) -> dict[str, object]:
-    """The counts as JSON data, with the paper's beside them."""
-    paper = {split: {name: row[n] for name, row in PUBLISHED.items()} for n, split in enumerate(_SPLITS)}
-    return {"splits": {name: asdict(counts) for name, counts in found.items()}, "paper": paper}
-
-
-def tables(counted: Mapping[str, Counts], published: bool) -> Iterator[Table]:
+def tables(counts: Counts, published: bool) -> Iterator[Table]:
     """The counts, a column a split; `published` adds the paper's columns."""
-    columns: dict[str, Mapping[str, int | None]] = {name: _rows(counts) for name, counts in counted.items()}
+    columns: dict[str, Mapping[str, int]] = {**counts}
     notes = []
     if published:
-        for number, split in enumerate(_SPLITS):
-            columns[f"paper {split}"] = {name: row[number] for name, row in PUBLISHED.items()}
+        columns |= {
+            f"paper {split}": {name: row[n] for name, row in PUBLISHED.items()} for n, split in enumerate(_SPLITS)
+        }
         notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
-    if any(counts.located is not None for counts in counted.values()):
+    if any("located" in column for column in columns.values()):
         notes.append("located: both parts are found in the graph; no label contradicts its path.")
-    rows = []
-    for name in dict.fromkeys(name for column in columns.values() for name in column):
-        counts_of = (column.get(name) for column in columns.values())
-        rows.append((name, *("-" if count is None else f"{count:,}" for count in counts_of)))
+    names = dict.fromkeys(name for column in columns.values() for name in ("topics", *column))
+    rows = [(name, *(f"{column[name]:,}" if name in column else "-" for column in columns.values())) for name in names]
     yield Table("", "\n".join(notes), ("", *columns), tuple(rows))
-
-
-def _rows(counts: Counts) -> dict[str, int | None]:
-    rows: dict[str, int | None] = {
-        name: getattr(counts, name) for name in ("topics", "paragraphs", "graphs", "questions")
-    }
-    rows |= counts.types
-    rows |= {f"{hops} hop{'s' if hops > 1 else ''}": number for hops, number in counts.hops.items()}
-    rows |= {f"answer {label}": number for label, number in counts.answers.items()}
-    return rows | ({"located": counts.located} if counts.located is not None else {})

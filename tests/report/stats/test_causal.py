@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 from command_line import ifqa_here
 
+from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES
 from ifqa.errors import IfqaError
-from ifqa.report.stats.causal import PAPER_DATASETS, PAPER_READ, measure, stats_json
+from ifqa.report.stats.causal import measure, stats_json
 
 
 def ifqa(*arguments):
@@ -56,15 +57,6 @@ def test_the_rules_to_count_can_be_chosen(questions):
     }
 
 
-def test_questions_on_which_two_readings_differ_are_counted_and_shown(questions):
-    told = ifqa("stats", "causal", questions, "--differ", "notebook,fixed", "--show", "1").stdout
-    assert "2 questions on which notebook and fixed differ" in told
-    assert "2  none | R5  What leads to rust?" in told
-    assert "Which show" not in told
-    differ = json.loads(ifqa("stats", "causal", questions, "--differ", "notebook,fixed", "--json").stdout)["differ"]
-    assert [one["rules"] for one in differ["shown"]] == [[[], ["R5"]], [["R3"], []]]
-
-
 def test_the_papers_values_stand_beside_its_own_datasets(questions):
     told = json.loads(ifqa("stats", "causal", questions, "--dataset", "paq", "--json").stdout)
     assert told["paper"]["datasets"] == {"paq": {"questions": 64_875_601, "percent": 1.2}}
@@ -75,7 +67,7 @@ def test_the_papers_values_stand_beside_its_own_datasets(questions):
 
 
 def test_the_papers_datasets_add_up_to_its_total():
-    assert sum(read for read, _ in PAPER_DATASETS.values()) == PAPER_READ
+    assert sum(one.questions for one in PUBLISHED.values()) == ALL.questions
 
 
 def test_a_benchmark_is_counted_by_split_or_whole(tmp_path, monkeypatch):
@@ -92,9 +84,6 @@ def test_a_benchmark_is_counted_by_split_or_whole(tmp_path, monkeypatch):
     [
         (["q.jsonl", "--rules", "table4"], "unknown rules 'table4'"),
         (["q.jsonl", "--dataset", "nq"], "unknown dataset of the paper 'nq'"),
-        (["q.jsonl", "--differ", "fixed"], "wanted two different readings"),
-        (["q.jsonl", "--differ", "fixed,fixed"], "wanted two different readings"),
-        (["q.jsonl", "--show", "3"], "--show needs --differ"),
         (["none.jsonl"], "file not found: none.jsonl"),
         (["q.jsonl.zip"], "unknown benchmark 'q.jsonl.zip'"),
         (["sample:test"], "unknown split of sample 'test'"),
@@ -105,14 +94,6 @@ def test_a_benchmark_is_counted_by_split_or_whole(tmp_path, monkeypatch):
 def test_what_cannot_be_counted_is_refused_in_one_line(arguments, message):
     told = ifqa("stats", "causal", *arguments)
     assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), told.stderr
-
-
-def test_a_question_cannot_steer_the_terminal(tmp_path):
-    path = tmp_path / "q.txt"
-    path.write_text("Which show did \x1b[31m[bold]he host?\n")
-    told = ifqa("stats", "causal", str(path), "--differ", "notebook,fixed").stdout
-    assert "\x1b" not in told
-    assert "[bold]he host?" in told
 
 
 def test_an_unknown_reading_is_refused_from_python(questions):

@@ -13,12 +13,10 @@ from ifqa.pipeline.run import CorpusBuild
 from ifqa.records import Question
 from ifqa.report.stats import passages as report
 from ifqa.report.stats import show
-from ifqa.report.stats.passages import bars, measure, stats_json, tables
+from ifqa.report.stats.passages import measure, stats_json, tables
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.storage import artifacts
 from ifqa.storage.files import write_jsonl
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -57,7 +55,7 @@ def questions(corpus):
 def test_the_counts_are_those_of_the_passages(corpus):
     stats, lengths = measure(corpus, {}, workers=1), [len(text.split()) for text in texts(corpus).values()]
     pages = [sum(one.startswith(f"{n}-") for one in texts(corpus)) for n in range(1, 10)]
-    assert (stats.shards, stats.pages, stats.passages, stats.words) == (1, 9, len(lengths), sum(lengths))
+    assert list(stats.counts.values()) == [1, 9, len(lengths), 0, sum(lengths)]
     found = stats_json(stats)
     for name, sizes in {"words_a_passage": lengths, "passages_a_page": pages}.items():
         summary = {"mean": mean(sizes), "median": median(sizes), "least": min(sizes), "most": max(sizes)}
@@ -69,12 +67,15 @@ def test_the_coverage_is_what_covers_says_pair_by_pair(corpus, questions):
     for split, own in stats.coverage.items():
         golds = {gold: any(covers(text, gold) for text in texts(corpus).values())
                  for question in questions[split] for gold in question.gold_passages}  # fmt: skip
-        assert (own.golds, own.covered) == (len(golds), sum(golds.values()))
-    assert stats.coverage["train"].best == pytest.approx([1.0, 0.0, 46 / 96])
-    assert stats.coverage["dev"].best == pytest.approx([16 / 96])
-    train = stats.coverage["train"]
-    assert (train.questions, train.questions_any, train.questions_all) == (2, 2, 1)
-    assert stats.coverage["dev"].questions == 1
+        assert (own.golds, own.percents["covered"]) == (
+            len(golds),
+            pytest.approx(100 * sum(golds.values()) / len(golds)),
+        )
+    train, dev = stats.coverage["train"], stats.coverage["dev"]
+    assert train.percents["mean_best"] == pytest.approx(100 * (1 + 46 / 96) / 3)
+    assert dev.percents["mean_best"] == pytest.approx(100 * 16 / 96)
+    assert (train.questions, train.percents["questions_any"], train.percents["questions_all"]) == (2, 100.0, 50.0)
+    assert dev.questions == 1
     assert stats.coverage_with_gold == stats.coverage
 
 
@@ -85,9 +86,9 @@ def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
     made = Corpus("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
     stages.build_passages(made)
     stats = measure(made, {"dev": Sample().questions("dev")}, workers=1)
-    assert (stats.pages, stats.gold) == (0, stats.passages)
-    assert stats.coverage["dev"].covered == 0
-    assert stats.coverage_with_gold["dev"].covered == stats.passages
+    assert (stats.counts["pages"], stats.gold) == (0, stats.counts["passages"])
+    assert stats.coverage["dev"].percents["covered"] == 0
+    assert stats.coverage_with_gold["dev"].percents["covered"] == 100
     show(tables("golden", stats))
     assert "with gold" in capsys.readouterr().out
 
@@ -131,15 +132,6 @@ def test_passages_that_are_not_built_are_asked_for(tmp_path, monkeypatch):
         measure(Corpus("absent", (), {}), {})
 
 
-def test_the_bars_are_ten_words_wide_up_to_200():
-    lengths = {0: 1, 10: 2, 11: 4, 20: 8, 41: 16, 200: 32, 201: 64, 1_000: 128, 1_001: 256, 9_999: 512}
-    found = bars(lengths)
-    assert found[:5] == [("1 - 10", 3), ("11 - 20", 12), ("21 - 30", 0), ("31 - 40", 0), ("41 - 50", 16)]
-    assert found[-3:] == [("191 - 200", 32), ("201 - 1,000", 192), ("over 1,000", 768)]
-    assert bars({100: 5}) == [("91 - 100", 5)]
-    assert bars({}) == []
-
-
 def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     stats = measure(corpus, questions, workers=1)
@@ -147,8 +139,8 @@ def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsy
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     rows = [line.split() for line in lines]
-    assert ["passages", f"{stats.passages}"] in rows
-    assert ["words", f"{stats.words:,}"] in rows
+    assert ["passages", f"{stats.counts['passages']}"] in rows
+    assert ["words", f"{stats.counts['words']:,}"] in rows
     assert ["train", "3", "66.7", "49.3", "2", "100.0", "50.0"] in rows
     assert not any("with gold" in line for line in lines)
 

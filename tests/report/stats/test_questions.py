@@ -13,20 +13,16 @@ from ifqa.errors import IfqaError
 from ifqa.records import Question
 from ifqa.report.stats import show
 from ifqa.report.stats.questions import (
-    PAPER_SHARES,
-    PAPER_SIZES,
+    PAPER,
     QUESTION_WORDS,
     TYPES,
-    Measured,
     answer_type,
     count,
     measure,
     question_word,
     shared,
-    stats_json,
     tables,
 )
-from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.storage.files import write_json
@@ -37,10 +33,6 @@ here = pytest.mark.skipif(not (RELEASE / "full_split/train.json").exists(), reas
 
 def asked(text, answers, *passages):
     return Question("q/0", text, tuple(answers), passages)
-
-
-def counted(questions):
-    return count(questions, [split_question(question.text).question for question in questions])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +101,7 @@ def test_the_gold_passage_decides_on_the_capitals_of_an_answer():
 
 
 def test_the_counts_of_a_few_questions():
-    stats = counted(
+    stats = count(
         [
             asked("If Ann left, who would lead?", ["Bob May", "Bob"], "Bob May came", "then Ann left"),
             asked("If Ann had won in 1998, in which year would it be?", ["1999", "the 1999"], "Ann won in 1998"),
@@ -117,35 +109,35 @@ def test_the_counts_of_a_few_questions():
             asked("If not, would it sink?", ["no"]),
         ]
     )
-    assert (stats.questions, stats.several_answers) == (4, 2)
-    assert (stats.yes_no, stats.numeric, stats.several_passages) == (1, 2, 1)
-    assert stats.question_words == {5: 1, 6: 1, 8: 1, 12: 1}
-    assert stats.answer_words == {1: 3, 2: 1}
-    assert stats.passage_words == {3: 2, 4: 1}
-    assert stats.in_gold == {"all": (1, 3), "numeric": (0, 2), "other": (1, 1)}
-    assert stats.types == {"entity": 1, "number": 1, "date": 1, "other": 1}
-    assert {word: n for word, n in stats.asked.items() if n} == {"who": 1, "which": 1, "how many": 1, "none": 1}
-    assert stats.vocabulary == len("if ann left, who would lead? had won in 1998, which year it be? two gone, how many "
+    assert (stats["questions"], stats["several_answers"]) == (4, 2)
+    assert (stats["yes_no"], stats["numeric"], stats["several_passages"]) == (1, 2, 1)
+    assert stats["question_words"] == {5: 1, 6: 1, 8: 1, 12: 1}
+    assert stats["answer_words"] == {1: 3, 2: 1}
+    assert stats["passage_words"] == {3: 2, 4: 1}
+    assert stats["in_gold"] == {"all": (1, 3), "numeric": (0, 2), "other": (1, 1)}
+    assert stats["types"] == {"entity": 1, "number": 1, "date": 1, "other": 1}
+    assert {word: n for word, n in stats["asked"].items() if n} == {"who": 1, "which": 1, "how many": 1, "none": 1}
+    assert stats["vocabulary"] == len("if ann left, who would lead? had won in 1998, which year it be? two gone, how many "
                                    "stay? not, sink?".split())  # fmt: skip
 
 
 def test_questions_without_answers_or_passages_are_counted():
-    stats = counted([Question("q/0", "What is it?")])
-    assert (stats.questions, sum(stats.types.values()), stats.answer_words) == (1, 0, {})
-    assert stats.in_gold == {"all": (0, 0), "numeric": (0, 0), "other": (0, 0)}
-    assert counted([]).questions == 0
+    stats = count([Question("q/0", "What is it?")])
+    assert (stats["questions"], sum(stats["types"].values()), stats["answer_words"]) == (1, 0, {})
+    assert stats["in_gold"] == {"all": (0, 0), "numeric": (0, 0), "other": (0, 0)}
+    assert count([])["questions"] == 0
 
 
 def test_the_sample_is_counted_as_one_by_one():
     questions = Sample().questions("dev")
-    stats = counted(questions)
-    assert stats.numeric == sum(is_numeric(question.answers) for question in questions)
-    assert stats.in_gold["all"] == (sum(map(ceiling, questions)), len(questions))
-    assert sum(stats.in_gold[kind][1] for kind in ("numeric", "other")) == len(questions)
-    assert stats.types["number"] + stats.types["date"] == stats.numeric
-    for counts in (stats.types, stats.asked, stats.question_words, stats.answer_words):
+    stats = count(questions)
+    assert stats["numeric"] == sum(is_numeric(question.answers) for question in questions)
+    assert stats["in_gold"]["all"] == (sum(map(ceiling, questions)), len(questions))
+    assert sum(stats["in_gold"][kind][1] for kind in ("numeric", "other")) == len(questions)
+    assert stats["types"]["number"] + stats["types"]["date"] == stats["numeric"]
+    for counts in (stats["types"], stats["asked"], stats["question_words"], stats["answer_words"]):
         assert sum(counts.values()) == len(questions)
-    assert tuple(stats.types) == TYPES
+    assert tuple(stats["types"]) == TYPES
 
 
 @given(
@@ -174,9 +166,9 @@ def release(tmp_path, monkeypatch):
 
 def test_without_names_all_splits_with_files_are_measured(release):
     measured = measure("ifqa")
-    assert list(measured.splits) == ["full-dev", "few-dev"]
-    assert measured.shared == {"full-dev": {"full-dev": 2, "few-dev": 1}, "few-dev": {"full-dev": 1, "few-dev": 2}}
-    assert list(measure("ifqa", ["few-dev"]).splits) == ["few-dev"]
+    assert list(measured["splits"]) == ["full-dev", "few-dev"]
+    assert measured["shared"] == {"full-dev": {"full-dev": 2, "few-dev": 1}, "few-dev": {"full-dev": 1, "few-dev": 2}}
+    assert list(measure("ifqa", ["few-dev"])["splits"]) == ["few-dev"]
 
 
 def test_what_is_not_there_is_named(release, tmp_path, monkeypatch):
@@ -193,8 +185,8 @@ def test_what_is_not_there_is_named(release, tmp_path, monkeypatch):
 def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
-    every = dict.fromkeys(IfQA.paths, measured.splits["full-dev"])
-    show(tables(type(measured)("ifqa", every, {one: dict.fromkeys(every, 1_594) for one in every})))
+    every = dict.fromkeys(IfQA.paths, measured["splits"]["full-dev"])
+    show(tables(measured | {"splits": every, "shared": {one: dict.fromkeys(every, 1_594) for one in every}}))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
@@ -208,17 +200,17 @@ def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monk
 def test_the_sample_is_shown_without_the_paper(capsys):
     show(tables(measure("sample")))
     assert "paper" not in capsys.readouterr().out
-    assert "paper" not in stats_json(measure("sample"))
+    assert "paper" not in measure("sample")
 
 
 def test_the_json_has_counts_shares_and_the_paper(release):
-    found = json.loads(json.dumps(stats_json(measure("ifqa"))))
+    found = json.loads(json.dumps(measure("ifqa")))
     own = found["splits"]["full-dev"]
     assert own["questions"] == 2
     assert own["means"]["question_words"] == {"mean": 3, "median": 3, "least": 3, "most": 3}
     assert own["percent"]["types"]["entity"] == 100
     assert own["percent"]["in_gold"] == {"all": 100, "numeric": None, "other": 100}
-    assert found["paper"] == {"sizes": PAPER_SIZES, "percent": PAPER_SHARES}
+    assert found["paper"] == PAPER
     assert found["shared"]["full-dev"]["few-dev"] == 1
 
 
@@ -227,26 +219,26 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
     monkeypatch.chdir(RELEASE.parents[1])
     measured = measure("ifqa", ["full-train", "full-dev", "few-train", "few-dev"])
     ceilings = {
-        split: round(held / of, 3) for split, own in measured.splits.items() for held, of in [own.in_gold["all"]]
+        split: round(held / of, 3) for split, own in measured["splits"].items() for held, of in [own["in_gold"]["all"]]
     }
     assert ceilings == {"full-train": 0.647, "full-dev": 0.713, "few-train": 0.357, "few-dev": 0.742}
-    assert [own.questions for own in measured.splits.values()] == [2400, 700, 600, 1600]
-    assert measured.shared["full-train"] == {"full-train": 2378, "full-dev": 9, "few-train": 596, "few-dev": 903}
-    assert measured.shared["full-dev"]["few-dev"] == 700  # full-dev lies in few-dev whole
-    dev, train = measured.splits["full-dev"], measured.splits["full-train"]
-    assert (round(dev.numeric / 700, 3), round(train.numeric / 2400, 3)) == (0.316, 0.359)
-    assert round(1 - train.several_passages / 2400, 2) == 0.89
-    assert round(dev.yes_no / 700, 3) == 0.003
-    for split, own in measured.splits.items():
-        assert mean(answer in TYPES for answer in own.types) == 1
+    assert [own["questions"] for own in measured["splits"].values()] == [2400, 700, 600, 1600]
+    assert measured["shared"]["full-train"] == {"full-train": 2378, "full-dev": 9, "few-train": 596, "few-dev": 903}
+    assert measured["shared"]["full-dev"]["few-dev"] == 700  # full-dev lies in few-dev whole
+    dev, train = measured["splits"]["full-dev"], measured["splits"]["full-train"]
+    assert (round(dev["numeric"] / 700, 3), round(train["numeric"] / 2400, 3)) == (0.316, 0.359)
+    assert round(1 - train["several_passages"] / 2400, 2) == 0.89
+    assert round(dev["yes_no"] / 700, 3) == 0.003
+    for split, own in measured["splits"].items():
+        assert mean(answer in TYPES for answer in own["types"]) == 1
         if split.startswith("full"):
-            assert all(abs(100 * own.types[kind] / own.questions - share) < 6 for kind, share in PAPER_SHARES["types"].items())  # fmt: skip
+            assert all(abs(100 * own["types"][kind] / own["questions"] - share) < 6 for kind, share in PAPER["percent"]["types"].items())  # fmt: skip
 
 
 def test_markup_and_escapes_in_a_splits_name_are_shown_as_they_are(capsys):
-    stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
+    stats = count([asked("If not, would it sink?", ["no"], "It sank")])
     name = "dev[red]\x1b[31m"
-    show(tables(Measured("b[red]", {name: stats}, {name: {name: 1}})))
+    show(tables({"benchmark": "b[red]", "splits": {name: stats}, "shared": {name: {name: 1}}}))
     out = capsys.readouterr().out
     assert "b[red]: sizes" in out
     assert out.count("dev[red]\N{REPLACEMENT CHARACTER}[31m") == 6

@@ -1,13 +1,11 @@
 """WIQA's counts: of the bundled questions, beside the paper's table, and labels that contradict a path."""
 
-import json
-
 import pytest
 
 from ifqa.benchmarks.wiqa.derive import FOLDER
 from ifqa.errors import IfqaError
 from ifqa.report.stats import show
-from ifqa.report.stats.wiqa import measure, stats_json, tables
+from ifqa.report.stats.wiqa import KINDS, measure, tables
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 
@@ -15,11 +13,12 @@ def test_the_bundled_questions_are_counted_by_split():
     found = measure(["sample-wiqa"], FOLDER / "graphs.jsonl")
     assert [*found] == ["train", "dev", "test"]
     dev = found["dev"]
-    assert (dev.topics, dev.paragraphs, dev.graphs, dev.questions, dev.located) == (2, 2, 2, 62, 62)
-    assert dev.types == {"in_para": 22, "out_of_para": 20, "no_effect": 20}
-    assert dev.answers == {"more": 20, "less": 22, "no_effect": 20}
-    assert dev.hops == {1: 18, 2: 16, 3: 8}
-    assert json.loads(json.dumps(stats_json(found)))["paper"]["test"]["questions"] == 3993
+    assert {key: dev[key] for key in ("topics", "paragraphs", "graphs", "questions", "located")} == {
+        "topics": 2, "paragraphs": 2, "graphs": 2, "questions": 62, "located": 62,
+    }  # fmt: skip
+    assert [dev[kind] for kind in KINDS] == [22, 20, 20]
+    assert [dev[f"answer {label}"] for label in ("more", "less", "no_effect")] == [20, 22, 20]
+    assert [dev[hops] for hops in ("1 hop", "2 hops", "3 hops")] == [18, 16, 8]
 
 
 def test_the_papers_counts_stand_beside(capsys):
