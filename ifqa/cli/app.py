@@ -18,12 +18,14 @@ from ifqa.cli import others
 from ifqa.cli.ask import ask
 from ifqa.cli.options import (
     CorpusName,
-    ExperimentName,
+    Engine,
     Json,
+    Processes,
     Quiet,
     changed_run,
     changing,
     complete_experiment,
+    on_run,
     print_json,
     print_line,
     quietly,
@@ -53,14 +55,7 @@ app.command()(ask)
 
 
 @app.command()
-def passages(
-    corpus: CorpusName,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=0, help="Processes to work with; 0: all cores.")
-    ] = None,
-    engine: Annotated[str | None, typer.Option("--engine", help="local, or ray for a cluster.")] = None,
-    json: Json = False,
-) -> None:
+def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = None, json: Json = False) -> None:
     """Build a corpus's passages from its sources."""
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
@@ -88,38 +83,31 @@ def index(
 
 @app.command()
 @with_workers
-@changing("retrieve")
-def retrieve(
-    changes: dict[str, object], workers: "Workers", experiment: ExperimentName = "sample", json: Json = False
-) -> None:
+@on_run("retrieve")
+def retrieve(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Rank passages for an experiment's questions."""
-    chosen = changed_run(experiment, changes)
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_show_artifact(stages.retrieve(chosen, None, workers), json))
+    raise typer.Exit(_show_artifact(stages.retrieve(run, None, workers), json))
 
 
 @app.command()
 @with_workers
-@changing("read")
-def read(
-    changes: dict[str, object], workers: "Workers", experiment: ExperimentName = "sample", json: Json = False
-) -> None:
+@on_run("read")
+def read(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
-    chosen = changed_run(experiment, changes)
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_show_artifact(stages.read(chosen, None, workers), json))
+    raise typer.Exit(_show_artifact(stages.read(run, None, workers), json))
 
 
 @app.command()
-@changing("score")
-def score(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
+@on_run("score")
+def score(run: "Run", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
-    chosen = changed_run(experiment, changes)
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_show(chosen, stages.score(chosen), json))
+    raise typer.Exit(_show(run, stages.score(run), json))
 
 
 @app.command()
@@ -163,18 +151,15 @@ def run(
 
 @app.command()
 @with_workers
-@changing("read")
-def probe(
-    changes: dict[str, object], workers: "Workers", experiment: ExperimentName = "sample", json: Json = False
-) -> None:
+@on_run("read")
+def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Read a finished experiment's questions again with another supposition or other passages, and show what is lost."""
-    chosen = changed_run(experiment, changes)
     from rich.console import Console
 
     from ifqa.pipeline.probe import probe as probe_all
     from ifqa.report.result_tables import losses_table
 
-    name, losses = chosen.experiment.name, probe_all(chosen, None, workers)
+    name, losses = run.experiment.name, probe_all(run, None, workers)
     if json:
         print_json({"experiment": name, "losses": [asdict(loss) for loss in losses]})
     else:

@@ -8,34 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ifqa.cli.options import (
-    Docs,
-    Exclude,
-    Include,
-    Json,
-    changing,
-    print_json,
-    run_over,
-)
+from ifqa.cli.options import Json, print_json, searching
 from ifqa.cli.process import in_words, refuse
 from ifqa.errors import IfqaError
 
 if TYPE_CHECKING:
+    from ifqa.pipeline.run import Run
     from ifqa.records import Answer
 
 
-@changing("ask")
+@searching(Annotated[str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")])
 def ask(
-    changes: dict[str, object],
+    run: "Run",
+    changed: list[str],
     question: Annotated[
         str, typer.Argument(help='A counterfactual question: "If ..., ...?" Without one, on a terminal: a prompt.')
     ] = "",
-    experiment: Annotated[
-        str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")
-    ] = "sample",
-    docs: Docs = None,
-    include: Include = None,
-    exclude: Exclude = None,
     questions: Annotated[
         Path | None, typer.Option("--questions", help="Answer the questions of this file: .txt, .csv or .jsonl.")
     ] = None,
@@ -49,8 +37,12 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer a question, and show the passages with the facts; or answer many."""
-    _check(question, questions, out)
-    run = run_over(experiment, changes, docs, include, exclude)
+    if (questions is None) != (out is None) or (question and questions is not None):
+        raise IfqaError("wanted one question, or --questions FILE --out FILE")
+    if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
+        raise IfqaError(
+            'no question, and no terminal to ask for one; wanted: ifqa ask "If ..., ...?", or --questions FILE'
+        )
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
     from ifqa.report.answers import answer_json, show_answer
@@ -83,16 +75,6 @@ def ask(
             raise typer.Exit(show(system.ask(question, threshold)))
         system.open()
         _prompt(lambda line: show(system.ask(line, threshold)))
-
-
-def _check(question: str, questions: Path | None, out: Path | None) -> None:
-    """Refuse options that do not go together, before anything is built."""
-    if (questions is None) != (out is None) or (question and questions is not None):
-        raise IfqaError("wanted one question, or --questions FILE --out FILE")
-    if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
-        raise IfqaError(
-            'no question, and no terminal to ask for one; wanted: ifqa ask "If ..., ...?", or --questions FILE'
-        )
 
 
 def _prompt(answer: Callable[[str], object]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
-from ifqa.config.flags import FLAGS, TYPES, Flag, Verbs
+from ifqa.config.flags import FLAGS, TYPES, Verbs
 from ifqa.errors import IfqaError
 from ifqa.progress import CONTROLS, be_quiet, printable_line
 
@@ -38,75 +38,32 @@ ExperimentName = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
-Given = dict[str, Any]  # options by name; typer has converted the values as their annotations say
+Processes = Annotated[int | None, typer.Option("--workers", min=0, help="Processes to work with; 0: all cores.")]
+Engine = Annotated[str | None, typer.Option("--engine", help="local, or ray for a cluster.")]
+Splits = Annotated[
+    list[str] | None,
+    typer.Option("--split", help="Also look at the gold passages of this split: full-dev. Repeatable."),
+]
+OfBenchmark = Annotated[str, typer.Option("--benchmark", help="Benchmark of the questions.")]
 _SET = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting: reader.passages=10, llm.model=gpt-4.1-mini. Repeatable."),
 ]
+Docs = Annotated[Path | None, typer.Option("--docs", help="A folder of documents, or a file, to search instead.")]
+_DOCS: dict[str, object] = {
+    "docs": Docs,
+    "include": Annotated[
+        list[str] | None, typer.Option("--include", help="With --docs: only files of this pattern. Repeatable.")
+    ],
+    "exclude": Annotated[
+        list[str] | None, typer.Option("--exclude", help="With --docs: no files of this pattern. Repeatable.")
+    ],
+}
+Given = dict[str, Any]  # options by name; typer has converted the values as their annotations say
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-def changing(verbs: Verbs) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator that gives a verb its flags and --set; the verb gets the changed settings as the argument `changes`."""
-    flags = {name: flag for name, flag in FLAGS.items() if verbs in flag.verbs}
-    options: dict[str, object] = {name: _option(name, flag) for name, flag in flags.items()}
-
-    def changes(given: Given) -> dict[str, object]:
-        changed = {flag.setting: value for name, flag in flags.items() if (value := given[name]) is not None}
-        by_set = settings_of_flags(given["settings"])
-        if twice := sorted(changed.keys() & by_set.keys()):
-            raise IfqaError(
-                f"{twice[0]} is given twice: {changed[twice[0]]} by a flag of its own, {by_set[twice[0]]} by --set"
-            )
-        return {"changes": changed | by_set}
-
-    return with_options(options | {"settings": _SET}, changes)
-
-
-def _option(name: str, flag: Flag) -> object:
-    """The annotation of a flag, from which typer makes its option."""
-    option = typer.Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.least)
-    return Annotated[TYPES[name] | None, option]
-
-
-def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options --workers and --engine; it gets them as the argument `workers`."""
-    options: dict[str, object] = {
-        "number": Annotated[
-            int | None,
-            typer.Option("--workers", min=0, help="Processes that retrieve or read: 1 if not given; 0: one a core."),
-        ],
-        "engine": (Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")], "local"),
-    }
-
-    def chosen(given: Given) -> dict[str, object]:
-        from ifqa.workers.tasks import Workers
-
-        number, engine = given["number"], given["engine"]
-        return {"workers": Workers(int(engine == "local") if number is None else number, engine)}
-
-    return with_options(options, chosen)(verb)
-
-
-def quietly(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the option --quiet."""
-
-    def heed(given: Given) -> dict[str, object]:
-        if given["quiet"]:  # else --quiet before the verb holds
-            be_quiet(True)
-        return {}
-
-    return with_options({"quiet": (Quiet, False)}, heed)(verb)
-
-
-def show_help(context: typer.Context) -> None:
-    """Show the help of a group of verbs if no verb is given; this is no error."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-
-
-def with_options(
-    options: dict[str, object], arguments: Callable[[Given], dict[str, object]]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(options: Mapping[str, object], arguments: Callable[[Given], dict[str, object]]) -> Decorator:
     """A decorator that gives a verb several options, and makes some of its arguments from them.
 
     Args:
@@ -137,27 +94,55 @@ def with_options(
     return decorate
 
 
-def refuse_broken_text(arguments: Sequence[str]) -> None:
-    """Raise IfqaError for an argument that is not UTF-8: Python reads it as half a surrogate pair, which cannot be written."""
-    for number, one in enumerate(arguments, start=1):
-        try:
-            one.encode()
-        except UnicodeEncodeError as error:
-            raise IfqaError(
-                f"argument {number}, {one!a:.80}: wanted text in UTF-8, found half a character; write it anew"
-            ) from error
+def changing(verbs: Verbs) -> Decorator:
+    """A decorator that gives a verb its flags and --set; the verb gets the changed settings as the argument `changes`."""
+    return with_options(_flags(verbs), lambda given: {"changes": _changes(given)})
 
 
-def print_line(text: object) -> None:
-    """A name, a path or a message as one line on stdout, without characters that could steer a terminal."""
-    print(printable_line(str(text)))
+def on_run(verbs: Verbs) -> Decorator:
+    """A decorator as `changing`, with the name of an experiment; the verb gets its run as the argument `run`."""
+    options = {"experiment": (ExperimentName, "sample"), **_flags(verbs)}
+    return with_options(options, lambda given: {"run": changed_run(given.pop("experiment"), _changes(given))})
 
 
-def print_json(result: object) -> None:
-    """A result as one line of JSON on stdout; characters that could steer a terminal are escaped."""
-    import json
+def searching(experiment: object) -> Decorator:
+    """A decorator as `on_run`, with --docs; the verb gets the names of the changed settings, too, as `changed`."""
 
-    print(CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(result, ensure_ascii=False)))
+    def arguments(given: Given) -> dict[str, object]:
+        name, docs, include, exclude = (given.pop(key) for key in ("experiment", *_DOCS))
+        changes = _changes(given)
+        if docs is not None and "corpus" in changes:
+            raise IfqaError("--docs and --corpus are given; wanted one of them")
+        if docs is None and (include or exclude):
+            raise IfqaError("--include and --exclude are for --docs; wanted: --docs FOLDER --include PATTERN")
+        run = changed_run(name, changes)
+        if docs is not None:
+            from ifqa.config.corpus import corpus_of
+            from ifqa.config.overrides import override
+
+            corpus = corpus_of(docs, run.experiment, include or (), exclude or ())
+            run = type(run)(override(run.experiment, {"corpus": corpus}))
+        return {"run": run, "changed": [*changes]}
+
+    return with_options({"experiment": (experiment, "sample"), **_DOCS, **_flags("ask")}, arguments)
+
+
+def _flags(verbs: Verbs) -> dict[str, object]:
+    """The annotations from which typer makes the flags of verbs, and --set."""
+    flags: dict[str, object] = {
+        name: Annotated[TYPES[name] | None, typer.Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.least)]
+        for name, flag in FLAGS.items()
+        if verbs in flag.verbs
+    }
+    return flags | {"settings": _SET}
+
+
+def _changes(given: Given) -> dict[str, object]:
+    by_set = settings_of_flags(given.pop("settings"))
+    changed = {FLAGS[name].setting: value for name, value in given.items() if value is not None}
+    if twice := sorted(changed.keys() & by_set.keys()):
+        raise IfqaError(f"{twice[0]} is given twice: {changed[twice[0]]} by a flag, {by_set[twice[0]]} by --set")
+    return changed | by_set
 
 
 def changed_run(name: str, changes: Mapping[str, object]) -> "Run":
@@ -169,42 +154,14 @@ def changed_run(name: str, changes: Mapping[str, object]) -> "Run":
     return Run(override(load_experiment(name), changes))
 
 
-Docs = Annotated[Path | None, typer.Option("--docs", help="A folder of your documents, or a file, to search instead.")]
-Include = Annotated[
-    list[str] | None, typer.Option("--include", help="With --docs: only files of this pattern. Repeatable.")
-]
-Exclude = Annotated[
-    list[str] | None, typer.Option("--exclude", help="With --docs: no files of this pattern. Repeatable.")
-]
-
-
-def run_over(
-    name: str, changes: Mapping[str, object], docs: Path | None, include: list[str] | None, exclude: list[str] | None
-) -> "Run":
-    """The run of an experiment changed by flags, with a folder of documents as its corpus if one is named."""
-    if docs is not None and "corpus" in changes:
-        raise IfqaError("--docs and --corpus are given; wanted one of them")
-    if docs is None and (include or exclude):
-        raise IfqaError("--include and --exclude are for --docs; wanted: --docs FOLDER --include PATTERN")
-    run = changed_run(name, changes)
-    if docs is None:
-        return run
-    from ifqa.config.corpus import corpus_of
-    from ifqa.config.overrides import override
-    from ifqa.pipeline.run import Run
-
-    corpus = corpus_of(docs, run.experiment, include or (), exclude or ())
-    return Run(override(run.experiment, {"corpus": corpus}))
-
-
 def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
     """`KEY=VALUE` flags as settings. A value is read as TOML; if it is not TOML, it is a text."""
     import tomllib
 
     changes: dict[str, object] = {}
     for pair in pairs or []:
-        key, found, value = pair.partition("=")
-        if not found or not key:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
             raise IfqaError(f"--set wants KEY=VALUE, found {pair!r}")
         try:
             changes[key] = tomllib.loads(f"value = {value}")["value"]
@@ -213,3 +170,54 @@ def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
         except (ValueError, RecursionError) as error:  # 5,000 digits, or as many brackets
             raise IfqaError(f"--set {pair:.80}…: wanted a value in TOML, or a text; this one is too large") from error
     return changes
+
+
+def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options --workers and --engine; it gets them as the argument `workers`."""
+    number = typer.Option("--workers", min=0, help="Processes that retrieve or read: 1 if not given; 0: one a core.")
+
+    def chosen(given: Given) -> dict[str, object]:
+        from ifqa.workers.tasks import Workers
+
+        number, engine = given["number"], given["engine"]
+        return {"workers": Workers(int(engine == "local") if number is None else number, engine)}
+
+    return with_options({"number": Annotated[int | None, number], "engine": (Engine, "local")}, chosen)(verb)
+
+
+def quietly(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the option --quiet."""
+
+    def heed(given: Given) -> dict[str, object]:
+        if given["quiet"]:  # else --quiet before the verb holds
+            be_quiet(True)
+        return {}
+
+    return with_options({"quiet": (Quiet, False)}, heed)(verb)
+
+
+def show_help(context: typer.Context) -> None:
+    """Show the help of a group of verbs if no verb is given; this is no error."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def refuse_broken_text(arguments: Sequence[str]) -> None:
+    """Raise IfqaError for an argument that is not UTF-8: Python reads it as half a surrogate pair, which cannot be written."""
+    for number, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise IfqaError(f"argument {number}, {argument!a:.80}: wanted text in UTF-8; write it anew") from error
+
+
+def print_line(text: object) -> None:
+    """A name, a path or a message as one line on stdout, without characters that could steer a terminal."""
+    print(printable_line(str(text)))
+
+
+def print_json(result: object) -> None:
+    """A result as one line of JSON on stdout; characters that could steer a terminal are escaped."""
+    import json
+
+    print(CONTROLS.sub(lambda control: json.dumps(control[0])[1:-1], json.dumps(result, ensure_ascii=False)))

@@ -9,7 +9,7 @@ import typer
 from ifqa.cli.data import data
 from ifqa.cli.doctor import doctor
 from ifqa.cli.init import init
-from ifqa.cli.options import CorpusName, Json, print_json, print_line
+from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Splits, print_json, print_line
 from ifqa.cli.serving import mcp, serve
 from ifqa.errors import IfqaError
 from ifqa.progress import say
@@ -34,15 +34,12 @@ def screen(
         int, typer.Option(min=1, help="Passages to write questions about, drawn from those kept.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
-    splits: Annotated[
-        list[str] | None,
-        typer.Option("--split", help="Also screen the gold passages of this split: full-train. Repeatable."),
-    ] = None,
-    benchmark: Annotated[str, typer.Option(help="Benchmark of the splits.")] = "ifqa",
+    splits: Splits = None,
+    benchmark: OfBenchmark = "ifqa",
     show: Annotated[
         int, typer.Option(min=0, help="Show this many passages that are kept, and as many that are not.")
     ] = 0,
-    workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
+    workers: Processes = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the tasks if they are there.")] = False,
     json: Json = False,
 ) -> None:
@@ -62,7 +59,7 @@ def screen(
         refuse_existing(to, force)
     source = open_benchmark(benchmark) if splits else None
     gold = {split: screen_gold(source.questions(split)) for split in splits or () if source}
-    drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers)
+    drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers or 0)
     print_json(screened_json(drawn, gold, show)) if json else show_screened(corpus, drawn, gold, show)
     if to:
         drawn.kept = drawn.kept[:number]

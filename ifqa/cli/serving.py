@@ -1,28 +1,23 @@
 """`ifqa serve` and `ifqa mcp`: one opened system for many who ask."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ifqa.cli.options import (
-    Docs,
-    Exclude,
-    ExperimentName,
-    Include,
-    changing,
-    run_over,
-)
+from ifqa.cli.options import ExperimentName, searching
 from ifqa.progress import is_quiet
 
+if TYPE_CHECKING:
+    from ifqa.pipeline.run import Run
 
-@changing("ask")
+_Timeout = Annotated[float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")]
+
+
+@searching(ExperimentName)
 def serve(
-    changes: dict[str, object],
-    experiment: ExperimentName = "sample",
-    docs: Docs = None,
-    include: Include = None,
-    exclude: Exclude = None,
+    run: "Run",
+    changed: list[str],
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")
     ] = "127.0.0.1",
@@ -38,36 +33,22 @@ def serve(
         typer.Option("--allow-origin", help="A site whose pages may ask: https://example.org. Repeatable."),
     ] = None,
     queue: Annotated[int, typer.Option("--queue", help="Questions that may wait; further ones get 503.")] = 256,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")
-    ] = 60.0,
+    timeout: _Timeout = 60.0,
 ) -> None:
     """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
     from ifqa.serve.limits import Limits
     from ifqa.serve.security import make_guard
     from ifqa.serve.server import cap_cost
-    from ifqa.serve.server import serve as run
+    from ifqa.serve.server import serve as serve_all
 
-    searched = run_over(experiment, changes, docs, include, exclude).experiment
-    chosen = cap_cost(searched, [*changes])
     guard = make_guard(host, token_file, allow_host or (), allow_origin or ())
-    run(chosen, host, port, guard, Limits(queue, timeout), is_quiet())
+    serve_all(cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet())
 
 
-@changing("ask")
-def mcp(
-    changes: dict[str, object],
-    experiment: ExperimentName = "sample",
-    docs: Docs = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")
-    ] = 60.0,
-) -> None:
+@searching(ExperimentName)
+def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
     """Serve the MCP tools ask, retrieve and get_passage over stdin and stdout, for an assistant that starts this command."""
     from ifqa.serve.limits import Limits
     from ifqa.serve.server import cap_cost, serve_tools
 
-    searched = run_over(experiment, changes, docs, include, exclude).experiment
-    serve_tools(cap_cost(searched, [*changes]), Limits(seconds=timeout), is_quiet())
+    serve_tools(cap_cost(run.experiment, changed), Limits(seconds=timeout), is_quiet())

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ifqa.cli.options import CorpusName, Json, print_json, show_help
+from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Splits, print_json, show_help
+from ifqa.errors import IfqaError
 
 stats = typer.Typer(
     help="Statistics of a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
@@ -15,13 +16,10 @@ stats = typer.Typer(
 @stats.command("passages")
 def stats_passages(
     corpus: CorpusName,
-    splits: Annotated[
-        list[str] | None,
-        typer.Option("--split", help="Also look for the gold passages of this split: full-dev. Repeatable."),
-    ] = None,
-    benchmark: Annotated[str, typer.Option(help="Benchmark of the splits.")] = "ifqa",
+    splits: Splits = None,
+    benchmark: OfBenchmark = "ifqa",
     json: Json = False,
-    workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
+    workers: Processes = None,
 ) -> None:
     """Count a corpus's pages, passages and words, their lengths, and the gold passages of a benchmark in it."""
     from ifqa.config.corpus import load_corpus
@@ -29,13 +27,13 @@ def stats_passages(
     from ifqa.report.stats import passages, show
 
     gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
-    counts = passages.measure(load_corpus(corpus), gold, workers)
+    counts = passages.measure(load_corpus(corpus), gold, workers or 0)
     print_json(passages.stats_json(counts)) if json else show(passages.tables(corpus, counts))
 
 
 @stats.command("questions")
 def stats_questions(
-    benchmark: Annotated[str, typer.Option(help="Benchmark of the questions.")] = "ifqa",
+    benchmark: OfBenchmark = "ifqa",
     splits: Annotated[
         list[str] | None,
         typer.Option("--split", help="A split: full-dev. Repeatable; none: all that are there."),
