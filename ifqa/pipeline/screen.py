@@ -11,7 +11,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.annotations import WRITING, write_tasks
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
-from ifqa.records import Passage, Question
+from ifqa.records import Question
 from ifqa.workers.tasks import run
 
 
@@ -30,17 +30,13 @@ class GoldScreened:
 
 
 def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers: int = 0) -> Drawn:
-    """Screen all passages of a corpus.
+    """Screen all passages of a corpus, which must be built.
 
     Args:
-        corpus: its passages must be built.
-        number: passages to draw from those that are kept.
-        examples: passages to draw from the others.
+        corpus: its passages are screened.
+        number, examples: passages to draw from those that are kept, and from the others.
         seed: of the draws.
         workers: number of processes; 0 for the number of cores.
-
-    Raises:
-        IfqaError: the passages are not built, damaged or out of date.
     """
     if number < 1:
         raise IfqaError(f"--number, the passages to write questions about, must be at least 1; found {number}")
@@ -67,13 +63,9 @@ def screen_gold(questions: Sequence[Question]) -> GoldScreened:
 
 
 def write_annotation(drawn: Drawn, to: Path, force: bool = False) -> list[Path]:
-    """Write the passages drawn as tasks in which questions are written about them; returns the files.
-
-    Raises:
-        IfqaError: no passage was kept, a file is there already, or `to` ends neither in .json nor in .csv.
-    """
-    return write_tasks(to, [_task(passage, why) for _, passage, why in drawn.kept], WRITING, force=force)
-
-
-def _task(passage: Passage, why: Screened) -> dict[str, str | list[str]]:
-    return {"passage_id": passage.id, "title": passage.title, "passage": passage.text, "keyword": why.keyword}
+    """Write the passages drawn as tasks in which questions are written about them; returns the files."""
+    tasks: list[dict[str, str | list[str]]] = [
+        {"passage_id": passage.id, "title": passage.title, "passage": passage.text, "keyword": why.keyword}
+        for _, passage, why in drawn.kept
+    ]
+    return write_tasks(to, tasks, WRITING, force=force)

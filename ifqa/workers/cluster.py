@@ -62,11 +62,13 @@ def on_ray(
         raise failure
 
 
-# Java stops its threads by a fault that its SIGSEGV handler answers. Ray replaces the handler, and on shutdown sets the default
-# one, with which the next such fault ends the process.
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Restore the C handlers of all crash signals on leaving; Python's `signal` module knows only Python's handlers."""
+    """Restore the C handlers of all crash signals on leaving; Python's `signal` module knows only Python's handlers.
+
+    Java stops its threads by a fault that its SIGSEGV handler answers. Ray replaces the handler, and on shutdown sets the
+    default one, with which the next such fault ends the process.
+    """
     if os.name != "posix":  # Windows has no such handlers
         yield
         return
@@ -82,11 +84,7 @@ def _handlers_kept() -> Iterator[None]:
 
 
 def _join_cluster(ray: Any) -> None:
-    """Connect to the cluster that RAY_ADDRESS names, or start a cluster on this machine.
-
-    Raises:
-        IfqaError: nothing answers at RAY_ADDRESS, or no cluster can be started.
-    """
+    """Connect to the cluster that RAY_ADDRESS names, or start a cluster on this machine."""
     address = os.environ.get("RAY_ADDRESS", "")
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     try:
@@ -94,7 +92,5 @@ def _join_cluster(ray: Any) -> None:
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     except (OSError, ValueError, RuntimeError) as error:
-        raise IfqaError(
-            f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); wanted the address of a running cluster, as "
-            "host:6379, or no RAY_ADDRESS to start one here"
-        ) from error
+        wanted = "wanted the address of a running cluster, as host:6379, or no RAY_ADDRESS to start one here"
+        raise IfqaError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error

@@ -23,11 +23,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the tasks of a stage: `number` processes, 0 for one a core, of this machine or of a Ray cluster.
-
-    Raises:
-        IfqaError: there is no such engine, or the number is below 0.
-    """
+    """Who does the tasks of a stage: `number` processes, 0 for one a core, of this machine or of a Ray cluster."""
 
     number: int = 1
     engine: Engine = "local"
@@ -36,9 +32,7 @@ class Workers:
         if self.engine not in get_args(Engine):
             raise unknown("engine", self.engine, get_args(Engine))
         if type(self.number) is not int or self.number < 0:
-            raise IfqaError(
-                f"workers: wanted a whole number of processes, or 0 for one a core; found {self.number!r:.80}"
-            )
+            raise IfqaError(f"workers: wanted a number of processes, or 0 for one a core; found {self.number!r:.80}")
 
     @property
     def alone(self) -> bool:
@@ -47,14 +41,9 @@ class Workers:
 
 
 def run(
-    function: Callable[[Task], Result],
-    tasks: Iterable[Task],
-    *,
-    workers: int = 0,
-    engine: Engine = "local",
-    gpus: int = 0,
+    function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 0, engine: Engine = "local", gpus: int = 0,
     name: Callable[[Task], str] = str,
-) -> Iterator[tuple[Task, Result]]:
+) -> Iterator[tuple[Task, Result]]:  # fmt: skip
     """Yield each task and its result, in the order in which they finish.
 
     Args:
@@ -77,8 +66,7 @@ def run(
     else:
         workers = workers or cores()
         first = list(islice(source, 2))
-        alone = workers == 1 or len(first) < 2
-        source = chain(first, source)
+        alone, source = workers == 1 or len(first) < 2, chain(first, source)
         del first  # tasks are large
         if alone:
             yield from ((task, function(task)) for task in source)
