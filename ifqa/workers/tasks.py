@@ -32,7 +32,9 @@ class Workers:
         if self.engine not in get_args(Engine):
             raise unknown("engine", self.engine, get_args(Engine))
         if type(self.number) is not int or self.number < 0:
-            raise IfqaError(f"workers: wanted a number of processes, or 0 for one a core; found {self.number!r:.80}")
+            raise IfqaError(
+                f"workers: wanted a whole number of processes, or 0 for one a core; found {self.number!r:.80}"
+            )
 
     @property
     def alone(self) -> bool:
