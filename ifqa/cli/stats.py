@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Splits, print_json, show_help
-from ifqa.errors import IfqaError
 
 stats = typer.Typer(
     help="Statistics of a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
