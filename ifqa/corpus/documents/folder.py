@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISLNK, S_ISREG
 
 from ifqa.corpus.documents.readers import READERS
 from ifqa.errors import IfqaError
@@ -27,7 +27,7 @@ class File:
         size: bytes.
         modified: time of change (ns).
         kind: "hidden", "link", "large", "other" (no kind of document), "closed" (no permission), "special" (a pipe, a device),
-            "loop" (a folder that contains itself), "ifqa" (written by this program); empty for a file to read.
+            "ifqa" (written by this program); empty for a file to read.
         reason: why it is left out.
     """
 
@@ -47,16 +47,15 @@ def existing(docs: str | Path, root: Path = Path()) -> Path:
     """
     try:
         place = root / Path(docs).expanduser()
+        str(place.resolve()).encode()
     except RuntimeError as error:
         raise IfqaError(f"--docs {docs}: there is no such user; name a folder of documents, or a file") from error
-    if not place.exists():
-        raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
-    try:
-        str(place.resolve()).encode()
     except UnicodeEncodeError as error:
         raise IfqaError(
             f"--docs {docs}: its path is not UTF-8, and no file of settings can hold it; rename it"
         ) from error
+    if not place.exists():
+        raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
     return place
 
 
@@ -73,45 +72,38 @@ def scan(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: floa
         yield File(str(top), top.name, kind="ifqa", reason="written by ifqa")
         return
     if not top.is_dir():
-        yield _judged(str(top), top.name, top.stat(), max_mb, named=True)
+        yield _judged(str(top), top.name, max_mb, named=True)
         return
-    seen: set[tuple[int, int]] = set()
-    waiting: list[tuple[str, str]] = [(str(top), "")]
-    while waiting:
-        place, below = waiting.pop()
-        try:
-            stat = Path(place).stat()
-            with os.scandir(place) as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
-        except OSError as error:
-            yield File(place, below or ".", kind="closed", reason=f"cannot be read ({error.strerror})")
-            continue
-        if (stat.st_dev, stat.st_ino) in seen:
-            yield File(place, below, kind="loop", reason="a folder that was read by another path")
-            continue
-        seen.add((stat.st_dev, stat.st_ino))
-        folders = []
-        for entry in entries:
-            name = f"{below}{entry.name}"
-            if any(_fits(name, pattern) for pattern in exclude):
+    closed: list[OSError] = []
+    for place, folders, names in os.walk(top, onerror=closed.append):
+        below = "" if place == str(top) else f"{Path(place).relative_to(top).as_posix()}/"
+        inside = []
+        for name in sorted(folders):
+            path = os.path.join(place, name)  # noqa: PTH118 - a Path costs more than the rest
+            if _fits_any(below + name, exclude):
                 continue
-            if entry.is_symlink():
-                yield File(entry.path, name, kind="link", reason="a link; links are not followed")
-            elif entry.is_dir(follow_symlinks=False):
-                if entry.name.startswith("."):
-                    yield File(entry.path, name, kind="hidden", reason="a hidden folder")
-                elif _is_artifact(Path(entry.path)):
-                    yield File(entry.path, name, kind="ifqa", reason="a folder that ifqa wrote")
-                else:
-                    folders.append((entry.path, f"{name}/"))
+            if left_out := _folder(path, name):
+                yield File(path, below + name, kind=left_out[0], reason=left_out[1])
             else:
-                try:
-                    file = _judged(entry.path, name, entry.stat(follow_symlinks=False), max_mb)
-                except OSError as error:
-                    file = File(entry.path, name, kind="closed", reason=f"cannot be read ({error.strerror})")
-                if not include or any(_fits(name, pattern) for pattern in include):
+                inside.append(name)
+        folders[:] = inside
+        for name in sorted(names):
+            if not _fits_any(below + name, exclude):
+                file = _judged(os.path.join(place, name), below + name, max_mb)  # noqa: PTH118
+                if not include or file.kind == "link" or _fits_any(file.name, include):
                     yield file
-        waiting += reversed(folders)
+    for error in closed:
+        name = Path(error.filename).relative_to(top).as_posix()
+        yield File(str(error.filename), name, kind="closed", reason=f"cannot be read ({error.strerror})")
+
+
+def _folder(path: str, name: str) -> tuple[str, str] | None:
+    """The kind of a folder that is left out, and why."""
+    if Path(path).is_symlink():
+        return "link", "a link; links are not followed"
+    if name.startswith("."):
+        return "hidden", "a hidden folder"
+    return ("ifqa", "a folder that ifqa wrote") if _is_artifact(Path(path)) else None
 
 
 def _is_artifact(folder: Path) -> bool:
@@ -126,10 +118,15 @@ def _is_artifact(folder: Path) -> bool:
     return isinstance(manifest, dict) and all(isinstance(manifest.get(key), dict) for key in ("inputs", "record"))
 
 
-def _judged(path: str, name: str, stat: os.stat_result, max_mb: float, named: bool = False) -> File:
-    kind = reason = ""
-    suffix = suffix_of(name)
-    if not named and name.rpartition("/")[2].startswith((".", "~$")):
+def _judged(path: str, name: str, max_mb: float, named: bool = False) -> File:
+    suffix, kind, reason = suffix_of(name), "", ""
+    try:
+        stat = os.stat(path, follow_symlinks=named)  # noqa: PTH116
+    except OSError as error:
+        return File(path, name, kind="closed", reason=f"cannot be read ({error.strerror})")
+    if S_ISLNK(stat.st_mode):
+        kind, reason = "link", "a link; links are not followed"
+    elif not named and name.rpartition("/")[2].startswith((".", "~$")):
         kind, reason = "hidden", "a hidden file"
     elif not S_ISREG(stat.st_mode):
         kind, reason = "special", "a pipe or a device; wanted a file"
@@ -138,17 +135,18 @@ def _judged(path: str, name: str, stat: os.stat_result, max_mb: float, named: bo
     elif suffix not in READERS:
         kind, reason = "other", f"no kind of document that is read ({suffix or 'no ending'})"
     elif stat.st_size > max_mb * _MB:
-        kind = "large"
-        reason = f"{stat.st_size / _MB:,.0f} MB, more than max_mb = {max_mb:g}"
+        kind, reason = "large", f"{stat.st_size / _MB:,.0f} MB, more than max_mb = {max_mb:g}"
     elif not os.access(path, os.R_OK):
         kind, reason = "closed", "no permission to read it"
     return File(path, name, stat.st_size, stat.st_mtime_ns, kind, reason)
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _fits_any(name: str, patterns: Sequence[str]) -> bool:
     """Whether a path below the folder fits a pattern; one without a slash is held against the last part of the path."""
-    pattern = pattern.rstrip("/")
-    return fnmatchcase(name if "/" in pattern else name.rpartition("/")[2], pattern)
+    return any(
+        fnmatchcase(name if "/" in pattern else name.rpartition("/")[2], pattern)
+        for pattern in (pattern.rstrip("/") for pattern in patterns)
+    )
 
 
 def suffix_of(name: str) -> str:

@@ -23,11 +23,7 @@ _PAGES = ("application/xhtml+xml", "text/html")
 
 
 class _Archive:
-    """The files of a zip archive in memory.
-
-    Raises:
-        Unreadable: it is none, it is damaged or encrypted, or a file in it is missing or unpacks to too much.
-    """
+    """The files of a zip archive in memory; Unreadable if it is damaged, or a file is missing or unpacks to too much."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -127,10 +123,8 @@ def _levels(archive: _Archive) -> dict[str, int]:
     for style in archive.tree("word/styles.xml").iter(f"{_WORD}style"):
         named = style.find(f"{_WORD}name")
         name = (named.get(f"{_WORD}val") or "").lower() if named is not None else ""
-        level = _outline(style) or (
-            int(name[8:]) if name[:8] == "heading " and name[8:].isdecimal() else int(name == "title")
-        )
-        if level:
+        heading = int(name[8:]) if name[:8] == "heading " and name[8:].isdecimal() else int(name == "title")
+        if level := _outline(style) or heading:
             levels[style.get(f"{_WORD}styleId") or ""] = level
     return levels
 

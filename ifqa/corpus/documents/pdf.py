@@ -3,10 +3,9 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from ifqa.corpus.documents.decoding import Run, Unreadable
 from ifqa.errors import IfqaError
@@ -42,49 +41,30 @@ _BROKEN = re.compile("(?<![^\\W\\d_])([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\
 _MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
-_Lines = list[tuple[int, str]]  # number in the page, from 0, and text
+_Page = list[str]  # its lines
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A heading of the outline.
-
-    Attributes:
-        title: its text.
-        level: from 1.
-        line: the first line of its page at or below the place that it points to; None if it points to the page alone.
-    """
+class Heading(NamedTuple):
+    """A heading of the outline; its level is from 1."""
 
     title: str
     level: int
-    line: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The lines of a page, and the headings that stand on it. U+0002 or U+FFFE joins a word that was over two lines."""
-
-    lines: list[str]
-    entries: list[Entry]
 
 
 def read_pdf(data: bytes) -> Iterator[Run]:
     """The lines of a PDF with their pages. Headings are those of its outline, or lines that begin with a section's number.
 
-    A heading of the outline stands where its text does, over up to four lines, else at the place that the outline points to; if
-    that is a page alone, it is left out.
+    A heading of the outline stands where its text does, over up to four lines; if its page does not show it, it is left out.
 
     Raises:
         Unreadable: it is no PDF, needs a password, or holds no text.
     """
-    pages = _read(data)
-    texts = [[(n, line.strip()) for n, line in enumerate(page.lines) if line.strip()] for page in pages]
-    texts = [_without_contents(page) for page in _without_edges(texts, pages)]
-    if not any(texts):
+    raw, outline = _read(data)
+    pages = [_without_contents(page) for page in _without_edges(raw)]
+    if not any(pages):
         raise Unreadable(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
-    known = {word.casefold() for page in texts for _, line in page for word in _WORD.findall(line)}
-    texts = [_with_whole_words(page, known) for page in texts]
-    return _runs(texts, [page.entries for page in pages])
+    known = {word.casefold() for page in pages for line in page for word in _WORD.findall(line)}
+    return _runs([_with_whole_words(page, known) for page in pages], outline)
 
 
 def require_library(path: str) -> None:
@@ -105,30 +85,22 @@ def _is_installed() -> bool:
     return find_spec("pypdfium2") is not None
 
 
-def _without_edges(texts: Sequence[_Lines], pages: Sequence[Page]) -> list[_Lines]:
-    """The pages without page numbers and running heads.
-
-    A running head stands at the edge of half of the pages, or of three neighbouring ones, with other numbers; or it is made of
-    titles of the outline that stand elsewhere.
-    """
-    edges = [_edge(page) for page in texts]
+def _without_edges(pages: Sequence[_Page]) -> list[_Page]:
+    """The pages without page numbers and running heads: lines at the edge of half of the pages, or of neighbouring ones."""
+    shapes = [{n: _PAGE_NUMBER.sub("#", page[n]) for n in _edge(page)} for page in pages]
     places: dict[str, list[int]] = {}
-    for number, edge in enumerate(edges):
-        for shape in {_shape(line) for _, line in edge}:
+    for number, edge in enumerate(shapes):
+        for shape in set(edge.values()):
             places.setdefault(shape, []).append(number)
-    heads = {shape: _repeated(shape, numbers, len(texts)) for shape, numbers in places.items()}
-    titles = {_letters(entry.title) for page in pages for entry in page.entries} - {""}
-    kept = []
-    for number, (page, edge) in enumerate(zip(texts, edges, strict=True)):
-        dropped = {n for n, line in edge if number in heads[_shape(line)]}
-        here = {title for entry in pages[number].entries for title in _forms(entry.title)}
-        dropped |= {n for n, line in edge if not _forms(line) & here and _is_made_of(line, titles)}
-        kept.append([(n, line) for n, line in page if n not in dropped])
-    return kept
+    heads = {shape: _repeated(shape, numbers, len(pages)) for shape, numbers in places.items()}
+    return [
+        [line for n, line in enumerate(page) if n not in edge or number not in heads[edge[n]]]
+        for number, (page, edge) in enumerate(zip(pages, shapes, strict=True))
+    ]
 
 
-def _edge(page: _Lines) -> _Lines:
-    return page if len(page) <= 2 * _EDGE else [*page[:_EDGE], *page[-_EDGE:]]
+def _edge(page: _Page) -> Iterator[int]:
+    return (n for n in range(len(page)) if n < _EDGE or n >= len(page) - _EDGE)
 
 
 def _repeated(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
@@ -146,34 +118,19 @@ def _repeated(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
     return frozenset(repeated)
 
 
-def _is_made_of(line: str, titles: set[str]) -> bool:
-    """Whether a line is a section's number and title, with those of its chapter before it."""
-    if len(line) > _LONGEST:
-        return False
-    parts = re.split(r"(?<=\s)(?=[0-9A-Z]+(?:\.[0-9]+)*\.\s)", line)
-    letters = [_letters(_NUMBER.sub("", part, count=1)) for part in parts if part.strip()]
-    return any(_NUMBER.match(part) for part in parts) and all(title in titles or not title for title in letters)
-
-
-def _shape(line: str) -> str:
-    """A line with `#` for each number."""
-    return _PAGE_NUMBER.sub("#", line)
-
-
-def _without_contents(page: _Lines) -> _Lines:
+def _without_contents(page: _Page) -> _Page:
     """The page without the lines of a table of contents.
 
     If they are a third of it, what stands between them is of it too, and the lines above and below stay if there is a sentence.
     """
-    entries = [n for n, line in page if _LEADERS.search(line[-_LONGEST:])]
-    rest = [(n, line) for n, line in page if not _LEADERS.search(line[-_LONGEST:])]
+    entries = [n for n, line in enumerate(page) if _LEADERS.search(line[-_LONGEST:])]
     if len(entries) < max(3, len(page) / 3):
-        return rest
-    around = [(n, line) for n, line in rest if not entries[0] < n < entries[-1] and not _PAGE_AT_END.search(line)]
-    return around if any(" " in line and _ENDED.search(line) for _, line in around) else []
+        return [line for n, line in enumerate(page) if n not in set(entries)] if entries else page
+    around = [line for line in page[: entries[0]] + page[entries[-1] + 1 :] if not _PAGE_AT_END.search(line)]
+    return around if any(" " in line and _ENDED.search(line) for line in around) else []
 
 
-def _with_whole_words(page: _Lines, known: set[str]) -> _Lines:
+def _with_whole_words(page: _Page, known: set[str]) -> _Page:
     """Words over two lines are put together; the hyphen stays if the file writes the word only with it."""
 
     def whole(match: re.Match[str]) -> str:
@@ -181,84 +138,68 @@ def _with_whole_words(page: _Lines, known: set[str]) -> _Lines:
         hyphenated = f"{before}-{after}".casefold() in known and f"{before}{after}".casefold() not in known
         return f"{before}-{after}" if hyphenated or not after[0].islower() else f"{before}{after}"
 
-    joined: _Lines = []
-    for number, line in page:
-        both = f"{joined[-1][1]}\n{line}" if joined and joined[-1][1].endswith("-") else "\n"
+    joined: _Page = []
+    for line in page:
+        both = f"{joined[-1]}\n{line}" if joined and joined[-1].endswith("-") else "\n"
         if (put := _BROKEN.sub(whole, both)) != both and "\n" not in put:
-            joined[-1] = joined[-1][0], put
+            joined[-1] = put
         else:
-            joined.append((number, _MARKS.sub("-", _BROKEN.sub(whole, line))))
+            joined.append(_MARKS.sub("-", _BROKEN.sub(whole, line)))
     return joined
 
 
-def _runs(pages: Sequence[_Lines], entries: Sequence[Sequence[Entry]]) -> Iterator[Run]:
-    before, has_outline = "", any(entries)
-    for number, (page, headings) in enumerate(zip(pages, entries, strict=True), start=1):
-        placed = _placed(page, headings)
+def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[Heading]]) -> Iterator[Run]:
+    before = ""
+    for number, page in enumerate(pages):
+        placed = _placed(page, outline.get(number, ()))
         skip = 0
-        for at, (_, line) in enumerate([*page, (-1, "")]):
+        for at, line in enumerate(page):
             for heading, lines in placed.get(at, ()):
-                text = " ".join(line for _, line in page[at : at + lines]) or heading.title
-                yield Run(text, number, True, heading.level)
-                before, skip = ".", max(skip, at + lines)
-            if at < skip or at == len(page):
+                yield Run(" ".join(page[at : at + lines]), number + 1, True, heading.level)
+                before, skip = ".", at + lines
+            if at < skip:
                 continue
-            numbered = _NUMBERED.fullmatch(line) if not has_outline and (not before or _ENDED.search(before)) else None
+            numbered = _NUMBERED.fullmatch(line) if not outline and (not before or _ENDED.search(before)) else None
             if numbered:
-                yield Run(line, number, True, numbered[1].count(".") + 1)
+                yield Run(line, number + 1, True, numbered[1].count(".") + 1)
             else:
-                yield Run(line, number, not before or bool(_BULLET.match(line)))
+                yield Run(line, number + 1, not before or bool(_BULLET.match(line)))
             before = "." if numbered else line
 
 
-def _placed(page: _Lines, headings: Sequence[Entry]) -> Mapping[int, Sequence[tuple[Entry, int]]]:
-    """Index in the page -> the headings that stand there, each with the number of its lines; 0 if its text is not there."""
-    placed: dict[int, list[tuple[Entry, int]]] = {}
-    windows = _windows(page, max((_room(heading.title) for heading in headings), default=0))
-    for heading in headings:
-        room = _room(heading.title)
-        standing = [window for form in _forms(heading.title) for window in windows.get(form, ()) if window[2] <= room]
-        matches = [(at, lines) for at, lines, _ in sorted(standing)]
-        aim = next((at for at, (n, _) in enumerate(page) if heading.line is not None and n >= heading.line), len(page))
-        if matches:
-            at, lines = min(matches, key=lambda match: abs(match[0] - aim)) if heading.line is not None else matches[0]
-            placed.setdefault(at, []).append((heading, lines))
-        elif heading.line is not None:
-            placed.setdefault(aim, []).append((heading, 0))
-    return placed
+def _placed(page: _Page, headings: Sequence[Heading]) -> Mapping[int, Sequence[tuple[Heading, int]]]:
+    """Index in the page -> the headings that stand there, each with the number of its lines.
 
-
-def _windows(page: _Lines, longest: int) -> Mapping[str, Sequence[tuple[int, int, int]]]:
-    """Letters of a heading -> where they stand: an index in the page, the number of lines from there on, their characters."""
-    windows: dict[str, list[tuple[int, int, int]]] = {}
-    for at in range(len(page) if longest else 0):
-        text = ""
-        for lines, (_, line) in enumerate(page[at : at + _HEADING_LINES], start=1):
-            text = f"{text} {line}".strip()
-            if len(text) > longest:
+    Letters and digits count, with and without the section's number; those of a heading may stand among as many other characters.
+    """
+    rooms = [2 * (max(map(len, _forms(heading.title)), default=0) + 20) for heading in headings]
+    windows: dict[str, list[tuple[int, int, int]]] = {}  # letters -> index, lines from there on, characters of them
+    for at in range(len(page) if headings else 0):
+        for lines in range(1, _HEADING_LINES + 1):
+            text = " ".join(page[at : at + lines])
+            if len(text) > max(rooms):
                 break
             for form in _forms(text):
                 windows.setdefault(form, []).append((at, lines, len(text)))
-    return windows
-
-
-def _room(heading: str) -> int:
-    """Characters of lines that may be a heading: its letters may stand among as many others."""
-    return 2 * (max(map(len, _forms(heading)), default=0) + 20)
+    placed: dict[int, list[tuple[Heading, int]]] = {}
+    for heading, room in zip(headings, rooms, strict=True):
+        standing = [window for form in _forms(heading.title) for window in windows.get(form, ()) if window[2] <= room]
+        if standing:
+            at, lines, _ = min(standing)
+            placed.setdefault(at, []).append((heading, lines))
+    return placed
 
 
 def _forms(heading: str) -> set[str]:
     """The letters and digits of a heading, with and without the number that it begins with."""
     bare = _NUMBER.sub("", heading, count=1) if len(heading) <= _LONGEST else heading
-    return {_letters(heading), _letters(bare)} - {""}
+    return {re.sub(r"[\W_]+", "", text).casefold() for text in (heading, bare)} - {""}
 
 
-def _letters(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text).casefold()
+def _read(data: bytes) -> tuple[list[_Page], dict[int, list[Heading]]]:
+    """The lines of each page of a PDF, and the outline's headings by page, from 0.
 
-
-def _read(data: bytes) -> list[Page]:
-    """The pages of a PDF.
+    U+0002 or U+FFFE in a line joins a word that was over two lines.
 
     Raises:
         Unreadable: it is no PDF, needs a password, or holds too much text.
@@ -267,49 +208,22 @@ def _read(data: bytes) -> list[Page]:
 
     try:
         with PdfDocument(data) as document:
-            outline: dict[int, list[tuple[str, int, float | None]]] = {}
-            for number, title, level, top in _outline(document):
-                outline.setdefault(number, []).append((title, level, top))
-            pages, characters = list[Page](), 0
+            pages, characters = list[_Page](), 0
             for number in range(len(document)):
-                pages.append(_page(document, number, outline.get(number, [])))
-                characters += sum(map(len, pages[-1].lines))
+                page = document[number]
+                text: str = page.get_textpage().get_text_range()
+                page.close()  # and with it the text
+                lines = (_composed(line).strip() for line in text.replace("\r", "").split("\n"))
+                pages.append([line for line in lines if line])
+                characters += len(text)
                 if characters > LARGEST_TEXT:
                     raise Unreadable(f"it holds more than {LARGEST_TEXT:,} characters")
-            return pages
+            return pages, _outline(document)
     except PdfiumError as error:
         what = str(error)
         if "password" in what.lower():
             raise Unreadable("it needs a password") from error
         raise Unreadable(f"not a whole PDF ({what.partition(' (PDFium')[0].strip(' .')})") from error
-
-
-def _page(document: "PdfDocument", number: int, headings: list[tuple[str, int, float | None]]) -> Page:
-    page = document[number]
-    text = page.get_textpage()
-    raw: str = text.get_text_range()
-    tops = _tops(text, raw) if any(top is not None for _, _, top in headings) else []
-    page.close()  # and with it the text
-    entries = [
-        Entry(
-            title,
-            level,
-            None if top is None else next((n for n, line in enumerate(tops) if line <= top + 2), len(tops)),
-        )
-        for title, level, top in headings
-    ]
-    return Page([_composed(line) for line in raw.replace("\r", "").split("\n")], entries)
-
-
-def _tops(text: Any, raw: str) -> list[float]:
-    """The upper edge of each line, in points from the page's bottom; that of the line before for an empty one."""
-    tops, place = list[float](), 0
-    for line in raw.split("\n"):
-        boxes = (text.get_charbox(place + n) for n, char in enumerate(line) if char.isalnum())
-        top = max((box[3] for _, box in zip(range(5), boxes, strict=False)), default=tops[-1] if tops else 1e9)
-        tops.append(top)
-        place += len(line) + 1
-    return tops
 
 
 def _composed(line: str) -> str:
@@ -323,13 +237,11 @@ def _composed(line: str) -> str:
     return _APART.sub(compose, line)
 
 
-def _outline(document: "PdfDocument") -> Iterator[tuple[int, str, int, float | None]]:
-    """Page (from 0), title, level (from 1) and upper edge of each heading."""
+def _outline(document: "PdfDocument") -> dict[int, list[Heading]]:
+    outline: dict[int, list[Heading]] = {}
     for _, entry in zip(range(_MOST), document.get_toc(max_depth=_DEEPEST), strict=False):
-        aim = entry.get_dest()
-        page, title = aim.get_index() if aim else None, entry.get_title().strip()
+        aim, title = entry.get_dest(), entry.get_title().strip()
+        page = aim.get_index() if aim else None
         if page is not None and title:
-            mode, place = aim.get_view()
-            # /XYZ left top zoom, /FitH top, /FitBH top, /FitR left bottom right top (PDF 32000-1, table 151)
-            top = {1: place[1:2], 3: place[:1], 7: place[:1], 5: place[3:4]}.get(mode, [])
-            yield page, title, entry.level + 1, top[0] if top and top[0] else None
+            outline.setdefault(page, []).append(Heading(title, entry.level + 1))
+    return outline

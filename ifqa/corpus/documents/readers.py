@@ -1,7 +1,6 @@
 """Reads a file as passages: a reader for each kind of file, by the end of its name."""
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,13 +9,11 @@ from typing import Any
 from ifqa.corpus.documents import html, markup, office, pdf, tables
 from ifqa.corpus.documents.chunking import Unit, cut
 from ifqa.corpus.documents.decoding import Run, Unreadable, decode
-from ifqa.corpus.documents.worker import SECONDS, Worker
+from ifqa.corpus.documents.worker import Worker
 from ifqa.corpus.store import passage_line
 from ifqa.errors import IfqaError
-from ifqa.progress import say
 
-_LATE = 10  # seconds until a file that is being read is named
-VERSION = 3  # raised when a file becomes other passages, so that those of an earlier version are not used again
+VERSION = 3  # raised when passages of an earlier version must not be used again
 
 #: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[Unit, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {
@@ -71,13 +68,7 @@ def read_passages(path: Path, name: str, expected: str, cutting: Cutting) -> tup
     if not data.strip():
         raise Unreadable("empty")
     request = {"name": name, "suffix": path.suffix.lower(), **asdict(cutting)}
-    warning = f"{path}: {len(data) / 1e6:,.1f} MB, still being read; left out after {SECONDS:g} seconds"
-    late = threading.Timer(_LATE, say, [warning])
-    late.start()
-    try:
-        facts, lines = WORKER.read(request, data)
-    finally:
-        late.cancel()
+    facts, lines = WORKER.read(request, data)
     return lines, facts["passages"], facts["words"]
 
 

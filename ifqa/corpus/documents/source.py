@@ -33,7 +33,7 @@ from ifqa.settings import Natural, Positive
 from ifqa.storage.files import sha256
 
 _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
-_LISTED = 1_000_000  # characters of names left out in a unit, which is a line of the log, whose length is bounded
+_LISTED = 200  # names left out in a unit, which is a line of the log, whose length is bounded
 _NAMED = 8  # files whose names are said
 _KINDS = {
     "hidden": "hidden",
@@ -66,9 +66,10 @@ class Document:
         Raises:
             IfqaError: it changed since it was hashed, so the build would not be what its manifest says.
         """
-        file, earlier, lines, passages, words, reason = self.file, self.earlier, b"", 0, 0, ""
-        if earlier:
-            lines, passages, words, reason = lines_of(earlier), earlier.passages, earlier.words, earlier.reason
+        file, old = self.file, self.earlier
+        lines, passages, words, reason = b"", 0, 0, ""
+        if old:
+            lines, passages, words, reason = lines_of(old), old.passages, old.words, old.reason
         else:
             try:
                 lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, cutting)
@@ -93,18 +94,16 @@ class DocumentsUnit(WorkUnit):
         yield repr((VERSION, asdict(self.cutting), files)).encode("utf-8", "surrogatepass")
 
     def make_shard(self) -> Shard:
-        tally, lines, records = self.tally.copy(), list[bytes](), list[FileRecord]()
-        for document in self.documents:
-            record, passages = document.read(self.cutting)
+        tally = self.tally.copy()
+        read = [document.read(self.cutting) for document in self.documents]
+        records = tuple(record for record, _ in read)
+        for document, record in zip(self.documents, records, strict=True):
             if record.reason:
-                name = document.file.name
                 tally.left_out["bad"] += 1
-                tally.note(name, name, record.reason, kind="bad")
-            lines.append(passages)
-            records.append(record)
-        passages_read, words = sum(record.passages for record in records), sum(record.words for record in records)
+                tally.note(document.file.name, document.file.name, record.reason, kind="bad")
+        passages, words = sum(record.passages for record in records), sum(record.words for record in records)
         pages = sum(not record.reason for record in records)
-        return Shard(b"".join(lines), pages, passages_read, words, tally, tuple(records))
+        return Shard(b"".join(lines for _, lines in read), pages, passages, words, tally, records)
 
 
 @dataclass
@@ -188,17 +187,12 @@ class Documents(Source):
             waiting.append(document)
         if waiting:
             yield self._unit(waiting)
-        tally, length = Tally(), 0
-        for file in self.scanned:
-            if not file.kind:
-                continue
-            tally.left_out[file.kind] += 1
-            tally.note(file.name, file.name, file.reason, kind=file.kind)
-            length += len(file.name) + 100  # and the reason
-            if length >= _LISTED:
-                yield DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
-                tally, length = Tally(), 0
-        if tally.bad:
+        left_out = [file for file in self.scanned if file.kind]
+        for first in range(0, len(left_out), _LISTED):
+            tally = Tally()
+            for file in left_out[first : first + _LISTED]:
+                tally.left_out[file.kind] += 1
+                tally.note(file.name, file.name, file.reason, kind=file.kind)
             yield DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
 
     def _unit(self, documents: Sequence[Document]) -> DocumentsUnit:
@@ -240,9 +234,8 @@ def _hash(file: File, before: Sequence[int | str]) -> str | None:
 
 def _changes(before: FileRecords, after: FileRecords) -> str:
     """Which files were read, new, changed or removed since the build before; both by their keys."""
-    settings = {key.partition("/")[0] for key in before}
-    if not any(key.partition("/")[0] in settings for key in after):
-        return f"{counted(len(after), 'file')} read"
+    if not {key.partition("/")[0] for key in before} & {key.partition("/")[0] for key in after}:
+        return f"{counted(len(after), 'file')} read"  # nothing was built before, or with other settings
     new, gone = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256}
     parts = [_names("changed", changed), _names("new", new), _names("removed", gone)]

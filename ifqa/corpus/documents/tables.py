@@ -6,21 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, islice
-from typing import Literal
 
 from ifqa.corpus.documents.decoding import Run, Unreadable, lines_of
 
 _TITLE = "title"  # a column of this name is its row's heading
 _TOP, _PREAMBLE = 100, 20  # rows that are looked at for the separator and the header; rows of a preamble
-_FIELD = 1 << 24  # characters of a field; Python's own limit is 131,072
-_VAIN = 10  # times the lines of a table that are read for the end of quotes that do not fit
+_FIELD = 1 << 26  # characters of a field, more than a file has; Python's own limit is 131,072
 
 
 def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[Run]:
     """The rows of a table below the row that names its columns; what stands above that row is kept as text.
 
-    Of two columns with one name the second is "name (2)"; a cell beyond the last name is in "column 7", by its place. A row whose
-    quotes do not fit is read with quotes as any other character.
+    Of two columns with one name the second is "name (2)"; a cell beyond the last name is in "column 7", by its place.
 
     Raises:
         Unreadable: a named column is not there.
@@ -33,7 +30,7 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     for line, row in top[:header]:
         if shown := "; ".join(filter(None, map(str.strip, row))):
             yield Run(f"{shown}.", line)
-    names = _numbered(top[header][1]) if top else []
+    names = _names(top[header][1]) if top else []
     _require(columns, names)
     for line, row in chain(top[header + 1 :], rows):
         beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
@@ -41,57 +38,42 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
 
 
 def _rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of its first line, from 1, and the cells of each row; an empty line has none.
-
-    Where quotes in quotes keep on not ending, those of the rest are read as any other character.
-    """
+    """The number of its first line, from 1, and the cells of each row; an empty line has none."""
     csv.field_size_limit(_FIELD)
-    first = vain = 0
-    while first < len(lines):
-        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if vain <= _VAIN * len(lines) else csv.QUOTE_NONE
-        rest = map(lines.__getitem__, range(first, len(lines)))
-        start, reader = first, csv.reader(rest, delimiter=separator, strict=True, quoting=quoting)
-        try:
-            for row in reader:
-                yield first + 1, row
-                first = start + reader.line_num
-        except csv.Error:
-            vain += start + reader.line_num - first
-            yield first + 1, lines[first].rstrip("\r\n").split(separator)
-            first += 1
+    reader, first = csv.reader(lines, delimiter=separator), 1
+    for row in reader:
+        yield first, row
+        first = reader.line_num + 1
 
 
 def _fit(lines: Sequence[str], separator: str) -> tuple[int, int]:
     """How many of the first rows have the commonest number of cells, and that number; (0, 0) if that is 1."""
-    count, width = _width([row for _, row in islice(_rows(lines[:_TOP], separator), _TOP)])
+    width, count = _width([row for _, row in _rows(lines[:_TOP], separator)])
     return (count, width) if width > 1 else (0, 0)
 
 
 def _width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """How many rows have the commonest number of cells, and that number."""
-    return max(((count, width) for width, count in Counter(map(len, filter(None, rows))).items()), default=(0, 1))
+    """The commonest number of cells, and how many rows have it."""
+    counts = Counter(map(len, filter(None, rows)))
+    return max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))
 
 
 def _header(rows: Sequence[Sequence[str]]) -> int:
     """The index of the row that names the columns: the first one, or the one below a preamble.
 
     A preamble's rows have one cell where the table has several, or less than half of the table's and an empty line below them.
-    A row of which the first cell alone is empty is none: R and pandas leave the name of the rows' names empty.
+    R and pandas leave the name of the rows' names empty, so that a table of two columns may have one name.
     """
     cells = [sum(map(bool, map(str.strip, row))) for row in rows]
-    _, width = _width(rows)
+    width, _ = _width(rows)
     empty = [n for n, count in enumerate(cells[:_PREAMBLE]) if not count]
     header = empty[-1] + 1 if empty and all(count * 2 < width for count in cells[: empty[-1]]) else 0
-    while header + 1 < len(rows) and width > 1 and cells[header] <= 1 and not _is_filled(rows[header][1:], width - 1):
+    while header + 1 < len(rows) and width > 1 and cells[header] <= (0 if len(rows[header]) == 2 else 1):
         header += 1
     return min(header, len(rows) - 1)
 
 
-def _is_filled(cells: Sequence[str], width: int) -> bool:
-    return len(cells) == width and all(map(str.strip, cells))
-
-
-def _numbered(header: Sequence[str]) -> list[str]:
+def _names(header: Sequence[str]) -> list[str]:
     names, seen = list[str](), Counter[str]()
     for place, cell in enumerate(header, start=1):
         name = cell.strip() or f"column {place}"
@@ -130,11 +112,11 @@ def _row(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterat
     title = next((name for name in cells if name.lower() == _TITLE), "") if len(cells) > 1 else ""
     if cells.get(title):
         yield Run(cells[title], line, True, 1)
-    shown = [(name, text) for name, text in cells.items() if text and name != title]
-    for name, text in shown:
-        has_names = len(cells) - bool(title) > 1
-        ended = "" if text.rstrip().endswith((".", "!", "?")) or not has_names else "."
-        yield Run(f"{name}: {text}{ended}" if has_names else text, line)
+    has_names = len(cells) - bool(title) > 1
+    for name, text in cells.items():
+        if text and name != title:
+            ended = "" if text.rstrip().endswith((".", "!", "?")) or not has_names else "."
+            yield Run(f"{name}: {text}{ended}" if has_names else text, line)
 
 
 def _shown(value: object) -> str:

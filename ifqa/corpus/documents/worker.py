@@ -25,7 +25,7 @@ SECONDS = 300.0  # for a file; a PDF of 1,000 pages takes a few
 MEMORY = 3 << 30  # bytes of address space of the process; macOS and Windows do not hold it to that
 _REASON = 300  # characters
 
-_Read = Callable[[Mapping[str, Any], bytes], tuple[Mapping[str, Any], bytes]]
+_Answer = tuple[dict[str, Any], bytes]
 
 
 class Worker:
@@ -36,92 +36,74 @@ class Worker:
 
     def __init__(self, target: str, seconds: float = SECONDS, memory: int = MEMORY) -> None:
         self._target, self._seconds, self._memory = target, seconds, memory
-        self._process: _Process | None = None
+        self._running: tuple[subprocess.Popen[bytes], IO[bytes]] | None = None  # and what it says on stderr
         self._lock = threading.Lock()
         atexit.register(self.close)
 
-    def read(self, request: Mapping[str, object], data: bytes) -> tuple[dict[str, Any], bytes]:
+    def read(self, request: Mapping[str, object], data: bytes) -> _Answer:
         """What `target` gives for a request and the bytes of a file.
 
         Raises:
             Unreadable: `target` raised that, or the process ended over the file.
         """
         with self._lock:
-            process = self._process
-            if process is None or process.has_ended():
-                self.close()
-                process = self._process = _Process(self._target, self._seconds, self._memory)
             answer = None
             try:
-                answer = process.ask(request, data)
-                reason = "" if answer else process.reason()
+                process, said = self._started()
+                # the process shares the place in the file: what it said of an earlier document is no reason of this one
+                said.seek(0)
+                said.truncate()
+                if process.stdin and process.stdout:
+                    with suppress(BrokenPipeError):  # the missing answer tells
+                        _send(process.stdin, request, data)
+                    answer = _receive(process.stdout)
+                if answer is None:
+                    raise Unreadable(self._reason(process.wait(), said))
             finally:
                 if not answer:  # it ended, or the question was interrupted
                     self.close()
-        if answer is None:
-            raise Unreadable(reason)
         if "why" in answer[0]:
             raise Unreadable(answer[0]["why"])
         return answer
 
-    def close(self) -> None:
-        """End the process, if it runs."""
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+    def _started(self) -> tuple["subprocess.Popen[bytes]", IO[bytes]]:
+        if self._running is None or self._running[0].poll() is not None:
+            self.close()
+            said: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the process
+            code = "from ifqa.corpus.documents.worker import main; main()"
+            path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
+            with no_interrupts():  # the parent decides; the process ends with its input
+                process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", code, self._target, str(self._seconds), str(self._memory)],
+                    env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=said,
+                )
+            self._running = process, said
+        return self._running
 
-
-class _Process:
-    """A running process, and what it says on stderr."""
-
-    def __init__(self, target: str, seconds: float, memory: int) -> None:
-        self._seconds, self._memory = seconds, memory
-        code = "from ifqa.corpus.documents.worker import main; main()"
-        path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
-        self._messages = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the process
-        with no_interrupts():  # the parent decides; the process ends with its input
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", code, target, str(seconds), str(memory)],
-                env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._messages,
-            )
-
-    def has_ended(self) -> bool:
-        return self._process.poll() is not None
-
-    def ask(self, request: Mapping[str, object], data: bytes) -> tuple[dict[str, Any], bytes] | None:
-        """The answer of the process; None if it ended before."""
-        # the process shares the place in the file: what it said of an earlier document is no reason of this one
-        self._messages.seek(0)
-        self._messages.truncate()
-        requests, answers = self._process.stdin, self._process.stdout
-        assert requests
-        assert answers
-        with suppress(BrokenPipeError):  # the missing answer tells
-            _send(requests, request, data)
-        return _receive(answers)
-
-    def reason(self) -> str:
-        """Why the process ended."""
-        code = self._process.wait()
-        self._messages.seek(0)
-        lines = self._messages.read().decode(errors="replace").split("\n")
+    def _reason(self, code: int, said: IO[bytes]) -> str:
+        """Why the process ended, by its exit code and what it said."""
+        said.seek(0)
+        lines = said.read().decode(errors="replace").split("\n")
         if any(line.startswith("Timeout (") for line in lines):  # faulthandler's
             return f"it takes more than {self._seconds:g} seconds to read"
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         if last.startswith("MemoryError") or "bad_alloc" in last or "out of memory" in last.lower():
             return f"it takes more than {self._memory / 1e9:.1f} GB of memory to read"
         damage = f"signal {-code}: it is damaged, or takes more than {self._memory / 1e9:.1f} GB of memory"
-        how = damage if code < 0 else f"exit code {code}"
-        return f"its reader ended ({last[:_REASON] or how})"
+        return f"its reader ended ({last[:_REASON] or (damage if code < 0 else f'exit code {code}')})"
 
     def close(self) -> None:
-        self._process.kill()
-        with suppress(BrokenPipeError):  # some of a file was not sent yet
-            self._process.communicate()
-        self._messages.close()
+        """End the process, if it runs."""
+        if self._running is not None:
+            process, said = self._running
+            self._running = None
+            process.kill()
+            with suppress(BrokenPipeError):  # some of a file was not sent yet
+                process.communicate()
+            said.close()
 
 
 def _send(handle: IO[bytes], facts: Mapping[str, object], data: bytes) -> None:
@@ -130,20 +112,19 @@ def _send(handle: IO[bytes], facts: Mapping[str, object], data: bytes) -> None:
     handle.flush()
 
 
-def _receive(handle: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
+def _receive(handle: IO[bytes]) -> _Answer | None:
     line = handle.readline()
     if not line.endswith(b"\n"):
         return None
     facts = json.loads(line)
-    data = handle.read(facts.pop("bytes"))
-    return facts, data
+    return facts, handle.read(facts.pop("bytes"))
 
 
 def main() -> None:
     """The program of the process: `python -c ... TARGET SECONDS MEMORY`."""
     target, seconds, memory = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
     module, _, name = target.partition(":")
-    read: _Read = getattr(__import__(module, fromlist=[name]), name)
+    read: Callable[[Mapping[str, Any], bytes], _Answer] = getattr(__import__(module, fromlist=[name]), name)
     gc.set_threshold(100_000)  # a document is a million small objects, none of them garbage: 700 takes 40% longer
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import struct
-import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -91,7 +90,7 @@ def test_what_is_left_out_is_listed_with_its_reason(docs, capsys):
 
 def test_any_number_of_files_can_be_left_out(docs, monkeypatch):
     monkeypatch.setattr(files, "LONGEST_LINE", 20_000)  # of the log, which lists them
-    monkeypatch.setattr(source, "_LISTED", 1_000)
+    monkeypatch.setattr(source, "_LISTED", 100)
     for number in range(300):
         (docs / f"picture {number}.jpg").touch()
     build(docs)
@@ -293,14 +292,6 @@ def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     (docs / "app/manifest.json").write_text(manifest)
     (docs / "app/readme.md").write_text("The keeper is Ada.")
     assert "app/readme.md" in {one.name for one in Documents(str(docs)).scanned if not one.kind}
-
-
-def test_a_file_that_is_long_in_reading_is_named(docs, monkeypatch, capsys):
-    monkeypatch.setattr(readers, "_LATE", 0)
-    read = readers.WORKER.read
-    monkeypatch.setattr(readers.WORKER, "read", lambda *file: time.sleep(0.05) or read(*file))
-    build(next(docs.rglob("*.md")))
-    assert "still being read; left out after 300 seconds" in capsys.readouterr().err
 
 
 def test_a_file_over_which_its_reader_ends_is_left_out_with_the_reason(docs):
