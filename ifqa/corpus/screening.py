@@ -8,13 +8,13 @@ and the sentence with the keyword must have a verb in the past tense.
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
 from ifqa.corpus.sentences import sentences
-from ifqa.corpus.store import parse
+from ifqa.corpus.store import read_shard
 from ifqa.records import Passage
 
 #: The paper's keyword -> its forms.
@@ -78,13 +78,9 @@ class Drawn:
 
 
 def screen_shard(task: ShardTask) -> Drawn:
-    """Screen the passages of a shard.
-
-    Raises:
-        IfqaError: a line is no passage (named as file:line).
-    """
+    """Screen the passages of a shard, as `read_shard` reads them."""
     drawn = Drawn()
-    for passage in _passages(task.path):
+    for passage in read_shard(task.path):
         reason, seeded = screen(passage.text), f"{task.seed} {passage.id}"
         rank = blake2b(seeded.encode("utf-8", "surrogatepass")).digest()
         drawn.passages += 1
@@ -114,10 +110,3 @@ def merge(parts: Iterable[Drawn], kept: int, left: int) -> Drawn:
 def _cut(drawn: Drawn, kept: int, left: int) -> None:
     drawn.kept = heapq.nsmallest(kept, drawn.kept, key=lambda ranked: ranked[0])
     drawn.left = heapq.nsmallest(left, drawn.left, key=lambda ranked: ranked[0])
-
-
-def _passages(path: Path) -> Iterator[Passage]:
-    with open(path, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield parse(line, f"{path}:{number}")

@@ -21,7 +21,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.records import Passage
 from ifqa.storage.artifacts import files_of
-from ifqa.storage.files import create, field, read_jsonl, require, text_field, write
+from ifqa.storage.files import create, field, require, text_field, write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,8 +99,7 @@ class PassageStore:
 
     def __iter__(self) -> Iterator[Passage]:
         """All passages, shard by shard; one is in memory at a time."""
-        for path in self._shards.values():
-            yield from _read_passages(path)
+        return chain.from_iterable(map(read_shard, self._shards.values()))
 
     def __contains__(self, passage_id: str) -> bool:
         return passage_id in self.find([passage_id])
@@ -179,11 +178,7 @@ def fetch(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Passage]:
 
 
 def fetch_each(stores: Sequence[PassageStore], lists: Sequence[Sequence[str]]) -> list[list[Passage]]:
-    """The passages of lists of ids; each passage is looked up once.
-
-    Raises:
-        IfqaError: as `fetch`.
-    """
+    """The passages of lists of ids, as `fetch` finds them; each passage is looked up once."""
     ids = list(dict.fromkeys(chain.from_iterable(lists)))
     passages = dict(zip(ids, fetch(stores, ids), strict=True))
     return [[passages[passage_id] for passage_id in wanted] for wanted in lists]
@@ -201,9 +196,16 @@ def count_passages(shard: Path) -> int:
         return sum(1 for line in handle if line.strip())
 
 
-def _read_passages(path: Path) -> Iterator[Passage]:
-    for number, record in read_jsonl(path):
-        yield _passage(record, f"{path}:{number}")
+def read_shard(path: Path) -> Iterator[Passage]:
+    """The passages of a shard, one in memory at a time.
+
+    Raises:
+        IfqaError: a line is no passage (named as file:line).
+    """
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield parse(line, f"{path}:{number}")
 
 
 def read_at(handle: BinaryIO, location: int) -> Passage:
@@ -220,14 +222,10 @@ def parse(line: bytes, where: str) -> Passage:
     """The passage in a line of a shard; `where` ("file:line") opens the error if the line is not a passage."""
     try:
         record = json.loads(line)
-    except ValueError as error:  # not JSON, or not UTF-8
+    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
         raise IfqaError(f"{where}: not a line of JSON ({error})") from error
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
-    return _passage(record, where)
-
-
-def _passage(record: dict[str, object], where: str) -> Passage:
     passage_id, title = text_field(record, "id", where), field(record, "title", str, where)
     return Passage(passage_id, title, field(record, "contents", str, where))
 

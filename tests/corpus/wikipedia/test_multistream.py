@@ -34,11 +34,6 @@ def test_all_pages_come_however_the_streams_are_cut(
     assert titles(path, size) == [f"Page {n}" for n in range(1, 60)]
 
 
-def test_the_header_with_the_namespaces_precedes_every_piece(tmp_path: Path) -> None:
-    old = [text.replace("<ns>0</ns>", "") for text in (*PAGES[:3], page(99, "Template:X", "x"))]
-    assert titles(multistream(tmp_path / "d.xml.bz2", old, 1), 1) == ["Page 1", "Page 2", "Page 3"]
-
-
 @pytest.mark.parametrize(
     "data",
     [
