@@ -43,7 +43,7 @@ step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3
 opened, before = Shards(vectors), peak()
 dimension = opened.dimension()
 if step == "build":
-    build(opened, folder, factory, key="a")
+    build(opened, folder, factory)
 else:
     queries = np.random.default_rng(1).standard_normal((100, dimension)).astype("float32")
     FaissIndex(folder, (len(opened), dimension)).search(queries, 100)
@@ -94,7 +94,7 @@ def recall(arguments: argparse.Namespace) -> None:
     for factory in arguments.factories:
         with tempfile.TemporaryDirectory() as name:
             started = time.perf_counter()
-            facts = build(vectors, Path(name), factory, key="a")
+            facts = build(vectors, Path(name), factory)
             built = time.perf_counter() - started
             values, seconds, rows = measure(FaissIndex(Path(name), shape))
         cells = "  ".join(

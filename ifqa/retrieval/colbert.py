@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
-from ifqa.records import Cost, Hit, Passage, Question, SearchResult
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.parts import FIRST, Part, SinglePart
 from ifqa.retrieval.vectors.encoders import whole
-from ifqa.retrieval.vectors.sharded_build import ID_BYTES, Arrays
+from ifqa.retrieval.vectors.sharded_build import Arrays
 from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
 from ifqa.retrieval.vectors.vector_store import Shards, half
 from ifqa.settings import checked
@@ -76,19 +75,6 @@ class ColBERT(SinglePart, TokenIndexed):
         lengths = np.array([len(tokens) for tokens in vectors], np.int32)
         ids = np.repeat([passage.id for passage in passages], lengths)
         return half(np.concatenate(vectors), ids), lengths
-
-    @classmethod
-    def forecast(
-        cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
-    ) -> Cost:
-        """What `build` will take on this machine, measured by encoding some passages."""
-        taken = cls.pace(model, titles, precision, device)
-        each = sum(array.nbytes for array in taken.arrays) / taken.count
-        about = (
-            f" at {taken.per_second:,.0f} passages a second, measured now; then {decimal(int(100 * each))} to read for 100 "
-            "passages of a question"
-        )
-        return Cost(passages / taken.per_second, passages * (each + ID_BYTES), taken.memory, about)
 
 
 class TokenVectors:

@@ -4,7 +4,10 @@ The encoder is the paper's DPR (Karpukhin et al., EMNLP 2020) or any sentence-tr
 normalises its vectors, the inner product is the cosine.
 """
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -12,6 +15,7 @@ from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folder, question_model
+from ifqa.progress import say
 from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Cost, Question, SearchResult
 from ifqa.settings import Natural, Precision, Stored, Text, YesNo, check_stored, checked
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
     from ifqa.retrieval.vectors.flat_index import FlatIndex
 
 _FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
-_SHAPES = 250e6  # bytes that torch caches on a CPU for batches of many shapes; the cache levels off there
 
 
 class Dense(Indexed):
@@ -49,8 +52,7 @@ class Dense(Indexed):
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
                 is absent; faiss is needed and not installed.
         """
-        from ifqa.retrieval.vectors.encoders import EncoderSettings, refuse_other_weights
-        from ifqa.retrieval.vectors.sharded_build import encoder_of
+        from ifqa.retrieval.vectors.encoders import EncoderSettings, encoder_of, refuse_other_weights
         from ifqa.retrieval.vectors.vector_store import Shards
 
         path = require(index / _FACTS, "dense index")
@@ -131,22 +133,39 @@ class Dense(Indexed):
         Raises:
             IfqaError: there are no passages, the model is missing, or a setting is out of range.
         """
-        from ifqa.retrieval.vectors.encoders import EncoderSettings
-        from ifqa.retrieval.vectors.sharded_build import encode
+        from ifqa.retrieval.vectors.encoders import EncoderSettings, encode_with, encoder_of, precision_name
+        from ifqa.retrieval.vectors.sharded_build import VERSION, counted, encode_corpus
         from ifqa.retrieval.vectors.vector_store import Shards
 
         if not factory and not keep_vectors:
             raise IfqaError("keep_vectors = false leaves nothing to search in; set factory as well")
+        counted(passages)  # before the model loads, which takes long
+        # "auto" is resolved here, so that all workers use the same precision
         settings = EncoderSettings(
-            model, query_model, titles, max_tokens, precision, device, query_prefix, passage_prefix
+            model,
+            query_model,
+            titles,
+            max_tokens,
+            precision_name(precision, device),
+            device,
+            query_prefix,
+            passage_prefix,
         )
-        facts = encode(passages, folder, settings, engine=engine, workers=workers)
+        encoder = encoder_of(settings)
+        weights = identity_of(model, encoder.facts.get("query_model", ""))
+        facts: dict[str, object] = {**encoder.facts, "weights": weights}
+        say(f"{folder}: {json.dumps(facts)}")
+        made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
+        gpus = _gpus(encoder.device)
+        workers = workers or (max(1, gpus) if engine == "local" else 0)
+        encode = partial(encode_with, settings)
+        facts["passages"] = encode_corpus(
+            passages, folder, ("vectors",), made_with, encode, engine=engine, workers=workers, gpus=gpus
+        )
         if factory:
             from ifqa.retrieval.vectors.faiss_index import build
 
-            shards = Shards(folder)
-            key = identity({"vectors": shards.keys, "factory": factory, "train_sample": train_sample, "seed": seed})
-            facts["faiss"] = build(shards, folder, factory, train_sample=train_sample, seed=seed, key=key)
+            facts["faiss"] = build(Shards(folder), folder, factory, train_sample=train_sample, seed=seed)
         left_over = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
         for path in (path for pattern in left_over for path in folder.glob(pattern)):
             path.unlink()
@@ -171,26 +190,21 @@ class Dense(Indexed):
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
         """
-        from ifqa.retrieval.vectors.encoders import EncoderSettings
-        from ifqa.retrieval.vectors.sharded_build import ID_BYTES, encoder_of, gpus_for, pace
+        from ifqa.retrieval.vectors.encoders import EncoderSettings, encode_with, encoder_of
+        from ifqa.retrieval.vectors.sharded_build import forecast
 
-        encoder = encoder_of(EncoderSettings(model, query_model, titles, max_tokens, precision, device))
-        taken = pace(lambda sample: (encoder.encode_passages(sample),), encoder.device, copies=1)
-        dimension = int(taken.arrays[0].shape[1])
-        per_second = taken.per_second * max(1, gpus_for(encoder.device))
-        memory = taken.memory + (_SHAPES if encoder.device == "cpu" else 0)
-        disk = searched = passages * (2 * dimension + ID_BYTES)
-        part = 0
+        settings = EncoderSettings(model, query_model, titles, max_tokens, precision, device)
+        encoder = encoder_of(settings)
+        cost = forecast(passages, partial(encode_with, settings), encoder.device, gpus=max(1, _gpus(encoder.device)))
+        searched, part = cost.disk, 0
         if factory:
             from ifqa.retrieval.vectors.faiss_index import PART, index_bytes
 
+            dimension = encoder.facts["dimension"] or 0
             searched, part = (index_bytes(factory, count, dimension) for count in (passages, min(passages, PART)))
-            disk += searched
-        about = (
-            f" at {per_second:,.0f} passages a second, measured now; then {decimal(int(memory + searched))} of memory to "
-            "search, or less where the index is read part by part"
-        )
-        return Cost(passages / per_second, disk, memory + 2 * part, about)
+            cost = replace(cost, disk=cost.disk + searched)
+        about = f"{cost.about}; then {decimal(int(cost.memory + searched))} of memory to search, or less part by part"
+        return replace(cost, memory=cost.memory + 2 * part, about=about)
 
     @classmethod
     def trained(cls, model: str = NAME, **_: object) -> str:
@@ -208,6 +222,13 @@ class Dense(Indexed):
     def built_from(cls, model: str = NAME, query_model: str = "", **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
         return identity_of(model, question_model(model, query_model))
+
+
+def _gpus(device: str) -> int:
+    """The number of GPUs that encode; 0 on another device."""
+    import torch
+
+    return torch.cuda.device_count() if device == "cuda" else 0
 
 
 class _Facts(Stored):

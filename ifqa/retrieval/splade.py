@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
-from ifqa.records import Cost, Passage, Question, SearchResult
+from ifqa.records import Passage, Question, SearchResult
 from ifqa.retrieval.vectors.encoders import whole
 from ifqa.retrieval.vectors.flat_index import keep_best
-from ifqa.retrieval.vectors.sharded_build import ID_BYTES, PIECE, Arrays
+from ifqa.retrieval.vectors.sharded_build import Arrays
 from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
 from ifqa.retrieval.vectors.vector_store import Shards, half
 from ifqa.settings import checked
@@ -31,7 +30,7 @@ class Splade(TokenIndexed):
     """Searches inverted lists of learned weights."""
 
     version = 1
-    name, kind, arrays = "splade", "sparse", ("starts", "rows", "weights")
+    name, kind, arrays, once = "splade", "sparse", ("starts", "rows", "weights"), 1
 
     @checked("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:
@@ -69,20 +68,6 @@ class Splade(TokenIndexed):
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
         ids = np.array([passage.id for passage in passages])
         return starts, rows[order].astype(np.uint16), half(weights, ids[rows])[order]
-
-    @classmethod
-    def forecast(
-        cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
-    ) -> Cost:
-        """What `build` will take on this machine, measured by encoding some passages."""
-        taken = cls.pace(model, titles, precision, device)
-        starts, rows, _ = taken.arrays
-        disk = passages * (4 * len(rows) / taken.count + ID_BYTES) + -(-passages // PIECE) * starts.nbytes
-        about = (
-            f" at {taken.per_second:,.0f} passages a second, measured now, with {len(rows) / taken.count:,.0f} words each; "
-            f"a search reads the lists of the question's words, part of {decimal(int(disk))}"
-        )
-        return Cost(passages / taken.per_second, disk, taken.memory, about)
 
 
 class InvertedLists:

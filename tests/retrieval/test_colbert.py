@@ -164,7 +164,7 @@ def test_the_forecast_is_the_size_of_such_an_index(model, tmp_path):
     cost = ColBERT.forecast(96, model=model, precision="float32", device="cpu")
     kept = sum(np.load(path).nbytes for kind in ("tokens", "lengths") for path in (tmp_path / "index").glob(f"{kind}*"))
     assert cost.disk == pytest.approx(kept + 96 * 16, rel=0.01)
-    assert "to read for 100 passages of a question" in cost.about
+    assert "passages a second, measured now" in cost.about
 
 
 def test_the_layout_of_the_authors_checkpoints_opens(tmp_path):

@@ -4,11 +4,11 @@ A model's own files decide pooling, prefixes and normalisation. `Encoder.facts` 
 raises no error and costs recall.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, CHUNK, Features, batches, to_device
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import NAME, loading, model_folder, question_model, quiet, refuse_missing
+from ifqa.models.hub import NAME, identity_of, loading, model_folder, question_model, quiet, refuse_missing
 from ifqa.progress import say
 from ifqa.records import Passage
 from ifqa.settings import Precision, YesNo
@@ -105,15 +105,20 @@ class Encoder:
         pairs = [(passage.text, passage.title if with_titles else "") for passage in passages]
         return _encode(self.passages, pairs, self.device)
 
-    def described(self) -> str:
-        """The facts in one line."""
-        facts = self.facts
-        return (
-            f"{facts['model']}, {facts['dimension']} dimensions, {facts['pooling']} pooling, "
-            f"{'normalised' if facts['normalised'] else 'not normalised'}, {facts['max_tokens']} tokens, "
-            f"query prefix {json.dumps(facts['query_prefix'])}, passage prefix {json.dumps(facts['passage_prefix'])}, "
-            f"titles {'before the text' if facts['titles'] else 'left out'}, {facts['precision']}"
-        )
+
+def encoder_of(settings: EncoderSettings) -> Encoder:
+    """The encoder; a process loads it once for the same settings and files."""
+    return _encoder(settings, identity_of(settings.model, question_model(settings.model, settings.query_model)))
+
+
+@lru_cache(maxsize=1)  # a worker has many pieces; by weights, for a model may be trained again in the same folder
+def _encoder(settings: EncoderSettings, weights: str) -> Encoder:
+    return open_encoder(settings)
+
+
+def encode_with(settings: EncoderSettings, passages: Sequence[Passage]) -> tuple[NDArray[np.float32]]:
+    """The vectors of passages, float32 [passages, dimension]."""
+    return (encoder_of(settings).encode_passages(passages),)
 
 
 def open_encoder(settings: EncoderSettings) -> Encoder:

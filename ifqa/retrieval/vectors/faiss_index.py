@@ -1,13 +1,12 @@
 """Approximate search with FAISS indexes by inner product, split into parts so that an index may exceed the memory.
 
-`trained.index` is the trained index without vectors. Each part, `faiss-00000.index` and so on, is a copy of it with the
-vectors of consecutive shards added. `faiss.json` lists the parts and the hash of what they were made from.
+Each part, `faiss-00000.index` and so on, has the vectors of consecutive shards; `faiss.json` lists the parts.
 """
 
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +21,7 @@ from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.settings import Natural, Stored, check_stored
 from ifqa.storage.files import create, read_json, require, write, write_json
 
-LOG, TRAINED = "faiss.json", "trained.index"
+LOG = "faiss.json"
 PART = 500_000  # vectors in a part: "Flat" at 768 dimensions is 1.5 GB, which any machine with an encoder has
 _EF_SEARCH, _EF_CONSTRUCTION = 128, 200  # of HNSW, as DPR sets them (dpr/indexer/faiss_indexers.py)
 _NPROBE = 64  # at least 64 lists, and at least 1/64 of all lists: 64 for IVF4096, 1,024 for IVF65536
@@ -38,9 +37,6 @@ class _Part(Stored, extra="forbid"):
 
 
 class _Log(Stored):
-    key: str
-    dimension: Natural
-    trained_on: Natural
     parts: list[_Part]
 
 
@@ -52,20 +48,16 @@ def build(
     train_sample: int = 0,
     part_passages: int = PART,
     seed: int = 0,
-    key: str,
 ) -> dict[str, object]:
-    """Build an index in a folder, and reuse the parts that an earlier attempt at the same index left there.
-
-    A part that is built again is the same, except the links of an HNSW, which depend on the order of its threads.
+    """Build an index in a folder; the files of another build are removed.
 
     Args:
         shards: the vectors to index.
-        folder: gets the index; files of another build are removed.
+        folder: gets the index.
         factory: a string of faiss.index_factory, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48", "HNSW32".
         train_sample: vectors to train on, drawn evenly from all shards; 0 for 64 per centroid.
         part_passages: maximal number of vectors in a part; only a shard with more vectors makes a larger part.
         seed: of the draw.
-        key: hash of the vectors and of all settings. Parts made with another key are made again.
 
     Returns:
         `factory`, `trained_on` (number of vectors), `parts` (number of parts) and `bytes` (of all parts).
@@ -73,52 +65,35 @@ def build(
     Raises:
         IfqaError: FAISS is missing, does not know the factory, or has too few vectors to train it.
     """
-    load_faiss()
-    dimension = shards.dimension()
-    index = _create(factory, dimension)
-    log: _Log | None = None
-    with suppress(IfqaError):  # missing or damaged: nothing can be reused
-        log = _read_log(folder)
-    if log is None or log.key != key or not (folder / TRAINED).exists():
-        for path in (*folder.glob("faiss-*.index"), folder / TRAINED, folder / LOG):
-            path.unlink(missing_ok=True)
-        sample = 0
-        if not index.is_trained:  # enough vectors for each centroid and each number of a transform
-            lists, transformed = re.search(r"IVF(\d+)", factory), bool(re.match("OPQ|PCA|ITQ", factory))
-            centroids = max(int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed)
-            sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _SAMPLE))
-            say(f"index {factory}: training on {sample:,} of {len(shards):,} vectors")
-            with _in_one_line(factory):
-                index.train(draw(shards, sample, seed))
-        log = _Log(key=key, dimension=dimension, trained_on=sample, parts=[])
-        _write(index, folder / TRAINED)
-        write_json(folder / LOG, log.model_dump())
-    parts = {part.file: part for part in log.parts}
-    plan = {folder / f"faiss-{number:05d}.index": part for number, part in enumerate(parts_of(shards, part_passages))}
+    faiss, dimension = load_faiss(), shards.dimension()
+    index, sample, parts = _create(factory, dimension), 0, list[_Part]()
+    for path in (*folder.glob("faiss*"), *folder.glob("trained.index")):
+        path.unlink()
+    if not index.is_trained:  # enough vectors for each centroid and each number of a transform
+        lists, transformed = re.search(r"IVF(\d+)", factory), bool(re.match("OPQ|PCA|ITQ", factory))
+        centroids = max(int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed)
+        sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _SAMPLE))
+        say(f"index {factory}: training on {sample:,} of {len(shards):,} vectors")
+        with _in_one_line(factory):
+            index.train(draw(shards, sample, seed))
+    trained = faiss.serialize_index(index)
     with bar(f"index {factory}", len(shards)) as advance:
-        for path, (first, last) in plan.items():
-            size = path.stat().st_size if path.exists() else 0
-            part = _Part(file=path.name, first=first, passages=last - first, bytes=size)
-            if size and parts.get(path.name) == part:
-                advance(part.passages)
-                continue
-            index = _read(folder / TRAINED)
+        for number, (first, last) in enumerate(parts_of(shards, part_passages)):
+            index, path = faiss.deserialize_index(trained), folder / f"faiss-{number:05d}.index"
             with _in_one_line(factory):
                 for _, vectors in shards.vectors(first, last):
                     index.add(vectors.astype(np.float32))
                     advance(len(vectors))
-            parts[path.name] = part.model_copy(update={"bytes": _write(index, path)})
-            write_json(folder / LOG, log.model_copy(update={"parts": list(parts.values())}).model_dump())
-    for path in {*folder.glob("faiss-*.index")} - set(plan):
-        path.unlink()
-    log.parts = [parts[path.name] for path in plan]
-    write_json(folder / LOG, log.model_dump())
-    facts = {"factory": factory, "trained_on": log.trained_on, "parts": len(plan)}
-    return facts | {"bytes": sum(part.bytes for part in log.parts)}
+            with create(path) as handle:
+                faiss.write_index(index, faiss.PyCallbackIOWriter(lambda chunk, handle=handle: write(handle, chunk)))
+            parts.append(_Part(file=path.name, first=first, passages=last - first, bytes=path.stat().st_size))
+    write_json(folder / LOG, _Log(parts=parts).model_dump())
+    total = sum(part.bytes for part in parts)
+    return {"factory": factory, "trained_on": sample, "parts": len(parts), "bytes": total}
 
 
 class FaissIndex:
-    """Finds near vectors with an index. If its parts do not all fit into memory, each search reads them in turn."""
+    """Finds near vectors with an index."""
 
     def __init__(
         self, folder: Path, shape: tuple[int, int], *, nprobe: int = 0, ef_search: int = 0, device: str = "cpu"
@@ -141,10 +116,11 @@ class FaissIndex:
         if device == "cuda" and not load_faiss().get_num_gpus():
             raise IfqaError("faiss finds no GPU; set device = \"cpu\", or, on Linux: pip install 'ifqa[gpu]'")
         load_faiss()
-        self._parts = _read_log(folder).parts
+        path = require(folder / LOG, "FAISS index")
+        self._parts = check_stored(_Log, read_json(path), str(path), "build the index again").parts
         if sum(part.passages for part in self._parts) != shape[0]:
             raise IfqaError(f"{folder / LOG}: not an index of {shape[0]:,} vectors; build the index again")
-        self._tune(_read(folder / TRAINED))
+        # if they do not all fit, each search reads them in turn
         fits = sum(part.bytes for part in self._parts) <= room_for_vectors(device)
         self._kept = [self._open(part) for part in self._parts] if fits else []
 
@@ -167,7 +143,10 @@ class FaissIndex:
 
     def _open(self, part: _Part) -> Any:
         path = self._folder / part.file
-        index = _read(path)
+        try:
+            index = load_faiss().read_index(str(require(path, "FAISS index")))
+        except (RuntimeError, MemoryError) as error:
+            raise IfqaError(f"{path} is damaged or too large ({_reason(error)}); build the index again") from error
         if (index.ntotal, index.d) != (part.passages, self._shape[1]):
             raise IfqaError(
                 f"{path}: {index.ntotal:,} vectors of {index.d} numbers, wanted {part.passages:,} of {self._shape[1]}; build "
@@ -273,22 +252,3 @@ def _in_one_line(factory: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     """FAISS's message without the place in its source."""
     return " ".join(re.sub(r"^.*\.(cpp|h|cu|cuh):\d+: ", "", str(error), flags=re.DOTALL).split())
-
-
-def _read_log(folder: Path) -> _Log:
-    path = require(folder / LOG, "FAISS index")
-    return check_stored(_Log, read_json(path), str(path), "build the index again")
-
-
-def _write(index: Any, path: Path) -> int:
-    faiss = load_faiss()
-    with create(path) as handle:
-        faiss.write_index(index, faiss.PyCallbackIOWriter(lambda chunk: write(handle, chunk)))
-    return path.stat().st_size
-
-
-def _read(path: Path) -> Any:
-    try:
-        return load_faiss().read_index(str(require(path, "FAISS index")))
-    except (RuntimeError, MemoryError) as error:
-        raise IfqaError(f"{path} is damaged or too large ({_reason(error)}); build the index again") from error

@@ -9,9 +9,9 @@ from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.models.hub import encoder_requirements, identity_of, loading, model_folder, quiet, refuse_missing
 from ifqa.protocols import Indexed, Place, Requirement
-from ifqa.records import Passage
+from ifqa.records import Cost, Passage
 from ifqa.retrieval.vectors.encoders import in_float, load_report, precision_name, refuse_other_weights, whole
-from ifqa.retrieval.vectors.sharded_build import Arrays, Pace, encode_here, pace
+from ifqa.retrieval.vectors.sharded_build import VERSION, Arrays, encode_corpus, forecast
 from ifqa.settings import Positive, Precision, Stored, Text, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
@@ -46,6 +46,7 @@ class TokenIndexed(Indexed):
     name: ClassVar[str]  # in messages, and of the file with the facts
     kind: ClassVar[Kind]
     arrays: ClassVar[tuple[str, ...]]  # names of the arrays of a shard
+    once: ClassVar[int] = 0  # of these, the number of the first ones that have the same size for any number of passages
 
     @classmethod
     def encode(cls, model: Any, passages: Sequence[Passage], texts: list[str]) -> Arrays:
@@ -91,8 +92,8 @@ class TokenIndexed(Indexed):
         precise = precision_name(precision, device)
         facts = {"model": model, "weights": identity_of(model), "titles": titles, "precision": precise}
         encode = cls._encode(open_token_model(cls.kind, model, precise, device), titles)
-        made_with = identity(facts | {"version": cls.version, "model": ""})
-        count = encode_here(passages, folder, cls.arrays, made_with, encode)
+        made_with = f"{VERSION} {identity(facts | {'version': cls.version, 'model': ''})} "
+        count = encode_corpus(passages, folder, cls.arrays, made_with, encode)
         write_json(folder / f"{cls.name}.json", facts | {"passages": count})
 
     @classmethod
@@ -104,10 +105,12 @@ class TokenIndexed(Indexed):
         return encode
 
     @classmethod
-    def pace(cls, model: str, titles: bool, precision: str, device: str) -> Pace:
-        """How fast `build` encodes on this machine."""
+    def forecast(
+        cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
+    ) -> Cost:
+        """What `build` will take on this machine, measured by encoding some passages."""
         opened = open_token_model(cls.kind, model, precision, device)
-        return pace(cls._encode(opened, titles), opened.device.type, copies=3)
+        return forecast(passages, cls._encode(opened, titles), opened.device.type, once=cls.once)
 
     @classmethod
     def build_requirements(cls, index: Path, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:

@@ -1,6 +1,5 @@
 """FAISS indexes in parts: their recall, builds that resume after a kill, and refused settings."""
 
-import json
 import sys
 
 import numpy as np
@@ -47,13 +46,9 @@ def recall(found, expected):
     return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found.tolist(), expected.tolist(), strict=True)])
 
 
-def stamps(folder):
-    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.index")}
-
-
 @pytest.mark.parametrize("part_passages", [1, 5100, 10**6])
 def test_flat_in_any_number_of_parts_equals_exact_search(vectors, queries, tmp_path, part_passages):
-    facts = build(vectors, tmp_path, "Flat", part_passages=part_passages, key="a")
+    facts = build(vectors, tmp_path, "Flat", part_passages=part_passages)
     assert facts["parts"] == len(list(tmp_path.glob("faiss-*.index"))) == {1: 6, 5100: 3, 10**6: 1}[part_passages]
     assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("faiss-*.index"))
     assert facts["trained_on"] == 0
@@ -74,7 +69,7 @@ FACTORIES = {
 
 @pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
 def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, factory, floor):
-    facts = build(vectors, tmp_path, factory, part_passages=6000, train_sample=1300, key="a")
+    facts = build(vectors, tmp_path, factory, part_passages=6000, train_sample=1300)
     scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10)
     assert facts["parts"] == 2
     assert recall(rows, FlatIndex(vectors).search(queries, 10)[1]) >= floor
@@ -83,84 +78,24 @@ def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, fact
 
 
 def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
-    assert build(vectors, tmp_path, "IVF64,Flat", key="a")["trained_on"] == 10_000
-    assert build(vectors, tmp_path, "IVF64,Flat", key="b", train_sample=5000)["trained_on"] == 5000
-    assert build(vectors, tmp_path, "IVF160,SQ8", key="c")["trained_on"] == 10_200
-    assert build(vectors, tmp_path, "HNSW8", key="d")["trained_on"] == 0
+    assert build(vectors, tmp_path, "IVF64,Flat")["trained_on"] == 10_000
+    assert build(vectors, tmp_path, "IVF64,Flat", train_sample=5000)["trained_on"] == 5000
+    assert build(vectors, tmp_path, "IVF160,SQ8")["trained_on"] == 10_200
+    assert build(vectors, tmp_path, "HNSW8")["trained_on"] == 0
     np.testing.assert_array_equal(draw(vectors, 100, 1), draw(vectors, 100, 1))
     assert (draw(vectors, 100, 1) != draw(vectors, 100, 2)).any()
     np.testing.assert_array_equal(draw(vectors, len(vectors), 1), all_vectors(vectors.folder))
 
 
-def test_a_killed_build_resumes_to_the_same_answers(vectors, queries, tmp_path):
-    build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
-    expected, before = FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10), stamps(tmp_path)
-
-    (tmp_path / "faiss-00001.index").unlink()  # a part is gone
-    (tmp_path / "faiss-00009.index").write_bytes(b"of another build")
-    build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
-    after = stamps(tmp_path)
-    assert {name for name, _ in before.items() ^ after.items()} == {"faiss-00001.index"}
-    np.testing.assert_equal(FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10), expected)
-
-    log = json.loads((tmp_path / "faiss.json").read_text())  # killed before the last part was logged
-    last = log["parts"].pop()["file"]
-    (tmp_path / "faiss.json").write_text(json.dumps(log))
-    with pytest.raises(IfqaError, match="not an index of 10,200 vectors; build the index again"):
-        FaissIndex(tmp_path, (len(vectors), DIMENSION))
-    build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
-    assert {name for name, _ in after.items() ^ stamps(tmp_path).items()} == {last}
-    np.testing.assert_equal(FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10), expected)
-
-
-def test_a_build_killed_within_a_part_resumes(vectors, queries, tmp_path, monkeypatch):
-    build(vectors, tmp_path / "whole", "IVF32,SQ8", part_passages=3000, key="a")
-    real = faiss_index.write
-
-    def killed(handle, data):
-        real(handle, data[: len(data) // 2])
-        if "00001" in handle.name:
-            raise KeyboardInterrupt
-        real(handle, data[len(data) // 2 :])
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(faiss_index, "write", killed)
-        build(vectors, tmp_path / "cut", "IVF32,SQ8", part_passages=3000, key="a")
-    before = stamps(tmp_path / "cut")
-    assert before.keys() == {"trained.index", "faiss-00000.index"}
-    build(vectors, tmp_path / "cut", "IVF32,SQ8", part_passages=3000, key="a")
-    assert before.items() <= stamps(tmp_path / "cut").items()
-    np.testing.assert_equal(
-        *(FaissIndex(tmp_path / name, (len(vectors), DIMENSION)).search(queries, 10) for name in ("whole", "cut"))
-    )
-
-
-@pytest.mark.parametrize("harm", ["other key", "torn log", "another shape", "no trained index"])
-def test_parts_of_another_build_are_built_again(vectors, queries, tmp_path, harm):
-    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
-    before = stamps(tmp_path)
-    if harm == "torn log":
-        (tmp_path / "faiss.json").write_bytes((tmp_path / "faiss.json").read_bytes()[:-20])
-    if harm == "another shape":
-        (tmp_path / "faiss.json").write_text("[3]")
-    if harm == "no trained index":
-        (tmp_path / "trained.index").unlink()
-    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="b" if harm == "other key" else "a")
-    after = stamps(tmp_path)
-    assert after.keys() == before.keys()
-    assert all(before[name] != after[name] for name in after)
-    assert FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10)[1].min() >= 0
-
-
 def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path, monkeypatch):
-    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
+    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000)
     large = FaissIndex(tmp_path, (len(vectors), DIMENSION))
     with monkeypatch.context() as patch:
         patch.setattr(faiss_index, "room_for_vectors", lambda device: 1000)
         small = FaissIndex(tmp_path, (len(vectors), DIMENSION))
     assert (len(large._kept), len(small._kept)) == (4, 0)
     np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
-    assert build(vectors, tmp_path, "IVF32,SQ8", part_passages=6000, key="a")["parts"] == 2  # same lists in fewer parts
+    assert build(vectors, tmp_path, "IVF32,SQ8", part_passages=6000)["parts"] == 2  # same lists in fewer parts
     np.testing.assert_array_equal(
         FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 20)[1], large.search(queries, 20)[1]
     )
@@ -169,7 +104,7 @@ def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries
 @pytest.mark.parametrize(("factory", "name"), [("PCA24,IVF128,SQ8", "nprobe"), ("HNSW4", "ef_search")])
 def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, factory, name):
     expected = FlatIndex(vectors).search(queries, 10)[1]
-    build(vectors, tmp_path, factory, key="a")
+    build(vectors, tmp_path, factory)
     less, more = (
         FaissIndex(tmp_path, (len(vectors), DIMENSION), **{name: value}).search(queries, 10)[1] for value in (1, 500)
     )
@@ -177,7 +112,7 @@ def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, facto
 
 
 def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
-    build(vectors, tmp_path, "IVF128,Flat", part_passages=3000, key="a")
+    build(vectors, tmp_path, "IVF128,Flat", part_passages=3000)
     scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION), nprobe=1).search(queries, 2000)
     assert (rows[:, -1] == -1).all()
     assert (np.isneginf(scores) == (rows == -1)).all()
@@ -198,7 +133,7 @@ def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
 )
 def test_a_factory_that_cannot_be_built_is_refused_in_one_line(vectors, tmp_path, factory, settings, message):
     with pytest.raises(IfqaError, match=message) as caught:
-        build(vectors, tmp_path, factory, key="a", **settings)
+        build(vectors, tmp_path, factory, **settings)
     assert "\n" not in str(caught.value)
 
 
@@ -214,13 +149,13 @@ def test_settings_that_do_not_fit_the_index_are_refused(vectors, tmp_path, monke
     import faiss
 
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
-    build(vectors, tmp_path, factory, key="a")
+    build(vectors, tmp_path, factory)
     with pytest.raises(IfqaError, match=message):
         FaissIndex(tmp_path, (len(vectors), DIMENSION), **settings)
 
 
 def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
-    build(vectors, tmp_path, "Flat", part_passages=6000, key="a")
+    build(vectors, tmp_path, "Flat", part_passages=6000)
     path, log = tmp_path / "faiss-00001.index", tmp_path / "faiss.json"
     whole, text = path.read_bytes(), log.read_text()
     for broken in (whole[:-1], b"\0" * len(whole), b""):
@@ -247,7 +182,7 @@ def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
 def test_missing_faiss_is_an_error_with_the_command_to_install_it(vectors, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     for call in (
-        lambda: build(vectors, tmp_path, "Flat", key="a"),
+        lambda: build(vectors, tmp_path, "Flat"),
         lambda: FaissIndex(tmp_path, (len(vectors), DIMENSION)),
     ):
         with pytest.raises(

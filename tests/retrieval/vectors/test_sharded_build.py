@@ -16,7 +16,6 @@ from ifqa.records import Passage
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import sharded_build as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
-from ifqa.retrieval.vectors.sharded_build import encode
 from ifqa.retrieval.vectors.vector_store import LOG, Shards, array_path
 from ifqa.workers import local
 
@@ -67,7 +66,12 @@ def write(folder, number, shard):
 
 
 def settings(model, **more):
-    return EncoderSettings(**{"model": model, "precision": "float32", "device": "cpu"} | more)
+    return {"model": model, "precision": "float32", "device": "cpu"} | more
+
+
+def encode(passages, folder, settings, **more):
+    Dense.build(passages, folder, **settings, **more)
+    return json.loads((folder / "dense.json").read_text())
 
 
 def files(folder):
@@ -82,7 +86,7 @@ def test_rows_and_ids_are_those_of_the_passages(tmp_path, passages, model, encod
     assert len(facts["weights"]) == 64
     assert encoded == list(range(PIECES))
     assert Shards(tmp_path / "out").ids(range(len(every))) == [one.id for one in every]
-    expected = open_encoder(settings(model)).encode_passages(every)
+    expected = open_encoder(EncoderSettings(**settings(model))).encode_passages(every)
     np.testing.assert_allclose(all_vectors(tmp_path / "out"), expected, atol=1e-3)
 
 
@@ -147,7 +151,7 @@ def test_other_weights_of_the_same_name_encode_everything_again(tmp_path, passag
     encoded.clear()
     encode(passages, tmp_path / "out", settings(other))
     assert len(encoded) == PIECES
-    expected = open_encoder(settings(other)).encode_passages(SHARDS[0][:1])
+    expected = open_encoder(EncoderSettings(**settings(other))).encode_passages(SHARDS[0][:1])
     assert not np.allclose(before, expected, atol=1e-2)
     np.testing.assert_allclose(all_vectors(tmp_path / "out")[:1], expected, atol=1e-3)
 
@@ -197,7 +201,7 @@ def test_damaged_weights_are_refused_at_the_first_passage(tmp_path, passages, mo
 
 
 def test_the_pace_is_measured(model):
-    cost = Dense.forecast(1000, model=model, precision="float32", device="cpu")
+    cost = Dense.forecast(1000, **settings(model))
     assert cost.seconds > 0
     assert cost.disk == 1000 * (2 * 32 + 16)
     assert cost.memory > 1e6
