@@ -19,7 +19,7 @@ from ifqa.protocols import Indexed, Requirement
 from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.retrieval.jvm import MEMORY, java, run
 from ifqa.retrieval.prebuilt import entry, place, put
-from ifqa.settings import Natural, Share, Stored, check_stored, checked
+from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
 _FACTS = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
@@ -51,7 +51,7 @@ class BM25(Indexed):
     """
 
     version = 1
-    not_identity = ("threads", "prebuilt")  # `built_from` has the checksum of a prebuilt index
+    not_identity = ("threads", "memory_gb", "prebuilt")  # `built_from` has the checksum of a prebuilt index
 
     @checked("setting of retriever 'bm25'")
     def __init__(
@@ -62,6 +62,7 @@ class BM25(Indexed):
         b: Share = 0.4,
         title_weight: _JavaFloat = 0.0,
         threads: Natural = 0,
+        memory_gb: NotNegative = 0.0,
     ) -> None:
         """Open an index. The first index that a process opens starts the JVM.
 
@@ -72,6 +73,7 @@ class BM25(Indexed):
             title_weight: this times the score of the title field is added to the score of the text; 0 searches the text
                 alone. Above 0 the index must have been built with `title`.
             threads: questions searched at a time; 0 for one per core. Does not change a ranking.
+            memory_gb: as for `ifqa.retrieval.jvm.java`. Does not change a ranking.
 
         Raises:
             IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
@@ -81,7 +83,7 @@ class BM25(Indexed):
         facts = _Facts()
         if path.exists():
             facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        self._jnius = java()
+        self._jnius = java(memory_gb)
         name = self._jnius.autoclass
         try:
             analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(facts.stemmer, False, None)

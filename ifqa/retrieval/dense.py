@@ -18,7 +18,7 @@ from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folde
 from ifqa.progress import say
 from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Cost, Question, SearchResult
-from ifqa.settings import Natural, Precision, Stored, Text, YesNo, check_stored, checked
+from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 from ifqa.workers.tasks import Engine
@@ -34,19 +34,28 @@ class Dense(Indexed):
     """Searches vectors of passages exactly or through FAISS."""
 
     version = 1
-    not_identity = ("device", "engine", "workers")
+    not_identity = ("device", "engine", "workers", "memory_gb")
     resumes = True
     _searcher: "FaissIndex | FlatIndex"
 
     @checked("setting of retriever 'dense'")
-    def __init__(self, index: Path, *, nprobe: Natural = 0, ef_search: Natural = 0, device: str = "auto") -> None:
-        """Open an index and its model. A FAISS index that is larger than the free memory is searched part by part.
+    def __init__(
+        self,
+        index: Path,
+        *,
+        nprobe: Natural = 0,
+        ef_search: Natural = 0,
+        device: str = "auto",
+        memory_gb: NotNegative = 0.0,
+    ) -> None:
+        """Open an index and its model.
 
         Args:
             index: a folder that `build` filled.
             nprobe: cells of an IVF index that are searched; 0 for the default.
             ef_search: candidates that the search of an HNSW index keeps; 0 for the default.
             device: "cpu", "cuda", or "auto" for a GPU where there is one.
+            memory_gb: memory in 10^9 bytes above which a FAISS index is searched part by part; 0 for most of the free memory.
 
         Raises:
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
@@ -78,7 +87,7 @@ class Dense(Indexed):
             from ifqa.retrieval.vectors.faiss_index import FaissIndex
 
             shape = (facts.passages, facts.dimension or 0)
-            self._searcher = FaissIndex(index, shape, nprobe=nprobe, ef_search=ef_search, device=where)
+            self._searcher = FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
         else:
             from ifqa.retrieval.vectors.flat_index import FlatIndex
 

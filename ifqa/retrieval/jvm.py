@@ -21,7 +21,7 @@ from types import ModuleType
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import PACKAGE
 
-MEMORY = "IFQA_JAVA_GB"  # the limit of Java's heap in GiB; a quarter of the RAM where it is unset
+MEMORY = "IFQA_JAVA_GB"
 
 _OPTIONS = (
     "-Xrs",  # leave signals to Python; else Ctrl-C ends the process at once, a notebook's kernel too
@@ -49,17 +49,18 @@ _lock = threading.Lock()
 _jnius: ModuleType | None = None
 
 
-def java() -> ModuleType:
+def java(memory_gb: float = 0) -> ModuleType:
     """The module `jnius` with a running JVM: `java().autoclass("io.anserini.search.SimpleSearcher")`.
 
-    The first call in a process starts the JVM, with pyserini's jar; it prints nothing to stdout and stderr.
+    The first call in a process starts the JVM, with pyserini's jar; it prints nothing to stdout and stderr. `memory_gb` limits
+    Java's heap, in GiB; 0 for the value of IFQA_JAVA_GB, or a quarter of the RAM where that is unset.
 
     Raises:
         IfqaError: a package is missing, another JVM without the jar runs in this process, or Java cannot start.
     """
     global _jnius
     with _lock:
-        _jnius = _jnius or start(*_SEARCH, *_heap())
+        _jnius = _jnius or start(*_SEARCH, *_heap(memory_gb))
         return _jnius
 
 
@@ -142,16 +143,16 @@ def _run_here() -> None:
     start(*options.split()).autoclass(main_class).main(arguments)
 
 
-def _heap() -> list[str]:
+def _heap(memory_gb: float = 0) -> list[str]:
     """The option that limits the heap; the index is mapped into memory outside of it."""
-    if not (limit := os.environ.get(MEMORY, "")):
+    if not (limit := str(memory_gb or os.environ.get(MEMORY, ""))):
         return []
     try:
         megabytes = int(float(limit) * 1024)
     except (ValueError, OverflowError):
         megabytes = 0
     if megabytes < 64:
-        raise IfqaError(f"{MEMORY}: wanted gigabytes for Java, at least 0.0625, found {limit!r}")
+        raise IfqaError(f"{MEMORY} or memory_gb: wanted gigabytes for Java, at least 0.0625, found {limit!r}")
     return [f"-Xmx{megabytes}m"]
 
 

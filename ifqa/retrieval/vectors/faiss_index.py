@@ -96,7 +96,13 @@ class FaissIndex:
     """Finds near vectors with an index."""
 
     def __init__(
-        self, folder: Path, shape: tuple[int, int], *, nprobe: int = 0, ef_search: int = 0, device: str = "cpu"
+        self,
+        folder: Path,
+        shape: tuple[int, int],
+        nprobe: int = 0,
+        ef_search: int = 0,
+        device: str = "cpu",
+        memory_gb: float = 0,
     ) -> None:
         """Open an index.
 
@@ -106,6 +112,7 @@ class FaissIndex:
             nprobe: lists of an IVF that are searched; 0 for 1/64 of all lists, and at least 64.
             ef_search: candidates that the search of an HNSW keeps; 0 for 128.
             device: "cpu", or "cuda" for all GPUs.
+            memory_gb: memory that all parts may take together, in 10^9 bytes; 0 for 70% of the free memory.
 
         Raises:
             IfqaError: FAISS or the GPU is missing; the index is damaged or of other vectors; the index is of a kind that
@@ -121,7 +128,7 @@ class FaissIndex:
         if sum(part.passages for part in self._parts) != shape[0]:
             raise IfqaError(f"{folder / LOG}: not an index of {shape[0]:,} vectors; build the index again")
         # if they do not all fit, each search reads them in turn
-        fits = sum(part.bytes for part in self._parts) <= room_for_vectors(device)
+        fits = sum(part.bytes for part in self._parts) <= (memory_gb * 1e9 or room_for_vectors(device))
         self._kept = [self._open(part) for part in self._parts] if fits else []
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

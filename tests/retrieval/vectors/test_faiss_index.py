@@ -7,7 +7,6 @@ import pytest
 from vector_folder import all_vectors, folder_of
 
 from ifqa.errors import IfqaError
-from ifqa.retrieval.vectors import faiss_index
 from ifqa.retrieval.vectors.faiss_index import FaissIndex, build, draw, index_bytes
 from ifqa.retrieval.vectors.flat_index import FlatIndex
 
@@ -87,12 +86,10 @@ def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
     np.testing.assert_array_equal(draw(vectors, len(vectors), 1), all_vectors(vectors.folder))
 
 
-def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path, monkeypatch):
+def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path):
     build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000)
     large = FaissIndex(tmp_path, (len(vectors), DIMENSION))
-    with monkeypatch.context() as patch:
-        patch.setattr(faiss_index, "room_for_vectors", lambda device: 1000)
-        small = FaissIndex(tmp_path, (len(vectors), DIMENSION))
+    small = FaissIndex(tmp_path, (len(vectors), DIMENSION), memory_gb=1e-6)
     assert (len(large._kept), len(small._kept)) == (4, 0)
     np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
     assert build(vectors, tmp_path, "IVF32,SQ8", part_passages=6000)["parts"] == 2  # same lists in fewer parts
