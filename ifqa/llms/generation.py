@@ -128,15 +128,14 @@ class Rows:
         requests: one per row.
         ends: tokens that end an answer.
         decode: turns tokens into text, without `ends`.
-        piece: gives the text of one token.
         on_text: called with the first row's text after each of its tokens.
     """
 
     def __init__(
         self, requests: Sequence[Request], ends: frozenset[int], decode: Callable[[Sequence[int]], str],
-        piece: Callable[[int], str], on_text: TextCallback | None = None,
+        on_text: TextCallback | None = None,
     ) -> None:  # fmt: skip
-        self._ends, self._decode, self._piece, self._on_text = ends, decode, piece, on_text
+        self._ends, self._decode, self._on_text = ends, decode, on_text
         self._stops = [[stop for stop in request.stop if stop] for request in requests]
         self._most = [request.max_tokens for request in requests]
         self._tokens: list[list[int]] = [[] for _ in requests]
@@ -164,17 +163,12 @@ class Rows:
     def _end(self, row: int, token: int) -> str:
         if token in self._ends:
             return "stop"
-        # Search the whole text only after a token that can end a stop string
-        if any(_may_end(stop, self._piece(token)) for stop in self._stops[row]):
-            text = self._decode(self._tokens[row])
-            if any(stop in text for stop in self._stops[row]):
-                return "stop"
-        return "length" if len(self._tokens[row]) == self._most[row] else ""
-
-
-def _may_end(stop: str, piece: str) -> bool:
-    # A character outside ASCII may be split over several tokens, and some decoders drop a token's blanks
-    return stop[-1] in piece or not stop[-1].isascii() or stop[-1] == " "
+        tokens, stops = self._tokens[row], self._stops[row]
+        # The last tokens tell whether the whole text is worth a search; some decoders drop blanks at the start
+        tail = self._decode(tokens[-2 - max(len(stop.encode()) for stop in stops) :]) if stops else ""
+        if any(stop.strip(" ") in tail for stop in stops) and any(stop in self._decode(tokens) for stop in stops):
+            return "stop"
+        return "length" if len(tokens) == self._most[row] else ""
 
 
 class Draws:

@@ -1,20 +1,52 @@
 """Replays recorded completions, for tests and notebooks; asks nothing and spends nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.cache import ANSWER, VERSION, CompletionCache, bounded, record_of
+from ifqa.llms.cache import VERSION, bounded
 from ifqa.llms.token_counts import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
 from ifqa.records import Completion, Estimate, Request, Spent
-from ifqa.settings import Natural, checked
-from ifqa.storage.files import create, field, read_jsonl, sha256, write
+from ifqa.settings import Natural, Table, check_table, checked
+from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
-_REQUEST = {"messages": list, "text": str, "max_tokens": int, "temperature": int | float, "stop": list, "sample": int}
+
+
+class RequestTable(Table):
+    """The request of a line."""
+
+    model: str = ""
+    messages: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(
+        default_factory=list, description="a list of messages [role, content]"
+    )
+    text: str = ""
+    max_tokens: int = 256
+    temperature: float = 0.0
+    stop: list[str] = Field(default_factory=list)
+    sample: int = 0
+
+
+class CompletionTable(Table):
+    """The completion of a line."""
+
+    text: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish: str = ""
+
+
+class LineTable(Table):
+    """A line of a recording."""
+
+    version: int = VERSION
+    request: dict[str, object]
+    completion: dict[str, object]
 
 
 class Replay(LanguageModel):
@@ -82,7 +114,7 @@ class Replay(LanguageModel):
         return [Requirement(f"the recording {path}")]
 
     @classmethod
-    def fingerprint(cls, path: str, **_: Any) -> str:
+    def fingerprint(cls, path: str, **_: object) -> str:
         """SHA-256 of the recording."""
         return sha256(recording(path))
 
@@ -103,65 +135,27 @@ def recording(path: str) -> Path:
     raise unknown("recording", path, shipped)
 
 
-def record(path: Path, cache: CompletionCache, model: str, requests: Iterable[Request]) -> int:
-    """Write a model's completions from a cache as a recording; returns how many.
-
-    Args:
-        path: of the recording; replaced once the new one is complete.
-        cache: holds the model's completions.
-        model: the model's `name`.
-        requests: whose completions to write, in this order; each is written once.
-
-    Raises:
-        IfqaError: the cache lacks the completion of a request; nothing is written.
-    """
-    unique = dict.fromkeys(requests)
-    stored = cache.get(model, unique)
-    if missing := len(unique) - len(stored):
-        raise IfqaError(
-            f"{missing} of {len(unique)} requests have no completion of {model} in {cache.folder}; ask them first"
-        )
-    with create(path) as handle:
-        for request in unique:
-            write(handle, record_of(model, request, stored[request]).encode() + b"\n")
-    return len(unique)
-
-
 def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
     """Recorded completions by request, and the names of their models."""
     completions: dict[Request, Completion] = {}
     models: dict[str, None] = {}
-    for number, line in read_jsonl(path):
+    for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        if line.get("version", VERSION) != VERSION:
-            raise IfqaError(f"{where}: a recording of version {line['version']!r}; this ifqa reads {VERSION}")
-        prompt, answer = field(line, "request", dict, where), field(line, "completion", dict, where)
-        if model := prompt.pop("model", ""):
-            models[str(model)] = None
-        request = _request(_checked(prompt, _REQUEST, f"{where}: request"), where)
-        completion = bounded(Completion(**_checked(answer, ANSWER, f"{where}: completion"), cached=True))
+        line = check_table(LineTable, record, where)
+        if line.version != VERSION:
+            raise IfqaError(f"{where}: a recording of version {line.version}; this ifqa reads {VERSION}")
+        asked = check_table(RequestTable, line.request, f"{where}: request")
+        answer = check_table(CompletionTable, line.completion, f"{where}: completion")
+        if asked.model:
+            models[asked.model] = None
+        messages = tuple((role, text) for role, text in asked.messages)
+        try:
+            request = Request(
+                messages, asked.text, asked.max_tokens, asked.temperature, tuple(asked.stop), sample=asked.sample
+            )
+        except ValueError as error:
+            raise IfqaError(f"{where}: {error}") from error
+        completion = bounded(Completion(**answer.model_dump(), cached=True))
         if completions.setdefault(request, completion) != completion:
             raise IfqaError(f"{where}: the same request has another completion further up; leave one of the lines out")
     return completions, list(models)
-
-
-def _checked(values: dict[str, Any], kinds: dict[str, Any], where: str) -> dict[str, Any]:
-    for name, value in values.items():
-        if name not in kinds:
-            raise unknown(f"key ({where})", name, kinds)
-        if not isinstance(value, kinds[name]) or isinstance(value, bool):
-            raise IfqaError(f"{where}: {name!r} has the wrong type: {value!r:.80}")
-    return values
-
-
-def _request(values: dict[str, Any], where: str) -> Request:
-    messages, stop = values.pop("messages", []), values.pop("stop", [])
-    for message in messages:
-        if not isinstance(message, list) or list(map(type, message)) != [str, str]:
-            raise IfqaError(f"{where}: a message must be [role, content], found {message!r:.80}")
-    if not all(isinstance(string, str) for string in stop):
-        raise IfqaError(f"{where}: 'stop' must be a list of strings, found {stop!r:.80}")
-    try:
-        return Request(messages=tuple((role, text) for role, text in messages), stop=tuple(stop), **values)
-    except ValueError as error:
-        raise IfqaError(f"{where}: {error}") from error

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import CompletionCache
-from ifqa.llms.replay import Replay, record
+from ifqa.llms.cache import CompletionCache, record_of
+from ifqa.llms.replay import Replay
 from ifqa.plugins import load
 from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import check_settings
@@ -20,16 +20,19 @@ TEXT = Request(text="If Wick had no harbour,", temperature=0.7, sample=2)
 SAID = Completion("Lybster, – é", 12, 3, "stop")
 
 
+def recorded(path, model, completions):
+    path.write_text("".join(record_of(model, *both) + "\n" for both in completions.items()))
+    return path
+
+
 def written(path, *lines):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
-def test_stored_completions_are_recorded_and_replayed(tmp_path, monkeypatch):
-    store = CompletionCache(tmp_path / "completions")
-    store.put("tiny@1234", {CHAT: SAID, TEXT: Completion("they would\nland", 5, 4, "length")})
-    path = tmp_path / "made" / "two.jsonl"
-    assert record(path, store, "tiny@1234", [CHAT, TEXT, CHAT]) == 2
+def test_completions_are_replayed(tmp_path):
+    completions = {CHAT: SAID, TEXT: Completion("they would\nland", 5, 4, "length")}
+    path = recorded(tmp_path / "two.jsonl", "tiny@1234", completions)
     model, heard = Replay(path=str(path)), []
     found = model.complete([TEXT, CHAT, CHAT], heard.append)
     assert [one.text for one in found] == ["they would\nland", SAID.text, SAID.text]
@@ -59,16 +62,6 @@ def test_the_records_of_a_cache_are_a_recording(tmp_path):
     assert [one.text for one in Replay(path=str(path)).complete([CHAT, TEXT])] == [SAID.text] * 2
 
 
-def test_only_stored_completions_can_be_recorded(tmp_path):
-    store = CompletionCache(tmp_path / "completions")
-    store.put("tiny", {CHAT: SAID})
-    with pytest.raises(IfqaError, match=r"1 of 2 requests have no completion of tiny in .*; ask them first"):
-        record(tmp_path / "a.jsonl", store, "tiny", [CHAT, TEXT])
-    with pytest.raises(IfqaError, match="2 of 2"):
-        record(tmp_path / "a.jsonl", store, "other", [CHAT, TEXT])
-    assert not (tmp_path / "a.jsonl").exists()
-
-
 texts = st.text(st.characters(), min_size=1, max_size=20)  # with lone surrogates
 requests = st.builds(
     Request, messages=st.lists(st.tuples(st.sampled_from(["system", "user"]), texts), min_size=1, max_size=3).map(tuple),
@@ -80,10 +73,7 @@ requests = st.builds(
 @given(st.dictionaries(requests, st.builds(Completion, texts, st.integers(0, 99), st.integers(0, 99)), max_size=5))
 def test_any_recording_is_replayed_as_it_was(tmp_path_factory, kept):
     folder = tmp_path_factory.mktemp("recording")
-    store = CompletionCache(folder / "completions")
-    store.put("m", kept)
-    assert record(folder / "a.jsonl", store, "m", kept) == len(kept)
-    found = Replay(path=str(folder / "a.jsonl")).complete(list(kept))
+    found = Replay(path=str(recorded(folder / "a.jsonl", "m", kept))).complete(list(kept))
     assert [(one.text, one.prompt_tokens, one.completion_tokens, one.error) for one in found] == [
         (one.text, one.prompt_tokens, one.completion_tokens, "") for one in kept.values()
     ]
@@ -116,15 +106,15 @@ def test_it_is_a_plugin_whose_settings_are_checked(tmp_path):
     [
         ({"completion": {}}, "a.jsonl:2: key 'request' is missing"),
         ({"request": {"text": "b"}}, "a.jsonl:2: key 'completion' is missing"),
-        ({"request": {"text": "b", "max_token": 3}, "completion": {}}, "unknown key .*a.jsonl:2: request.* 'max_token'"),
-        ({"request": {"text": "b"}, "completion": {"error": "x"}}, "unknown key .*a.jsonl:2: completion.* 'error'"),
-        ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: 'max_tokens' has the wrong"),
-        ({"request": {"text": "b", "sample": True}, "completion": {}}, "a.jsonl:2: request: 'sample' has the wrong"),
+        ({"request": {"text": "b", "max_token": 3}, "completion": {}}, "a.jsonl:2: request: unknown key 'max_token'"),
+        ({"request": {"text": "b"}, "completion": {"error": "x"}}, "a.jsonl:2: completion: unknown key 'error'"),
+        ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: key 'max_tokens': wanted"),
+        ({"request": {"text": "b", "sample": True}, "completion": {}}, "a.jsonl:2: request: key 'sample': wanted"),
         ({"request": {"text": "b", "max_tokens": 0}, "completion": {}}, "a.jsonl:2: max_tokens is 0"),
         ({"request": {}, "completion": {}}, "a.jsonl:2: a request has either messages or a text"),
-        ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: a message must be"),
-        ({"request": {"messages": [{"role": "user"}]}, "completion": {}}, "a.jsonl:2: a message must be"),
-        ({"request": {"text": "b", "stop": [1]}, "completion": {}}, "a.jsonl:2: 'stop' must be a list of strings"),
+        ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: request: key 'messages': wanted a list of messages"),
+        ({"request": {"messages": [{"role": "user"}]}, "completion": {}}, "a.jsonl:2: request: key 'messages': wanted a list of messages"),
+        ({"request": {"text": "b", "stop": [1]}, "completion": {}}, "a.jsonl:2: request: key 'stop': wanted a list of texts"),
         ({"request": {"text": "a"}, "completion": {"text": "other"}}, "a.jsonl:2: the same request has another"),
         ({"version": 9, "request": {"text": "b"}, "completion": {}}, "a.jsonl:2: a recording of version 9"),
     ],
