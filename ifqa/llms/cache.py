@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from heapq import nlargest
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import Self
 
 from filelock import FileLock, Timeout
 
@@ -25,10 +26,10 @@ from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.protocols import Advance
 from ifqa.records import Completion, Request
+from ifqa.settings import Stored, Table
 
 FILE = "completions.sqlite"
 VERSION = 1  # of a record, and of the tables
-ANSWER = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}  # the completion of a record
 LONGEST_TEXT = 200_000  # characters kept of an answer; a line of a file holds several answers, and is read up to 16 MB
 BUSY = 60.0  # seconds to wait for another process that writes
 
@@ -50,31 +51,22 @@ _FULL = {
 
 def bounded(completion: Completion) -> Completion:
     """A completion whose text is cut after LONGEST_TEXT characters; it then ends for its length, as at a limit on tokens."""
-    if len(completion.text) <= LONGEST_TEXT:
-        return completion
-    return replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
+    fits = len(completion.text) <= LONGEST_TEXT
+    return completion if fits else replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
 
 
 def tokens_of(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
     """Tokens of prompts and of answers, added to those `before`. Cached completions count; repeated ones count each time."""
-    prompt, answer = before
-    for completion in completions:
-        prompt, answer = prompt + completion.prompt_tokens, answer + completion.completion_tokens
-    return prompt, answer
+    tokens = [(completion.prompt_tokens, completion.completion_tokens) for completion in completions]
+    return sum((prompt for prompt, _ in tokens), before[0]), sum((answer for _, answer in tokens), before[1])
 
 
-def content(model: str, request: Request) -> dict[str, Any]:
+def content(model: str, request: Request) -> dict[str, object]:
     """What identifies a completion, as JSON: model, messages or text, parameters, number of the sample."""
-    prompt: dict[str, Any] = {"text": request.text}
-    if request.messages:
-        prompt = {"messages": [list(message) for message in request.messages]}
-    parameters = {
-        "max_tokens": request.max_tokens,
-        "temperature": float(request.temperature),
-        "stop": list(request.stop),
-        "sample": request.sample,
-    }
-    return {"model": model, **prompt, **parameters}
+    messages = [list(message) for message in request.messages]
+    prompt = {"messages": messages} if messages else {"text": request.text}
+    parameters = {"max_tokens": request.max_tokens, "temperature": float(request.temperature)}
+    return {"model": model, **prompt, **parameters, "stop": list(request.stop), "sample": request.sample}
 
 
 def key_of(model: str, request: Request) -> str:
@@ -85,7 +77,12 @@ def key_of(model: str, request: Request) -> str:
 
 def record_of(model: str, request: Request, completion: Completion) -> str:
     """A completion and its request as one line of JSON, in the cache and in a recording."""
-    values = {name: getattr(completion, name) for name in ANSWER}
+    if completion.error:
+        raise ValueError("a failed request has nothing to keep")
+    values = {
+        "text": completion.text, "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens, "finish": completion.finish,
+    }  # fmt: skip
     # in ASCII, as a lone surrogate cannot be written in UTF-8
     return json.dumps({"version": VERSION, "request": content(model, request), "completion": values})
 
@@ -101,6 +98,23 @@ def check_store(folder: str) -> None:
         raise IfqaError(
             f"store = {folder!r} is outside of the working directory; wanted a folder in it, as 'completions'"
         )
+
+
+class CompletionTable(Table):
+    """The completion of a record."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    finish: str
+
+
+class RecordTable(Stored):
+    """A record of the cache, and a line of a recording."""
+
+    version: int
+    request: dict[str, object]
+    completion: CompletionTable
 
 
 class CompletionCache:
@@ -133,7 +147,9 @@ class CompletionCache:
             ValueError: one is a failure; failures are never stored.
             IfqaError: the disk is full, or the file cannot be written to.
         """
-        rows = {key_of(model, request): _row(model, request, completion) for request, completion in completions.items()}
+        rows = {
+            key_of(model, request): record_of(model, request, completion) for request, completion in completions.items()
+        }
         if not rows:
             return
         with self.explained("nothing was written"), closing(self.open()) as connection, transaction(connection):
@@ -248,7 +264,7 @@ class CacheWriter:
         self._id = secrets.token_hex(8)
         self._unwritten: dict[str, str] = {}
         self._lock = threading.Lock()  # of the connection
-        self._reserve = sum(sorted((_most(model, request) for request in requests), reverse=True)[:at_once])
+        self._reserve = sum(nlargest(at_once, (_most(model, request) for request in requests)))
 
     def __enter__(self) -> Self:
         state = f"nothing was asked, {self._reserve:,} bytes must be free"
@@ -321,7 +337,7 @@ class CacheWriter:
             IfqaError: even with the reserved space, the completion cannot be stored.
         """
         key, why = key_of(self._model, request), ""
-        self._unwritten[key] = _row(self._model, request, completion)
+        self._unwritten[key] = record_of(self._model, request, completion)
         with self._lock:
             while key in self._unwritten:
                 rows = dict(self._unwritten)
@@ -428,12 +444,6 @@ def _most(model: str, request: Request) -> int:
     return (-(-size // 4096) + _PAGES) * _PAGE
 
 
-def _row(model: str, request: Request, completion: Completion) -> str:
-    if completion.error:
-        raise ValueError("a failed request has nothing to keep")
-    return record_of(model, request, completion)
-
-
 def _code(error: Exception) -> int:
     """The kind of an error of SQLite, without its details; a full disk's is the same outside of SQLite."""
     if isinstance(error, OSError):
@@ -441,15 +451,11 @@ def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _completion(record: str | bytes, request: dict[str, Any]) -> Completion | None:
+def _completion(record: str | bytes, request: dict[str, object]) -> Completion | None:
     """The completion of a record; None if it is of another request, or damaged."""
     try:
-        values = json.loads(record)
+        values = RecordTable.model_validate(json.loads(record))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(values, dict) or values.get("version") != VERSION or values.get("request") != request:
-        return None
-    answer = values.get("completion")
-    if not isinstance(answer, dict) or {name: type(value) for name, value in answer.items()} != ANSWER:
-        return None
-    return replace(Completion(**answer), cached=True)
+    same = values.version == VERSION and values.request == request
+    return Completion(**values.completion.model_dump(), cached=True) if same else None
