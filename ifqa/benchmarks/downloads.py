@@ -17,9 +17,6 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
     Args:
         benchmark: the benchmark.
         source: a folder with the release's files under their names; None downloads them from the publisher.
-
-    Raises:
-        IfqaError: a file cannot be fetched, is not the published file, or has changed since it was fetched.
     """
     if not benchmark.downloads:
         yield f"{benchmark.name}: nothing to fetch, its questions are bundled or your own"
@@ -47,9 +44,6 @@ def _hold_to_record(folder: Path, file: str) -> None:
     """Note the SHA-256 of a file without a published one in SHA256SUMS; a file that has one there must not have changed.
 
     `sha256sum -c SHA256SUMS` reads the record.
-
-    Raises:
-        IfqaError: the file has another SHA-256 than the record.
     """
     record = folder / RECORD
     lines = [line for _, line in read_lines(record)] if record.exists() else []

@@ -51,11 +51,7 @@ class File(Benchmark):
         self.folder = root
 
     def files(self, split: str) -> list[Path]:
-        """The one file.
-
-        Raises:
-            IfqaError: it is not there.
-        """
+        """The one file."""
         path = self.folder / split
         if not path.is_file():
             raise IfqaError(
@@ -64,11 +60,7 @@ class File(Benchmark):
         return [path]
 
     def questions(self, split: str) -> list[Question]:
-        """The questions of a file, in its order.
-
-        Raises:
-            IfqaError: the file is missing, or a row is not as above; the message has its place.
-        """
+        """The questions of a file, in its order."""
         (path,) = self.files(split)
         return list(_read(path))
 
@@ -89,11 +81,7 @@ def _has(label: str, question: Question) -> bool:
 
 
 def write_file(path: Path, questions: Sequence[Question]) -> int:
-    """Write questions as JSON lines of this benchmark; returns how many. It wants answers: questions without are left out.
-
-    Raises:
-        IfqaError: an id holds white space, or no question is left.
-    """
+    """Write questions as JSON lines of this benchmark; returns how many. It wants answers: questions without are left out."""
     answered = [question for question in questions if question.answers]
     if not answered:
         raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")

@@ -75,19 +75,11 @@ class IfQA(Benchmark):
         return list(self.paths)
 
     def files(self, split: str) -> list[Path]:
-        """The one file of a split.
-
-        Raises:
-            IfqaError: as `path`.
-        """
+        """The one file of a split."""
         return [self.path(split)]
 
     def path(self, split: str) -> Path:
-        """The file of a split ("full-dev").
-
-        Raises:
-            IfqaError: there is no such split, or its file is missing.
-        """
+        """The file of a split ("full-dev")."""
         if split not in self.paths:
             raise unknown(f"split of {self.name}", split, self.paths)
         path = self.folder / self.paths[split]
@@ -96,11 +88,7 @@ class IfQA(Benchmark):
         return path
 
     def questions(self, split: str) -> list[Question]:
-        """The questions of a split, in the release's order.
-
-        Raises:
-            IfqaError: the file is missing, or a record is not as above; the message has its place in the file.
-        """
+        """The questions of a split, in the release's order."""
         return list(_read_split(self.path(split), self.name, split))
 
     def family(self, split: str) -> str:

@@ -51,9 +51,6 @@ def check_address(address: str, what: str = "base_url") -> None:
     Args:
         address: the address; "" is allowed.
         what: names the address in the message.
-
-    Raises:
-        IfqaError: as above.
     """
     try:
         parts = urlsplit(address)
@@ -77,11 +74,7 @@ def check_address(address: str, what: str = "base_url") -> None:
 
 
 def address_of(base_url: str) -> str:
-    """The server to ask: `base_url`, else that of the environment's OPENAI_BASE_URL, else OpenAI's.
-
-    Raises:
-        IfqaError: the address is wrong, or has a key in it.
-    """
+    """The server to ask: `base_url`, else that of the environment's OPENAI_BASE_URL, else OpenAI's."""
     check_address(base_url)
     check_address(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
     return base_url or os.environ.get(ADDRESS, "") or OPENAI
@@ -122,9 +115,6 @@ def key_for(url: str) -> str:
     OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
     variable that holds its key. There is no key of a file for this, as a shared file could then name a host and any
     variable of the environment.
-
-    Raises:
-        IfqaError: there is no key for the server, the key cannot be right, or it would travel unencrypted.
     """
     host, variable = urlsplit(url).netloc.lower(), KEY
     if not is_own(url):

@@ -65,9 +65,6 @@ class Replay(LanguageModel):
     Attributes:
         name: the model that was recorded.
         chat: whether the recorded requests are messages.
-
-    Raises:
-        IfqaError: there is no such recording, or a line is wrong; the message names the line.
     """
 
     version = 1
@@ -120,11 +117,7 @@ class Replay(LanguageModel):
 
 
 def recording(path: str) -> Path:
-    """The file of a recording: the file at `path`, or the `recordings/NAME.jsonl` that ships with ifqa.
-
-    Raises:
-        IfqaError: there is neither.
-    """
+    """The file of a recording: the file at `path`, or the `recordings/NAME.jsonl` that ships with ifqa."""
     shipped = list_resources("recordings", ".jsonl")
     if Path(path).is_file():
         return Path(path)

@@ -46,9 +46,6 @@ def find(name: str, root: Path = Path(), mend: str = "") -> Found:
         name: "smollm2", which `ifqa data smollm2` fetches; a GGUF file; a folder with a model or an adapter; a model of the hub.
         root: the folder with `models`.
         mend: ends the message if there is no such model.
-
-    Raises:
-        IfqaError: there is no such model, or the model of an adapter is another one than it was trained on.
     """
     if name == SMOLLM2.name:
         folder = root / SMOLLM2.place

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
 
 
 def resolve_device(device: str) -> str:
-    """`device`, or on "auto" CUDA where there is a GPU, else the CPU.
-
-    Raises:
-        IfqaError: the device is unknown or absent.
-    """
+    """`device`, or on "auto" CUDA where there is a GPU, else the CPU."""
     import torch
 
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}

@@ -48,9 +48,6 @@ def find_encoder(name: str, root: Path = Path()) -> Found:
     Args:
         name: `NAME` or `MPNET`, with or without the organisation; a folder; or a model of the hub.
         root: the folder that a relative folder counts from, and in which `ifqa data` has put all-mpnet-base-v2.
-
-    Raises:
-        IfqaError: it is nowhere, a file of it is missing, or files of an official name are not the official ones.
     """
     folder = model_folder(_asked(name, root), _MEND)
     for file in (WEIGHTS, _TOKENIZER):
@@ -86,11 +83,7 @@ def _asked(name: str, root: Path) -> str:
 
 
 def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
-    """The network of an encoder, on the CPU; `dropout` is as in `Encoder`.
-
-    Raises:
-        IfqaError: the network is neither BERT nor MPNet, or its files are damaged.
-    """
+    """The network of an encoder, on the CPU; `dropout` is as in `Encoder`."""
     from safetensors import SafetensorError
 
     kind = _kind(folder)
@@ -103,11 +96,7 @@ def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
 
 @cache
 def marks(folder: Path) -> tuple[list[int], ...]:
-    """The ids of the special tokens before, between and after the two texts of a pair.
-
-    Raises:
-        IfqaError: the tokenizer lacks one.
-    """
+    """The ids of the special tokens before, between and after the two texts of a pair."""
     from ifqa.models.transformer import tokenizer
 
     if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library reads it unchecked

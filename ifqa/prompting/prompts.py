@@ -98,9 +98,6 @@ class Prompt(Table):
         """What to send: messages as (role, content) and no text, or no messages and a text.
 
         Passages keep their order; a prompt leaves out what its templates do not show.
-
-        Raises:
-            IfqaError: a demonstration lacks a part that the prompt shows, or a question has no choices and the prompt shows some.
         """
         shown = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
         last = self._user(question, passages, choices, searched)
@@ -112,11 +109,7 @@ class Prompt(Table):
         return (), _BETWEEN.join([*system, *(f"{user}\n{reply}" for user, reply in shown), f"{last}\n{self.opening}"])
 
     def show(self, demo: Demo) -> str:
-        """The completion that a demonstration shows.
-
-        Raises:
-            IfqaError: the demonstration lacks a part of it.
-        """
+        """The completion that a demonstration shows."""
         background = " ".join(passage.text for passage in demo.passages)
         answer = demo.expression if self.calculator and demo.expression else demo.answer
         known = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
@@ -170,20 +163,12 @@ class Prompt(Table):
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
-    """The file of a prompt.
-
-    Raises:
-        IfqaError: there is no prompt of that name.
-    """
+    """The file of a prompt."""
     return named_resource("prompt", "prompts", ".toml", name, root)
 
 
 def load_prompt(name: str, root: Path = Path()) -> Prompt:
-    """The prompt of `prompts/NAME.toml`.
-
-    Raises:
-        IfqaError: there is no such file, or a key of it is unknown, missing, of the wrong type, or contradicts another.
-    """
+    """The prompt of `prompts/NAME.toml`."""
     path = prompt_path(name, root)
     return parse_prompt(name, path, read_toml(path))
 

@@ -66,11 +66,7 @@ class CausalQA(Benchmark):
         return [*SPLITS, *(f"{split}/{dataset}" for split in SPLITS for dataset in DATASETS), *files]
 
     def files(self, split: str) -> list[Path]:
-        """The file of each dataset of a split, or a user's file.
-
-        Raises:
-            IfqaError: there is no such split or dataset, or a file is missing or empty; all such files' datasets are named.
-        """
+        """The file of each dataset of a split, or a user's file."""
         if (file := self._own(split)) is not None:
             return [file]
         part, _, named = split.partition("/")
@@ -90,11 +86,7 @@ class CausalQA(Benchmark):
         return list(paths.values())
 
     def questions(self, split: str) -> list[Question]:
-        """The questions of a split, dataset by dataset as `files` has them.
-
-        Raises:
-            IfqaError: a file is missing, or a line is not as above; the message has its place.
-        """
+        """The questions of a split, dataset by dataset as `files` has them."""
         of_user = self._own(split) is not None
         prefix = f"{self.name}/{split if of_user else split.partition('/')[0]}"
         read = (_read(path, prefix, "" if of_user else path.stem) for path in self.files(split))
@@ -159,21 +151,13 @@ class SampleCausal(Benchmark):
     splits = ("train", "dev")
 
     def files(self, split: str) -> list[Path]:
-        """The one file, which has both splits.
-
-        Raises:
-            IfqaError: there is no such split.
-        """
+        """The one file, which has both splits."""
         if split not in self.splits:
             raise unknown(f"split of {self.name}", split, self.splits)
         return [self.folder / "causal.json"]
 
     def questions(self, split: str) -> list[Question]:
-        """The questions of a split, by class.
-
-        Raises:
-            IfqaError: there is no such split.
-        """
+        """The questions of a split, by class."""
         (path,) = self.files(split)
         return [question for of, question in _read_sample(path) if of == split]
 

@@ -141,11 +141,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
 
 
 def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
-    """Dataset -> source of those in a folder; and dataset -> why it is absent.
-
-    Raises:
-        IfqaError: a dataset's folder has none of its files, or two of one name.
-    """
+    """Dataset -> source of those in a folder; and dataset -> why it is absent."""
     released = release.find(folder)
     sources, absent = {}, {}
     for name, publisher in PUBLISHERS.items():
@@ -260,11 +256,7 @@ def splits_of(rest: Rest, dataset: str, seed: int) -> list[str]:
 
 
 def facts_of(place: Path) -> dict[str, Facts]:
-    """What a finished corpus's manifest says of its datasets; empty if there is none.
-
-    Raises:
-        IfqaError: the manifest is not one of this version.
-    """
+    """What a finished corpus's manifest says of its datasets; empty if there is none."""
     manifest = read_manifest(place)
     if manifest is None:
         return {}

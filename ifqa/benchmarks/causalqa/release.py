@@ -69,11 +69,7 @@ ALL = Published(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper gives
 
 
 def find(folder: Path) -> dict[str, list[Part]]:
-    """Dataset -> its parts, if the release lies in a folder: as the archive, unpacked, or the folder itself is the release.
-
-    Raises:
-        IfqaError: the archive is damaged.
-    """
+    """Dataset -> its parts, if the release lies in a folder: as the archive, unpacked, or the folder itself is the release."""
     places = [path for path in folder.iterdir() if path.name.startswith(NAME) and path.suffix in ("", ".zip", ".0")]
     places.sort(key=lambda path: (path.is_file(), path))  # an unpacked one first
     if (folder / "input").is_dir():
@@ -91,11 +87,7 @@ def _match(part: Part) -> re.Match[str] | None:
 
 
 def has_texts(chosen: Sequence[Part]) -> bool:
-    """Whether the parts of a dataset have questions, and not ids alone.
-
-    Raises:
-        IfqaError: a part is empty or damaged.
-    """
+    """Whether the parts of a dataset have questions, and not ids alone."""
     with Reading() as reading:
         for part in chosen:
             for _, head in reading.lines(part):

@@ -99,11 +99,7 @@ def plain(question: str) -> str:
 
 
 def matched(question: str, rules: str = "notebook") -> tuple[str, ...]:
-    """The names of the rules that match, of "R1" to "R7", in order; none if the question is not causal.
-
-    Raises:
-        IfqaError: `rules` is none of the three readings.
-    """
+    """The names of the rules that match, of "R1" to "R7", in order; none if the question is not causal."""
     if rules not in RULES:
         raise IfqaError(f"no rules {rules!r}; wanted one of: {', '.join(RULES)}")
     text = plain(question)

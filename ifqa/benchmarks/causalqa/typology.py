@@ -161,11 +161,7 @@ class Judged(NamedTuple):
 
 
 def read_annotations(path: Path) -> dict[Key, Annotation]:
-    """The annotations of a file with `id`, `semantic`, `pragmatic` and, if ids repeat between datasets, `dataset`.
-
-    Raises:
-        IfqaError: the file is not one of `read_rows`, a class is unknown, or a question is annotated twice.
-    """
+    """The annotations of a file with `id`, `semantic`, `pragmatic` and, if ids repeat between datasets, `dataset`."""
     annotations: dict[Key, Annotation] = {}
     for where, row in read_rows(path, "semantic"):
         key = str(row.get("dataset") or ""), row_id(row, where)

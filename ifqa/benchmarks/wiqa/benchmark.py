@@ -95,11 +95,7 @@ class Wiqa(Benchmark):
         return [*SUBSETS, *(Subset(name, _of_topic(name), about=f"the questions on {name}") for name in named.values())]
 
     def files(self, split: str) -> list[Path]:
-        """The one file of a split.
-
-        Raises:
-            IfqaError: there is no such split, or its file is missing.
-        """
+        """The one file of a split."""
         path = self.folder / f"{split}.jsonl"
         if split not in self.splits:
             raise unknown(f"split of {self.name}", split, self.splits)
@@ -108,11 +104,7 @@ class Wiqa(Benchmark):
         return [path]
 
     def questions(self, split: str) -> list[Question]:
-        """The questions of a split, in the file's order.
-
-        Raises:
-            IfqaError: a file is missing or damaged; the message has the place.
-        """
+        """The questions of a split, in the file's order."""
         (path,) = self.files(split)
         topics, graphs = self.topics(), self.graphs(split)
         return [self._question(item, split, topics, graphs.get(item.graph)) for item in _items(path)]

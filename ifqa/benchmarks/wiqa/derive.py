@@ -215,11 +215,7 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
 
 
 def known_splits(folder: Path) -> dict[str, str]:
-    """Paragraph -> split, as far as the sample and the release's files in a folder tell.
-
-    Raises:
-        IfqaError: one of the files is not as it should be.
-    """
+    """Paragraph -> split, as far as the sample and the release's files in a folder tell."""
     known = {record["para_id"]: record["split"] for _, record in read_jsonl(FOLDER / "processes.jsonl")}
     if (topics := folder / "topics.tsv").exists():
         known |= {name: topic.split for name, topic in read_topics(topics).items() if topic.split in SPLITS}

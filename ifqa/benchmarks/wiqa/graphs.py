@@ -171,11 +171,7 @@ _Row = TypeVar("_Row", bound=_WithId)
 
 
 def read_each(path: Path, what: str, read: Callable[[Mapping[str, object], str], _Row]) -> dict[str, _Row]:
-    """Id -> what a file of JSON lines has, in the file's order; `read` makes it of a record and its place, "file:line".
-
-    Raises:
-        IfqaError: the file is missing or empty, two lines have one id, or `read` refuses a line.
-    """
+    """Id -> what a file of JSON lines has, in the file's order; `read` makes it of a record and its place, "file:line"."""
     rows: dict[str, _Row] = {}
     for number, record in read_jsonl(path):
         row = read(record, f"{path}:{number}")
@@ -188,11 +184,7 @@ def read_each(path: Path, what: str, read: Callable[[Mapping[str, object], str],
 
 
 def read_graphs(path: Path) -> dict[str, Graph]:
-    """Id -> graph, in the file's order.
-
-    Raises:
-        IfqaError: the file is missing, or a line is not as above; the message begins with file:line.
-    """
+    """Id -> graph, in the file's order."""
     return read_each(path, "graph", read_graph)
 
 

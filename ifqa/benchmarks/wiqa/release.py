@@ -142,20 +142,12 @@ class Item:
 
 
 def read_items(path: Path) -> list[Item]:
-    """The questions of a file, in its order.
-
-    Raises:
-        IfqaError: the file is missing, or a line is not as above; the message begins with file:line.
-    """
+    """The questions of a file, in its order."""
     return [*read_each(path, "question", read_item).values()]
 
 
 def read_item(record: Mapping[str, object], where: str) -> Item:
-    """A question from a record in the released layout.
-
-    Raises:
-        IfqaError: the record is not as above; `where` opens the message.
-    """
+    """A question from a record in the released layout."""
     line = check_table(LineTable, record, where)
     question = check_table(QuestionTable, line.question, f"{where}: question")
     about = check_table(MetadataTable, line.metadata, f"{where}: metadata")
@@ -189,11 +181,7 @@ def read_item(record: Mapping[str, object], where: str) -> Item:
 
 
 def check_label(item: Item, graphs: Mapping[str, Graph], where: str) -> bool:
-    """Whether a question is found in its graph: both its parts are phrasings there, and a path of its length joins them.
-
-    Raises:
-        IfqaError: there is no such graph, or the label contradicts the signs of the path; `where` opens the message.
-    """
+    """Whether a question is found in its graph: both its parts are phrasings there, and a path of its length joins them."""
     if item.graph not in graphs:
         raise IfqaError(f"{where}: {unknown('graph', item.graph, graphs)}")
     graph = graphs[item.graph]
@@ -216,9 +204,6 @@ def read_topics(path: Path) -> dict[str, Topic]:
     """Paragraph -> topic, from the publisher's `topics.tsv`, with columns para_id, prompt, topic and partition.
 
     A prefix "propara_" of an id, which some rows have, is cut off, as in AllenAI's `WhatifMetadata`.
-
-    Raises:
-        IfqaError: the file is missing, or a row is not as above; the message begins with file:line.
     """
     lines = read_lines(path)
     names = next(lines, (0, ""))[1].split("\t")
