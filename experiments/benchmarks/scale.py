@@ -41,7 +41,6 @@ from ifqa.corpus.store import PassageStore
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.records import Hit, Question
-from ifqa.report.plots import check_figure, save
 from ifqa.retrieval.parts import Part
 from ifqa.storage.files import read_json, read_lines, write_json, write_jsonl
 
@@ -64,7 +63,6 @@ def main() -> None:
     parser.add_argument("--recall", type=Path, nargs="+", default=[], help="tables of retrieval.py, for the picture")
     arguments = parser.parse_args()
     if arguments.plot:
-        check_figure(arguments.plot)
         recall = {name: row for path in arguments.recall for name, row in read_json(path).items()}
         plot(read_json(arguments.times), recall, arguments.plot)
         return
@@ -251,7 +249,7 @@ def plot(found: dict[str, Any], recall: dict[str, Any], path: Path) -> None:
     figure.legend(
         *axis.get_legend_handles_labels(), loc="outside right upper", fontsize=8, title=named, title_fontsize=8
     )
-    save(figure, path)
+    figure.savefig(path, dpi=200)
 
 
 if __name__ == "__main__":

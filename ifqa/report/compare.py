@@ -181,17 +181,17 @@ def comparison(
         IfqaError: an experiment is not scored, or changed since it was; their questions differ; they share no measure; or one
             lacks the measure.
     """
-    pair = _Pair(_Scored(first), _Scored(second), common)
-    differences = pair.differences()
+    ours, theirs = _Scored(first), _Scored(second)
+    questions = _questions(ours, theirs, common)
+    differences = _differences(ours, theirs, questions)
     # the headline among the measures that score single questions
-    chosen = measure or pair.by.headline(
-        [difference.measure for difference in differences if difference.won is not None]
-    )
-    largest = pair.largest(chosen, count) if chosen else []
-    questions = [question for question, _, _ in largest]
-    ranks = list(zip(pair.first.gold_ranks(questions), pair.second.gold_ranks(questions), strict=True))
-    sizes = len(pair.first.run.questions), len(pair.second.run.questions)
-    return Comparison(first.name, second.name, pair.by, len(pair.questions), differences, chosen, largest, ranks, sizes)
+    single = [difference.measure for difference in differences if difference.won is not None]
+    chosen = measure or first.scheme.headline(single)
+    largest = _largest(ours, theirs, questions, chosen, count) if chosen else []
+    shown = [question for question, _, _ in largest]
+    ranks = list(zip(ours.gold_ranks(shown), theirs.gold_ranks(shown), strict=True))
+    sizes = len(ours.run.questions), len(theirs.run.questions)
+    return Comparison(first.name, second.name, first.scheme, len(questions), differences, chosen, largest, ranks, sizes)
 
 
 def comparisons(
@@ -209,9 +209,9 @@ def comparisons(
         raise IfqaError(f"experiment {twice} is named twice; wanted different ones")
     differences: dict[str, dict[str, Difference]] = {}
     scored = _Scored(first)
-    for other in others:
-        for difference in _Pair(scored, _Scored(other), common).differences():
-            differences.setdefault(difference.measure, {})[other.name] = difference
+    for other in map(_Scored, others):
+        for difference in _differences(scored, other, _questions(scored, other, common)):
+            differences.setdefault(difference.measure, {})[other.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown("measure of these experiments", measure, [*differences])
     by = first.scheme
@@ -225,14 +225,13 @@ def _corrected(differences: dict[str, Difference]) -> dict[str, Difference]:
 
 
 class _Scored:
-    """A scored experiment with the row of each question by its id."""
+    """A scored experiment with the row of each question by its id.
+
+    Raises:
+        IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
-        """Read the rows.
-
-        Raises:
-            IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
-        """
         self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
         scores = self.run.artifact("score")
         scores.require(command)
@@ -259,49 +258,49 @@ class _Scored:
         every = self.run.questions
         rankings = dict(zip([question.id for question in every], rankings_of(self.experiment, every), strict=True))
         retrieved = passages_of(self.experiment, (rankings[question.id] for question in questions))
-        return [
-            first_rank(question, [passage.text for passage in passages])
-            for question, passages in zip(questions, retrieved, strict=True)
-        ]
+        pairs = zip(questions, retrieved, strict=True)
+        return [first_rank(question, [passage.text for passage in passages]) for question, passages in pairs]
 
 
-class _Pair:
-    """Two scored experiments, and the questions that both have, in the first's order; two of one id may be different."""
+def _questions(first: _Scored, second: _Scored, common: bool) -> list[Question]:
+    """The questions that both have, in the first's order; two of one id may be different."""
+    there = {question.id: question for question in second.run.questions}
+    questions = [question for question in first.run.questions if there.get(question.id) == question]
+    same, sizes = len(questions), (len(first.rows), len(second.rows))
+    if not same or not (common or {same} == {*sizes}):
+        few = ", or those that both have: --common" if same else ""
+        raise IfqaError(
+            f"{first.experiment.name} has {sizes[0]:,} questions, {second.experiment.name} {sizes[1]:,}, {same:,} of them "
+            f"the same; compare two experiments over the same questions{few}"
+        )
+    return questions
 
-    def __init__(self, first: _Scored, second: _Scored, common: bool) -> None:
-        self.first, self.second, self.by = first, second, first.experiment.scheme
-        there = {question.id: question for question in second.run.questions}
-        self.questions = [question for question in first.run.questions if there.get(question.id) == question]
-        same, sizes = len(self.questions), (len(first.rows), len(second.rows))
-        if not same or not (common or {same} == {*sizes}):
-            few = ", or those that both have: --common" if same else ""
-            raise IfqaError(
-                f"{first.experiment.name} has {sizes[0]:,} questions, {second.experiment.name} {sizes[1]:,}, {same:,} of them "
-                f"the same; compare two experiments over the same questions{few}"
-            )
 
-    def differences(self) -> list[Difference]:
-        """The difference in every measure that both have, in the order in which they are shown."""
-        here, other = self.first.experiment, self.second.experiment
-        reads = bool(here.reader and other.reader)
-        first, second = (scored.sample(self.questions, self.by, reads) for scored in (self.first, self.second))
-        differences = []
-        for key, _, paired in first.differences(second, self.by.keys(other.scheme.keys(first.keys())), here.seed):
-            a, b, more, low, high = paired.percents()
-            differences.append(Difference(key, a, b, more, low, high, paired.p, *(paired.counts or (None,) * 3)))
-        if not differences:
-            raise IfqaError(f"{here.name} and {other.name} have no measure in common: one reads, the other retrieves")
-        return differences
+def _differences(first: _Scored, second: _Scored, questions: Sequence[Question]) -> list[Difference]:
+    """The difference in every measure that both have, in the order in which they are shown."""
+    here, other, by = first.experiment, second.experiment, first.experiment.scheme
+    reads = bool(here.reader and other.reader)
+    ours, theirs = (scored.sample(questions, by, reads) for scored in (first, second))
+    differences = []
+    for key, _, paired in ours.differences(theirs, by.keys(other.scheme.keys(ours.keys())), here.seed):
+        a, b, more, low, high = paired.percents()
+        differences.append(Difference(key, a, b, more, low, high, paired.p, *(paired.counts or (None,) * 3)))
+    if not differences:
+        raise IfqaError(f"{here.name} and {other.name} have no measure in common: one reads, the other retrieves")
+    return differences
 
-    def largest(self, measure: str, count: int) -> list[tuple[Question, Row, Row]]:
-        """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
-        rows = [(self.first.rows[question.id], self.second.rows[question.id]) for question in self.questions]
-        here, there = ({key for pair in rows for key in pair[side]} for side in (0, 1))
-        if measure not in (known := self.by.keys(here & there)):
-            raise unknown("measure of both experiments", measure, known)
-        apart = []
-        for question, (row, other) in zip(self.questions, rows, strict=True):
-            a, b = score_in(row, measure), score_in(other, measure)
-            if a is not None and b is not None and a != b:
-                apart.append((abs(b - a), question, row, other))
-        return [(question, row, other) for _, question, row, other in sorted(apart, key=lambda line: -line[0])[:count]]
+
+def _largest(
+    first: _Scored, second: _Scored, questions: Sequence[Question], measure: str, count: int
+) -> list[tuple[Question, Row, Row]]:
+    """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
+    rows = [(first.rows[question.id], second.rows[question.id]) for question in questions]
+    here, there = ({key for pair in rows for key in pair[side]} for side in (0, 1))
+    if measure not in (known := first.experiment.scheme.keys(here & there)):
+        raise unknown("measure of both experiments", measure, known)
+    apart = []
+    for question, (row, other) in zip(questions, rows, strict=True):
+        a, b = score_in(row, measure), score_in(other, measure)
+        if a is not None and b is not None and a != b:
+            apart.append((abs(b - a), question, row, other))
+    return [(question, row, other) for _, question, row, other in sorted(apart, key=lambda line: -line[0])[:count]]

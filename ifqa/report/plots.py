@@ -1,18 +1,12 @@
 """Figures for papers, drawn by the notebooks: one or two columns wide, with 95% intervals, readable without colour."""
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import IfqaError
 from ifqa.scoring.statistics import Interval, mean_interval
-from ifqa.storage.files import create, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.3, 6.9  # inches: the width of one column, and of both, of a two-column paper
 
@@ -64,22 +58,15 @@ def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], l
     names = list(dict.fromkeys(name for values in series.values() for name in values))
     apart = 0.36 / max(len(series) - 1, 1)  # of a row's height, between two series
     for number, (title, values) in enumerate(series.items()):
-        shift = apart * (number - (len(series) - 1) / 2)
+        rows = [names.index(name) + apart * (number - (len(series) - 1) / 2) for name in values]
         means = [mean for mean, _, _ in values.values()]
-        below = [max(mean - low, 0.0) for mean, low, _ in values.values()]
-        above = [max(high - mean, 0.0) for mean, _, high in values.values()]
-        rows = [names.index(name) + shift for name in values]
+        ends = [
+            [max(mean - low, 0) for mean, low, _ in values.values()],
+            [max(high - mean, 0) for mean, _, high in values.values()],
+        ]
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
         axes.errorbar(
-            means,
-            rows,
-            xerr=[below, above],
-            fmt=marker,
-            color=colour,
-            capsize=2,
-            elinewidth=1,
-            clip_on=False,
-            label=title,
+            means, rows, xerr=ends, fmt=marker, color=colour, capsize=2, elinewidth=1, clip_on=False, label=title
         )
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)  # the first row on top
@@ -90,35 +77,3 @@ def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], l
         axes.legend(
             loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(series), handletextpad=0.3, columnspacing=1
         )
-
-
-#: Suffix of a figure -> metadata to leave out, because it would change the bytes from run to run.
-FIGURES: dict[str, dict[str, None]] = {
-    ".svg": {"Date": None},
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None},
-}
-
-
-def check_figure(path: Path) -> str:
-    """The suffix of a figure, in lower case; called before the work, so that a wrong suffix fails early.
-
-    Raises:
-        IfqaError: no figure has this suffix, or matplotlib is missing.
-    """
-    if path.suffix.lower() not in FIGURES:
-        raise IfqaError(f"figure {path}: found the suffix {path.suffix!r}, wanted one of {', '.join(FIGURES)}")
-    if find_spec("matplotlib") is None:
-        raise IfqaError("a figure needs matplotlib; install it with: pip install 'ifqa[notebooks]'")
-    return path.suffix.lower()
-
-
-def save(figure: "Figure", path: Path) -> None:
-    """Write a figure atomically, in the format of the path's suffix."""
-    from matplotlib import rc_context
-
-    suffix, image = path.suffix.lower(), BytesIO()
-    with rc_context({"svg.hashsalt": "ifqa"}):
-        figure.savefig(image, format=suffix[1:], dpi=200, metadata=FIGURES[suffix])
-    with create(path) as handle:
-        write(handle, image.getvalue())

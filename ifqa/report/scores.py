@@ -53,10 +53,10 @@ class Scores:
     rows: Sequence[Row] = field(default=(), repr=False)
 
     def __getitem__(self, measure: str) -> Score:
-        found = measured(self.content, measure)
-        if found is None:
+        mean = measured(self.content, measure)
+        if mean is None:
             raise unknown(f"measure of {self.name}", measure, [name for _, part in self._parts() for name in part])
-        return Score(found["value"], found["low"], found["high"])
+        return Score(mean["value"], mean["low"], mean["high"])
 
     def __iter__(self) -> Iterator[str]:
         """The measures over all questions."""
@@ -116,7 +116,7 @@ class Scores:
 
     def tables(self) -> list[Table]:
         """Tables for the screen: of the measures; if there are many subsets, of the headline by subset; and by group."""
-        return [_measures_table(self.content, self.by), *_parts_tables(self.content, self.by)]
+        return [*_tables(self.content, self.by)]
 
     def __str__(self) -> str:
         return drawn(self._show)
@@ -152,43 +152,34 @@ def scores_of(experiment: Experiment, folder: Path) -> Scores:
     return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 
-def _measures_table(scores: Content, by: Declared) -> Table:
-    """A row for each measure: over all questions, with the 95% interval, and over the subsets unless there are too many."""
-    there = [
-        subset.name for subset in by.subsets if subset.name in scores["subsets"]
-    ]  # not one that was declared since
-    parts = {name: scores["subsets"][name] for name in there} if len(there) <= _MOST else {}
+def _tables(scores: Content, by: Declared) -> Iterator[Table]:
+    """The measures, over the subsets too unless there are many; else the headline by subset; and by group, with both averages."""
+    subsets = {subset.name: scores["subsets"][subset.name] for subset in by.subsets if subset.name in scores["subsets"]}
+    parts = subsets if len(subsets) <= _MOST else {}
     counted = (f"{name} ({part['questions']})" for name, part in parts.items())
-    columns = ("measure", f"all ({scores['questions']})", "95% interval", *counted)
     rows = []
     for key in by.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]
         over_parts = (value_of(part["measures"].get(key)) for part in parts.values())
         rows.append((by.marked(key), value_of(mean), interval_of(mean, scores["questions"]), *over_parts))
-    return Table("", "", columns, tuple(rows))
+    yield Table("", "", ("measure", f"all ({scores['questions']})", "95% interval", *counted), tuple(rows))
+    key, whole = by.headline(scores["measures"]), scores["questions"]
+    columns = ("questions", by.marked(key), "95% interval")
 
+    def row(name: str, over: str, questions: int, means: Means) -> tuple[str, ...]:
+        return name, over, value_of(means.get(key)), interval_of(means.get(key), questions)
 
-def _parts_tables(scores: Content, by: Declared) -> Iterator[Table]:
-    """The headline by subset, if there are too many for columns; and by group, with both averages."""
-    key = by.headline(scores["measures"])
+    def rows_of(parts: Mapping[str, Part]) -> list[tuple[str, ...]]:
+        every = parts.items()
+        return [row(name, f"{part['questions']:,}", part["questions"], part["measures"]) for name, part in every]
 
-    def table(kind: str, parts: Mapping[str, Part], *averages: tuple[str, str, Means]) -> Table:
-        rows = [(name, f"{part['questions']:,}", part["questions"], part["measures"]) for name, part in parts.items()]
-        rows += [(name, over, scores["questions"], means) for name, over, means in averages]
-        cells = tuple(
-            (name, over, value_of(means.get(key)), interval_of(means.get(key), questions))
-            for name, over, questions, means in rows
-        )
-        return Table("", "", (kind, "questions", by.marked(key), "95% interval"), cells)
-
-    there = {subset.name: scores["subsets"][subset.name] for subset in by.subsets if subset.name in scores["subsets"]}
-    if len(there) > _MOST:
-        yield table("subset", there)
+    if len(subsets) > _MOST:
+        yield Table("", "", ("subset", *columns), tuple(rows_of(subsets)))
     if "groups" in scores:
         number = sum(key in part["measures"] for part in scores["groups"].values())
-        macro = ("macro", f"mean of {number}", scores["macro"]["measures"])
-        micro = ("micro", f"{scores['questions']:,}", scores["measures"])
-        yield table(by.groups, scores["groups"], macro, micro)
+        macro = row("macro", f"mean of {number}", whole, scores["macro"]["measures"])
+        micro = row("micro", f"{whole:,}", whole, scores["measures"])
+        yield Table("", "", (by.groups, *columns), (*rows_of(scores["groups"]), macro, micro))
 
 
 def value_of(mean: Mean | None) -> str:

@@ -7,7 +7,7 @@ the same bytes.
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -65,25 +65,6 @@ RELIABILITY = Axis(
 )
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """The position of a place on the horizontal axis and of a percentage, in pixels."""
-
-    ticks: tuple[float, ...]
-    low: int
-    high: int
-    step: int
-    axis: Axis
-
-    def x(self, at: float) -> float:
-        first, last, place = (x if self.axis.ticks else math.log2(x) for x in (self.ticks[0], self.ticks[-1], at))
-        share = (place - first) / (last - first) if last > first else 0.5
-        return _LEFT + 18 + share * (_WIDTH - _LEFT - _RIGHT - 36)
-
-    def y(self, value: float) -> float:
-        return _HEIGHT - _BOTTOM - (value - self.low) / (self.high - self.low) * (_HEIGHT - _TOP - _BOTTOM)
-
-
 def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     """An SVG of curves, with whiskers for their 95% intervals and labels beside them; from the 19th curve on, looks repeat.
 
@@ -94,15 +75,47 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
     points = [point for curve in curves for point in curve.points]
     ticks = axis.ticks or tuple(sorted({point[0] for point in points}))
-    limits = (0, 100, 20) if axis.diagonal else _limits(end for point in points for end in point[2:])
-    scale = _Scale(ticks, *limits, axis)
+    low, high, step = (0, 100, 20) if axis.diagonal else _limits(end for point in points for end in point[2:])
+    left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     apart = min(3.5, 30 / len(curves))  # pixels between the points of two curves, so that no whisker hides another
-    shifts = [(number - (len(curves) - 1) / 2) * apart for number in range(len(curves))]
-    drawn = [_curve(n, curve, scale, shift) for n, (curve, shift) in enumerate(zip(curves, shifts, strict=True))]
+
+    def x(at: float) -> float:
+        first, last, place = (tick if axis.ticks else math.log2(tick) for tick in (ticks[0], ticks[-1], at))
+        return left + 18 + ((place - first) / (last - first) if last > first else 0.5) * (right - left - 36)
+
+    def y(value: float) -> float:
+        return bottom - (value - low) / (high - low) * (bottom - _TOP)
+
+    parts = [_text(left, 38, "%", more=' font-size="11" fill-opacity=".7"')]
+    for tick in range(low, high + 1, step):
+        faint = 1 if tick == low else 0.15
+        parts.append(f'<path d="M{left} {y(tick):.1f}H{right}" {_AXIS} stroke-opacity="{faint}"/>')
+        parts.append(_text(left - 8, y(tick) + 4, str(tick), "end"))
+    if axis.diagonal:
+        ends = "L".join(f"{x(tick):.1f} {y(tick):.1f}" for tick in (ticks[0], ticks[-1]))
+        parts.append(f'<path d="M{ends}" {_AXIS} stroke-opacity=".4" stroke-dasharray="4 4"/>')
+    for at in ticks:
+        parts.append(f'<path d="M{x(at):.1f} {bottom}v5" {_AXIS}/>{_text(x(at), bottom + 19, f"{at:g}", "middle")}')
+    parts.append(_text((left + right) / 2, bottom + 38, axis.label, "middle"))
+    gap = min(_LABEL_GAP, (bottom - _TOP) / len(curves))
+    ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # as the curves end
+    for number, curve in enumerate(curves):
+        shift, colour, look = (number - (len(curves) - 1) / 2) * apart, COLOURS[number % len(COLOURS)], _dash(number)
+        line = " ".join(f"{x(at) + shift:.1f},{y(value):.1f}" for at, value, _, _ in curve.points)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
+        for at, value, least, most in curve.points:
+            told = escape(f"{curve.label}, {axis.point} = {at:g}: {value:.1f} ({least:.1f} to {most:.1f})")
+            whisker = f"M{x(at) + shift:.1f} {y(most):.1f}V{y(least):.1f}"
+            parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
+            parts.append(f"<g><title>{told}</title>{_marker(number, x(at) + shift, y(value))}</g>")
+        height = _TOP + 8 + ranks.index(number) * gap
+        sample = f'<path d="M{right + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{look}/>'
+        text = _text(right + 38, height + 4, _short(curve.label), more=' font-size="11.5"')
+        marker = _marker(number, right + 22, height)
+        parts.append(f"<g><title>{escape(curve.label)}</title>{sample}{marker}{text}</g>")
     numbers = [
         f"{curve.label}: " + ", ".join(f"{value:.1f} at {at:g}" for at, value, _, _ in curve.points) for curve in curves
     ]
-    parts = [*_axes(scale), *drawn, *_labels(curves, scale, shifts)]
     return _document(title, f"{axis.shows}. {'. '.join(numbers)}.", curves, _LEFT, _HEIGHT, parts)
 
 
@@ -128,8 +141,18 @@ def intervals_svg(title: str, rows: Mapping[str, Mapping[str, Interval]], measur
     def x(value: float) -> float:
         return _ROWS_LEFT + (value - low) / (high - low) * (_WIDTH - _ROWS_LEFT - _ROWS_RIGHT)
 
-    def row(label: str, scores: Mapping[str, Interval], y: float) -> Iterator[str]:
-        yield f"<g><title>{escape(label)}</title>{_text(_ROWS_LEFT - 14, y + 4, _short(label), 'end')}</g>"
+    parts = []
+    for number, measure in enumerate(measures):
+        left = _ROWS_LEFT + 6 + number * 96
+        parts += [_marker(number, left, 44), _text(left + 11, 48, measure)]
+    for tick in range(low, high + 1, step):
+        parts.append(f'<path d="M{x(tick):.1f} {_ROWS_TOP}V{bottom}" {_AXIS} stroke-opacity=".15"/>')
+        parts.append(_text(x(tick), bottom + 18, str(tick), "middle"))
+    parts.append(_text((_ROWS_LEFT + _WIDTH - _ROWS_RIGHT) / 2, bottom + 37, "%", "middle"))
+    numbers = []
+    for row, (label, scores) in enumerate(rows.items()):
+        y, told = _ROWS_TOP + height * (row + 0.5), []
+        parts.append(f"<g><title>{escape(label)}</title>{_text(_ROWS_LEFT - 14, y + 4, _short(label), 'end')}</g>")
         there = [(number, measure) for number, measure in enumerate(measures) if measure in scores]
         for place, (number, measure) in enumerate(there):
             value, least, most = scores[measure]
@@ -137,28 +160,11 @@ def intervals_svg(title: str, rows: Mapping[str, Mapping[str, Interval]], measur
             whisker = (
                 f'<path d="M{x(least):.1f} {at:.1f}H{x(most):.1f}" stroke="{COLOURS[number]}" stroke-width="1.75"/>'
             )
-            told = escape(f"{label}, {measure}: {value:.1f} ({least:.1f} to {most:.1f})")
-            yield f"<g><title>{told}</title>{whisker}{_marker(number, x(value), at)}</g>"
+            told.append(f"{measure} {value:.1f} ({least:.1f} to {most:.1f})")
+            title_of = escape(f"{label}, {measure}: {value:.1f} ({least:.1f} to {most:.1f})")
+            parts.append(f"<g><title>{title_of}</title>{whisker}{_marker(number, x(value), at)}</g>")
         if measures[0] in scores:
-            yield _text(_WIDTH, y + 4, f"{scores[measures[0]][0]:.1f}", "end", ' font-weight="600"')
-
-    parts = []
-    for number, measure in enumerate(measures):
-        at = _ROWS_LEFT + 6 + number * 96
-        parts += [_marker(number, at, 44), _text(at + 11, 48, measure)]
-    for tick in range(low, high + 1, step):
-        parts.append(f'<path d="M{x(tick):.1f} {_ROWS_TOP}V{bottom}" {_AXIS} stroke-opacity=".15"/>')
-        parts.append(_text(x(tick), bottom + 18, str(tick), "middle"))
-    parts.append(_text((_ROWS_LEFT + _WIDTH - _ROWS_RIGHT) / 2, bottom + 37, "%", "middle"))
-    for number, (label, scores) in enumerate(rows.items()):
-        parts.append("".join(row(label, scores, _ROWS_TOP + height * (number + 0.5))))
-    numbers = []
-    for label, scores in rows.items():
-        told = [
-            f"{measure} {'{:.1f} ({:.1f} to {:.1f})'.format(*scores[measure])}"
-            for measure in measures
-            if measure in scores
-        ]
+            parts.append(_text(_WIDTH, y + 4, f"{scores[measures[0]][0]:.1f}", "end", ' font-weight="600"'))
         numbers.append(f"{label}: {', '.join(told) or 'no score'}")
     about = f"Scores in percent with 95% intervals. {'. '.join(numbers)}."
     return _document(title, about, rows, 0, bottom + _ROWS_BOTTOM, parts)
@@ -199,44 +205,15 @@ def _limits(ends: Iterable[float]) -> tuple[int, int, int]:
     return low, high, step
 
 
-def _axes(scale: _Scale) -> Iterator[str]:
-    left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-    yield _text(left, 38, "%", more=' font-size="11" fill-opacity=".7"')
-    for tick in range(scale.low, scale.high + 1, scale.step):
-        y = scale.y(tick)
-        yield f'<path d="M{left} {y:.1f}H{right}" {_AXIS} stroke-opacity="{1 if tick == scale.low else 0.15}"/>'
-        yield _text(left - 8, y + 4, str(tick), "end")
-    if scale.axis.diagonal:
-        ends = [f"{scale.x(tick):.1f} {scale.y(tick):.1f}" for tick in (scale.ticks[0], scale.ticks[-1])]
-        yield f'<path d="M{ends[0]}L{ends[1]}" {_AXIS} stroke-opacity=".4" stroke-dasharray="4 4"/>'
-    for at in scale.ticks:
-        yield f'<path d="M{scale.x(at):.1f} {bottom}v5" {_AXIS}/>'
-        yield _text(scale.x(at), bottom + 19, f"{at:g}", "middle")
-    yield _text((left + right) / 2, bottom + 38, scale.axis.label, "middle")
-
-
-def _look(number: int) -> tuple[str, str]:
-    """A curve's colour and, as attributes of its line, its dash."""
+def _dash(number: int) -> str:
+    """The dash of a curve, as an attribute of its line."""
     dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
-    return COLOURS[number % len(COLOURS)], f' stroke-dasharray="{dash}"' if dash else ""
-
-
-def _curve(number: int, curve: Curve, scale: _Scale, shift: float) -> str:
-    colour, dash = _look(number)
-    places = [(scale.x(at) + shift, scale.y(value)) for at, value, _, _ in curve.points]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{dash}/>']
-    for (x, y), (at, value, low, high) in zip(places, curve.points, strict=True):
-        whisker = f"M{x:.1f} {scale.y(high):.1f}V{scale.y(low):.1f}"
-        title = escape(f"{curve.label}, {scale.axis.point} = {at:g}: {value:.1f} ({low:.1f} to {high:.1f})")
-        parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
-        parts.append(f"<g><title>{title}</title>{_marker(number, x, y)}</g>")
-    return f"<g>{''.join(parts)}</g>"
+    return f' stroke-dasharray="{dash}"' if dash else ""
 
 
 def _marker(number: int, x: float, y: float) -> str:
     """One of six shapes; filled for the first six curves, hollow from then on."""
-    colour, _ = _look(number)
+    colour = COLOURS[number % len(COLOURS)]
     fill = f'fill="{colour}"' if number < len(COLOURS) else 'class="hollow" fill="none"'
     shapes = (
         f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",  # circle
@@ -247,35 +224,3 @@ def _marker(number: int, x: float, y: float) -> str:
         f"M{x - 4.6:.1f} {y - 1.6:.1f}h3v-3h3.2v3h3v3.2h-3v3h-3.2v-3h-3z",  # cross
     )
     return f'<path d="{shapes[number % len(shapes)]}" {fill} stroke="{colour}" stroke-width="1.4"/>'
-
-
-def _labels(curves: Sequence[Curve], scale: _Scale, shifts: Sequence[float]) -> Iterator[str]:
-    """Labels at the right, in the order of the curves' ends, without overlap, each joined to its curve by a line."""
-    ends = [scale.y(curve.points[-1][1]) for curve in curves]
-    order = sorted(range(len(curves)), key=lambda number: ends[number])
-    heights = spread([ends[number] for number in order], _LABEL_GAP, _TOP, _HEIGHT - _BOTTOM + 34)
-    left = _WIDTH - _RIGHT
-    for number, height in zip(order, heights, strict=True):
-        (colour, dash), label = _look(number), curves[number].label
-        x = scale.x(curves[number].points[-1][0]) + shifts[number] + 5
-        joined = f"M{x:.1f} {ends[number]:.1f}L{max(x, left):.1f} {ends[number]:.1f}L{left + 12} {height:.1f}"
-        yield f'<path d="{joined}" fill="none" stroke="{colour}" stroke-width=".8" stroke-opacity=".5"/>'
-        sample = f'<path d="M{left + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{dash}/>'
-        text = _text(left + 38, height + 4, _short(label), more=' font-size="11.5"')
-        yield f"<g><title>{escape(label)}</title>{sample}{_marker(number, left + 22, height)}{text}</g>"
-
-
-def spread(wanted: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
-    """Rising places between `top` and `bottom`, at least `gap` apart, as near to the wanted places (rising) as possible.
-
-    If there is no room for that, they are closer, at equal distances.
-    """
-    gap = min(gap, (bottom - top) / max(len(wanted) - 1, 1))
-    groups: list[tuple[float, int]] = []  # the first place of a group of labels that touch, and their number
-    for place in wanted:
-        groups.append((min(max(place, top), bottom), 1))
-        while len(groups) > 1 and groups[-2][0] + gap * groups[-2][1] > groups[-1][0]:
-            (start, many), (start_after, more) = groups[-2:]
-            middle = (start * many + (start_after - gap * many) * more) / (many + more)
-            groups[-2:] = [(min(max(middle, top), bottom - gap * (many + more - 1)), many + more)]
-    return [start + gap * n for start, many in groups for n in range(many)]

@@ -15,7 +15,6 @@ from ifqa.report.svg import (
     Curve,
     curves_svg,
     intervals_svg,
-    spread,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -129,20 +128,6 @@ def test_the_same_numbers_give_the_same_bytes():
 def test_a_figure_of_nothing_is_refused(curves):
     with pytest.raises(ValueError, match="at least one curve"):
         curves_svg("Recall", curves, RECALL)
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=15).map(sorted))
-def test_labels_are_apart_in_order_and_inside(wanted):
-    places = spread(wanted, 5, 0, 100)
-    assert all(b - a >= 5 - 1e-6 for a, b in pairwise(places))
-    assert places[0] >= -1e-6
-    assert places[-1] <= 100 + 1e-6
-    if all(b - a >= 5 for a, b in pairwise(wanted)):
-        assert places == pytest.approx(wanted)
-
-
-def test_labels_that_have_no_room_share_it():
-    assert spread([50.0] * 5, 40, 0, 100) == pytest.approx([0, 25, 50, 75, 100])
 
 
 RISKS = tuple((float(n), n / 2, n / 4, n / 1.5) for n in range(5, 101, 5))
