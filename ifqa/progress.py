@@ -79,36 +79,19 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
     """
     from rich.console import Console
     from rich.filesize import decimal
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.table import Column
-    from rich.text import Text
+    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     def amount(count: float) -> str:
         return decimal(int(count)) if unit == "bytes" else f"{count:,.0f}"
 
-    class Amount(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            of = "" if task.total is None else f" of {amount(task.total)}"
-            rate = f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else ""
-            return Text(f"{amount(task.completed)}{of}{rate}")
+    def state(task: Task) -> str:
+        of = "" if task.total is None else f" of {amount(task.total)}"
+        return f"{amount(task.completed)}{of}" + (f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else "")
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        Amount(Column(no_wrap=True)),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    texts = (TextColumn("{task.description}", markup=False), TextColumn("{task.fields[state]}", markup=False))
+    columns = (texts[0], BarColumn(bar_width=None), texts[1], TimeElapsedColumn(), TimeRemainingColumn())
     display = Progress(*columns, console=Console(stderr=True), expand=True)
-    number = display.add_task(printable_line(label), total=total)
+    number = display.add_task(printable_line(label), total=total, state="")
     started = time.monotonic()
     next_line = started + 60
 
@@ -117,16 +100,16 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         if _quiet:
             return
         display.advance(number, done)
-        now = time.monotonic()
+        task, now = display.tasks[0], time.monotonic()
         if display.console.is_terminal:
+            display.update(number, state=state(task))
             if not display.live.is_started and now > started + 2:
                 with suppress(OSError):
                     display.start()
         elif now > next_line:
             next_line = now + 60
-            task = display.tasks[0]
             left = f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
-            say(f"{label}: {columns[2].render(task)}{left}")
+            say(f"{label}: {state(task)}{left}")
 
     try:
         yield advance
