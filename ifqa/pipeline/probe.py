@@ -33,7 +33,7 @@ from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.per_question import row
 from ifqa.settings import Natural, Share
-from ifqa.storage.artifacts import Artifact, identity, lock, make, read_manifest
+from ifqa.storage.artifacts import Artifact, identity, lock, read_manifest
 from ifqa.storage.files import read_json, write_json
 from ifqa.workers.tasks import Workers
 
@@ -118,7 +118,7 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
             if pairs:
                 _read(run, name, pairs, session, workers or Workers())
         folder = experiment.folder / FOLDER / SCORE
-        with make(folder, lambda: inputs_of_losses(Run(experiment))) as work:
+        with Artifact(folder).make(lambda: inputs_of_losses(Run(experiment))) as work:
             if work is not None:
                 losses = [loss for name, pairs in changed.items() for loss in _losses(run, name, pairs)]
                 write_json(work.folder / LOSSES, [asdict(loss) for loss in losses])
@@ -156,7 +156,7 @@ def _inputs(run: Run, name: str) -> dict[str, object]:
 def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
     experiment = run.experiment
     folder = experiment.folder / FOLDER / name
-    with make(folder, lambda: _inputs(Run(experiment), name), resume="same") as work:
+    with Artifact(folder).make(lambda: _inputs(Run(experiment), name), resume="same") as work:
         if work is None:
             return
         questions, rankings = [question for question, _ in changed], [hits for _, hits in changed]

@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -239,7 +239,7 @@ class Artifact:
         """
         for other in others:
             try:
-                if not is_made(other, inputs):
+                if not Artifact(other).is_made_from(inputs):
                     continue
             except IfqaError as error:
                 say(f"{self.folder}: not taken over from {other.parent.name}: {error}")
@@ -253,21 +253,6 @@ class Artifact:
                     say(f"{self.folder}: taken over from {other.parent.name}")
                     return True
         return False
-
-
-def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) -> bool:
-    """Whether a folder holds an artifact made from exactly these inputs; `thorough` is that of `damaged`."""
-    artifact = Artifact(folder)
-    if not artifact.is_made_from(inputs) or artifact.manifest is None:
-        return False
-    return not (thorough and any(damaged(folder, artifact.manifest, thorough)))
-
-
-def make(
-    folder: Path, inputs_of: Callable[[], dict[str, object]], resume: Literal["", "same", "any"] = ""
-) -> AbstractContextManager[Draft | None]:
-    """Make the artifact of a folder (`Artifact.make`); `inputs_of` is called before and after the work."""
-    return Artifact(folder).make(inputs_of, resume=resume)
 
 
 @contextmanager
@@ -391,7 +376,10 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
             shutil.copy2(path, target)
     except FileNotFoundError:
         return False
-    return is_made(to, inputs, thorough=True)
+    copy = Artifact(to)
+    return (
+        copy.is_made_from(inputs) and copy.manifest is not None and not any(damaged(to, copy.manifest, thorough=True))
+    )
 
 
 def files_of(folder: Path) -> list[Path]:

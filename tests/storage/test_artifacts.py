@@ -15,7 +15,7 @@ INPUTS = {"stage": "test", "settings": {"k": 5}}
 
 
 def make(folder, inputs=INPUTS, rows=3, **options):
-    with artifacts.make(folder, lambda: inputs, **options) as draft:
+    with artifacts.Artifact(folder).make(lambda: inputs, **options) as draft:
         write_jsonl(draft.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
         draft.record["rows"] = rows
 
@@ -26,31 +26,34 @@ def test_a_manifest_has_inputs_and_record(tmp_path):
     assert manifest["inputs"] == INPUTS
     assert manifest["record"]["rows"] == 3
     assert set(manifest["record"]["files"]) == {"rows.jsonl"}
-    assert artifacts.is_made(tmp_path / "a", INPUTS)
-    assert not artifacts.is_made(tmp_path / "a", INPUTS | {"settings": {"k": 6}})
+    assert artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
+    assert not artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS | {"settings": {"k": 6}})
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "a"]
 
 
 def test_a_failure_leaves_what_was_there(tmp_path):
     make(tmp_path / "a")
     before = (tmp_path / "a" / "rows.jsonl").read_bytes()
-    with pytest.raises(ZeroDivisionError), artifacts.make(tmp_path / "a", lambda: {"stage": "other"}):
+    with pytest.raises(ZeroDivisionError), artifacts.Artifact(tmp_path / "a").make(lambda: {"stage": "other"}):
         raise ZeroDivisionError
-    assert artifacts.is_made(tmp_path / "a", INPUTS)
+    assert artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
     assert (tmp_path / "a" / "rows.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(("inputs", "kept"), [(INPUTS, True), ({"stage": "other"}, False)])
 def test_only_an_attempt_with_the_same_inputs_is_resumed(tmp_path, inputs, kept):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS, resume="same") as draft:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        artifacts.Artifact(tmp_path / "a").make(lambda: INPUTS, resume="same") as draft,
+    ):
         (draft.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
-    with artifacts.make(tmp_path / "a", lambda: inputs, resume="same") as draft:
+    with artifacts.Artifact(tmp_path / "a").make(lambda: inputs, resume="same") as draft:
         assert (draft.folder / "half.txt").exists() == kept
 
 
 def test_leftovers_are_removed_unless_resuming(tmp_path):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+    with pytest.raises(KeyboardInterrupt), artifacts.Artifact(tmp_path / "a").make(lambda: INPUTS) as draft:
         (draft.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
     make(tmp_path / "a")
@@ -62,10 +65,10 @@ def test_a_full_disk_raises_a_one_line_error_and_keeps_the_old_artifact(tmp_path
     make(tmp_path / "a")
     with (
         pytest.raises(IfqaError, match="no room on the disk"),
-        artifacts.make(tmp_path / "a", lambda: {"stage": "other"}),
+        artifacts.Artifact(tmp_path / "a").make(lambda: {"stage": "other"}),
     ):
         raise OSError(number, "full")
-    assert artifacts.is_made(tmp_path / "a", INPUTS)
+    assert artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
 
 
 def read_only(monkeypatch, folder):
@@ -89,14 +92,17 @@ def read_only(monkeypatch, folder):
 def test_artifacts_can_be_used_on_a_read_only_file_system(tmp_path, monkeypatch):
     make(tmp_path / "a")
     read_only(monkeypatch, tmp_path)
-    with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+    with artifacts.lock(tmp_path), artifacts.Artifact(tmp_path / "a").make(lambda: INPUTS) as draft:
         assert draft is None
     with (
         pytest.raises(OSError, match=r"Read-only file system.*partial"),
-        artifacts.make(tmp_path / "b", lambda: INPUTS),
+        artifacts.Artifact(tmp_path / "b").make(lambda: INPUTS),
     ):
         pass
-    with pytest.raises(OSError, match=r"Read-only file system.*partial"), artifacts.make(tmp_path / "new" / "a", dict):
+    with (
+        pytest.raises(OSError, match=r"Read-only file system.*partial"),
+        artifacts.Artifact(tmp_path / "new" / "a").make(dict),
+    ):
         pass
 
 
@@ -146,33 +152,33 @@ def test_only_an_artifact_of_the_same_inputs_is_taken_over(tmp_path):
     make(base)
     with artifacts.Artifact(folder).make(lambda: INPUTS, others=[base]) as draft:
         assert draft is None
-    assert artifacts.is_made(folder, INPUTS)
+    assert artifacts.Artifact(folder).is_made_from(INPUTS)
     assert (folder / "rows.jsonl").read_text() == (base / "rows.jsonl").read_text()
     assert not artifacts.Artifact(tmp_path / "variant" / "b").copy({"stage": "other"}, [base])
 
 
 def test_a_whole_artifact_is_not_made_again(tmp_path):
     make(tmp_path / "a")
-    with artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+    with artifacts.Artifact(tmp_path / "a").make(lambda: INPUTS) as draft:
         assert draft is None
     (tmp_path / "a" / "rows.jsonl").write_text("cut\n")
-    with artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+    with artifacts.Artifact(tmp_path / "a").make(lambda: INPUTS) as draft:
         assert draft is not None
 
 
 def test_a_finished_temporary_folder_is_moved_into_place(tmp_path):
     make(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / ".a.partial")
-    with artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+    with artifacts.Artifact(tmp_path / "a").make(lambda: INPUTS) as draft:
         assert draft is None
-    assert artifacts.is_made(tmp_path / "a", INPUTS)
+    assert artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
 
 
 def test_an_input_that_changes_during_the_work_is_refused(tmp_path):
     answers = iter([INPUTS, {"stage": "changed"}])
     with (
         pytest.raises(IfqaError, match="changed while it was being made"),
-        artifacts.make(tmp_path / "a", lambda: next(answers)),
+        artifacts.Artifact(tmp_path / "a").make(lambda: next(answers)),
     ):
         pass
     assert not (tmp_path / "a").exists()
@@ -182,7 +188,7 @@ def test_a_broken_manifest_is_named(tmp_path):
     make(tmp_path / "a")
     (tmp_path / "a" / "manifest.json").write_text(json.dumps({"record": {}}))
     with pytest.raises(IfqaError, match="not as ifqa writes it"):
-        artifacts.is_made(tmp_path / "a", INPUTS)
+        artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
 
 
 def damage(path):
@@ -194,11 +200,11 @@ def damage(path):
 def test_damage_of_equal_size_is_reported_and_made_again(tmp_path, capsys):
     make(tmp_path / "a")
     damage(tmp_path / "a" / "rows.jsonl")
-    assert not artifacts.is_made(tmp_path / "a", INPUTS)
+    assert not artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
     assert list(artifacts.damaged(tmp_path / "a", artifacts.read_manifest(tmp_path / "a"))) == ["rows.jsonl"]
     make(tmp_path / "a")
     assert "rows.jsonl is not as it was written; it is made again" in capsys.readouterr().err
-    assert artifacts.is_made(tmp_path / "a", INPUTS)
+    assert artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
 
 
 def test_a_large_artifact_is_hashed_only_if_thorough(tmp_path, monkeypatch):
@@ -240,7 +246,7 @@ def test_a_link_that_a_killed_build_left_is_removed_and_not_followed(tmp_path, e
     (left / "folder").symlink_to(elsewhere)
     (left / "file").symlink_to(elsewhere / "mine.txt")
     make(tmp_path / "work" / "a")
-    assert artifacts.is_made(tmp_path / "work" / "a", INPUTS)
+    assert artifacts.Artifact(tmp_path / "work" / "a").is_made_from(INPUTS)
     assert not left.exists()
 
 
@@ -269,7 +275,7 @@ def test_a_manifest_with_a_value_of_another_type_is_refused(tmp_path, changes, p
     manifest["record"] |= changes
     path.write_text(json.dumps(manifest))
     with pytest.raises(IfqaError) as refused:
-        artifacts.is_made(tmp_path / "a", INPUTS)
+        artifacts.Artifact(tmp_path / "a").is_made_from(INPUTS)
     assert f"manifest.json: not as ifqa writes it (record.{place}: " in str(refused.value)
     assert "; remove the folder" in str(refused.value)
 
@@ -278,7 +284,7 @@ def test_a_manifest_with_a_value_of_another_type_is_refused(tmp_path, changes, p
     ("stage", "key"), [("test", "at"), ("test", "files"), ("passages", "sources"), ("index", "passages")]
 )
 def test_a_manifest_without_a_key_that_its_stage_records_is_refused(tmp_path, stage, key):
-    with artifacts.make(tmp_path / "a", lambda: {"stage": stage}) as draft:
+    with artifacts.Artifact(tmp_path / "a").make(lambda: {"stage": stage}) as draft:
         write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
         draft.record |= {"passages": 1, "sources": {"a.xml": [1, 2, "3"]}}
     path = tmp_path / "a" / "manifest.json"
@@ -318,12 +324,12 @@ def test_a_foreign_file_that_comes_during_the_work_is_kept(tmp_path):
     make(tmp_path / "a")
     with (
         pytest.raises(IfqaError, match=r"late\.txt is in no manifest"),
-        artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as draft,
+        artifacts.Artifact(tmp_path / "a").make(lambda: {"stage": "other"}) as draft,
     ):
         write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
         (tmp_path / "a" / "late.txt").write_text("mine")
     (tmp_path / "a" / "late.txt").rename(tmp_path / "late.txt")
-    with artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as draft:
+    with artifacts.Artifact(tmp_path / "a").make(lambda: {"stage": "other"}) as draft:
         assert draft is None, "the work was finished"
 
 
@@ -332,7 +338,7 @@ def test_hidden_files_and_empty_folders_do_not_stop_a_stage(tmp_path):
     (tmp_path / "a" / ".DS_Store").write_text("")
     (tmp_path / "a" / "empty").mkdir()
     make(tmp_path / "a", {"stage": "other"})
-    assert artifacts.is_made(tmp_path / "a", {"stage": "other"})
+    assert artifacts.Artifact(tmp_path / "a").is_made_from({"stage": "other"})
 
 
 def test_only_listed_files_are_an_artifacts_own(tmp_path):
@@ -365,7 +371,7 @@ def test_a_finished_stage_is_taken_over_from_a_locked_folder(tmp_path):
         assert other.stdout.readline() == "in\n"
         assert artifacts.Artifact(tmp_path / "variant" / "a").copy(INPUTS, [tmp_path / "base" / "a"])
         other.kill()
-    assert artifacts.is_made(tmp_path / "variant" / "a", INPUTS)
+    assert artifacts.Artifact(tmp_path / "variant" / "a").is_made_from(INPUTS)
 
 
 def test_an_artifact_with_a_broken_manifest_is_passed_over(tmp_path, capsys):

@@ -31,7 +31,7 @@ from ifqa.formats.publishers.parts import Part, Reading, parts
 from ifqa.formats.publishers.publisher import Causal, Rest, Units
 from ifqa.progress import bar
 from ifqa.settings import Stored, check_shape, check_stored
-from ifqa.storage.artifacts import MANIFEST, damaged, identity, make, read_manifest
+from ifqa.storage.artifacts import MANIFEST, Artifact, damaged, identity, read_manifest
 from ifqa.storage.download import download
 from ifqa.storage.files import cached_by_file, cached_sha256, create, json_line, read_json, sha256, write, write_json
 
@@ -118,7 +118,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
         return {"stage": "causalqa", **common, "datasets": {name: source.inputs for name, source in present.items()}}
 
     told: dict[str, Facts] = {}
-    with make(place, inputs, resume="any") as draft:
+    with Artifact(place).make(inputs, resume="any") as draft:
         if draft is None:
             told = facts_of(place)
         else:
