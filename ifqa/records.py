@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import pairwise
-from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
@@ -46,23 +45,19 @@ class Question:
         return dict(self.labels).get(name, "")
 
 
-_FIELDS = tuple(field.name for field in fields(Question))
-_VALUES = attrgetter(*_FIELDS)
 _LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
 _identities: dict[int, str] = {}  # by Python's hash of the questions: a command asks several times for a split's
 
 
 def questions_identity(questions: Iterable[Question]) -> str:
     """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
-    several = tuple(questions)
-    key = hash(several)
+    split = tuple(questions)
+    key = hash(split)
     if key not in _identities:
-        digest = hashlib.sha256(b'{"questions": [')
-        for number, question in enumerate(several):  # so that a large split is never one string
-            both = zip(_FIELDS, _VALUES(question), strict=True)
-            record = {name: value for name, value in both if value or name not in _LATER}
-            comma = ", " if number else ""
-            digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
+        digest, names = hashlib.sha256(b'{"questions": ['), [field.name for field in fields(Question)]
+        for number, question in enumerate(split):  # so that a large split is never one string
+            record = {name: value for name in names if (value := getattr(question, name)) or name not in _LATER}
+            digest.update((", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
         digest.update(b"]}")
         _identities[key] = digest.hexdigest()
     return _identities[key]
@@ -87,7 +82,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One of several searches for a question: its query, and the passages that no earlier step had found, best first."""
+    """One of several searches for a question: its query, and the passages that no earlier step had, best first."""
 
     query: str
     passage_ids: tuple[str, ...] = ()
@@ -95,12 +90,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Sequence[Hit]):
-    """What a retriever returns for a question: a sequence of hits, best first. A slice keeps `generated` and `steps`.
+    """What a retriever returns for a question: a sequence of hits, best first. A slice keeps the rest.
 
-    Attributes:
-        hits: the ranking, best first.
-        generated: the passages that the retriever writes or brings itself, which are in no corpus; None if it brings none.
-        steps: the searches for the question, of a retriever that takes several; None if it searches once.
+    `generated` are passages that the retriever writes or brings itself, which are in no corpus; `steps` the searches of a
+    retriever that takes several.
     """
 
     hits: Sequence[Hit]
@@ -215,7 +208,7 @@ def parted(text: str, answer: str) -> list[str]:
 class Prediction:
     """A reader's answer to one question. Without an answer it is a failure, or an abstention if it has a `candidate`.
 
-    Failures and abstentions are counted apart, and both score 0.
+    Failures and abstentions are counted apart, and both score 0. What a reader does not give is empty or None.
 
     Attributes:
         question_id: the question's id.
@@ -223,11 +216,11 @@ class Prediction:
         completion: the raw text that the answer was parsed from.
         passage_ids: the evidence, most important first.
         error: why there is no answer.
-        score: the answer's log probability, if the reader gives it.
-        passage_scores: a score for each of `passage_ids`, highest first, if the reader gives them.
-        factual: the answer in the real world, without the question's condition, if the reader gives it.
-        how: the sentence of the answer, or what it was computed from, if the reader gives it.
-        confidence: the probability that the answer, or else the candidate, is right, if the reader gives it.
+        score: the answer's log probability.
+        passage_scores: a score for each of `passage_ids`, highest first.
+        factual: the answer in the real world, without the question's condition.
+        how: the sentence of the answer, or what it was computed from.
+        confidence: the probability that the answer, or else the candidate, is right.
         candidate: the best candidate of a reader that abstained; `answer` and `error` are then empty.
     """
 
@@ -262,17 +255,12 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An opened system's answer to a question: `text`, which is empty if there is no answer.
+    """An opened system's answer to a question; the attributes that a `Prediction` has too are the same.
 
     Attributes:
         question: the question.
         text: the answer; empty after a failure or an abstention.
         evidence: the passages of the answer, most important first.
-        factual: the answer in the real world, if the reader gives it.
-        error: why there is no answer; empty after an abstention.
-        how: the sentence of the answer, or what it was computed from, which `str` shows, if the reader gives it.
-        confidence: the probability that the answer, or else the candidate, is right, if the reader gives it.
-        candidate: the best candidate of a system that abstained.
         steps: the searches for its passages, if the retriever tells them.
     """
 
@@ -302,12 +290,9 @@ class Answer:
 
     def marked(self, passage: Passage) -> list[str]:
         """The text of a passage in pieces; every second piece is the answer, or a number that it was computed from."""
-        from_here = self.how and self.how.passage_id == passage.id
-        return (
-            self.how.pieces(passage.text)
-            if self.how and from_here
-            else parted(passage.text, self.text or self.candidate)
-        )
+        if self.how and self.how.passage_id == passage.id:
+            return self.how.pieces(passage.text)
+        return parted(passage.text, self.text or self.candidate)
 
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""

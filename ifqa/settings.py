@@ -62,33 +62,25 @@ def check_stored(model: type[_Table], value: object, where: str, mend: str = "")
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise _other_shape(error, where, mend) from error
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"][issubclass(model, _Holder) :])) or "all of it"
+        ending = f"; {mend}" if mend else ""
+        raise IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']}){ending}") from error
 
 
 def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
-    """A value that this program wrote, as it is, if it has the shape of a TypedDict; `where` and `mend` as `check_stored`.
-
-    Raises:
-        IfqaError: as `check_stored`.
-    """
-    try:
-        _holder(shape).model_validate({"value": value})
-    except ValidationError as error:
-        raise _other_shape(error, where, mend, outer=1) from error
+    """A value that this program wrote, as it is, if it has the shape of a TypedDict; else raises as `check_stored`."""
+    check_stored(_holder(shape), {"value": value}, where, mend)
     return cast(_Shape, value)
 
 
+class _Holder(Stored):
+    """A model of a shape, the key `value`, which it checks as strictly as a `Stored` its own keys."""
+
+
 @cache
-def _holder(shape: type[Mapping[str, object]]) -> type[Stored]:
-    """A model of a shape, which it checks as strictly as a `Stored` its own keys."""
-    return create_model("Holder", __base__=Stored, value=(shape, ...))
-
-
-def _other_shape(error: ValidationError, where: str, mend: str = "", outer: int = 0) -> IfqaError:
-    """The error of a value of another shape; the first `outer` keys of its place are left out."""
-    first = error.errors(include_url=False)[0]
-    place = ".".join(map(str, first["loc"][outer:])) or "all of it"
-    return IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']})" + (f"; {mend}" if mend else ""))
+def _holder(shape: type[Mapping[str, object]]) -> type[_Holder]:
+    return create_model("Holder", __base__=_Holder, value=(shape, ...))
 
 
 def check_table(model: type[_Table], table: object, where: str) -> _Table:
@@ -133,7 +125,7 @@ def with_fractions(function: Callable[..., object], settings: Mapping[str, objec
 
 
 def _as_read(model: type[Table], name: str, value: object) -> object:
-    if type(value) not in (int, list):
+    if not isinstance(value, int | list) or isinstance(value, bool):
         return value
     try:
         return model.model_validate({name: value}).model_dump(by_alias=True)[name]
