@@ -44,11 +44,7 @@ LONGEST_LINE = 1 << 24
 
 
 def require(path: Path, what: str) -> Path:
-    """`path`, if it exists.
-
-    Raises:
-        IfqaError: `path` does not exist; the message says that it would be `what`.
-    """
+    """`path`, if it exists; else an error says that it would be `what`."""
     if not path.exists():
         raise IfqaError(f"{what} not found: {path} does not exist")
     return path
@@ -121,15 +117,10 @@ def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tup
 
 
 def decode_object(line: str, where: str, decode: Callable[[str], Any] = _JSON.decode) -> dict[str, Any]:
-    """The JSON object that a line is.
-
-    Args:
-        line: the text.
-        where: "file:line", which opens the message.
-        decode: a decoder; this one refuses a key that is there twice.
+    """The JSON object that a line is; `where` ("file:line") opens the message.
 
     Raises:
-        IfqaError: it is not JSON, no object, or has a key twice.
+        IfqaError: it is not JSON, no object, or, unless another decoder is given, has a key twice.
     """
     record = _decoded(line, lambda _: where, decode)
     if not isinstance(record, dict):
@@ -162,11 +153,7 @@ def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) ->
 
 
 def text_field(record: Mapping[str, object], key: str, where: str) -> str:
-    """`record[key]`, which must be a string that is not blank.
-
-    Raises:
-        IfqaError: the key is missing, not a string, or blank.
-    """
+    """`record[key]`, which must be a string that is not blank; another is refused as by `field`."""
     value = field(record, key, str, where)
     if not value.strip():
         raise IfqaError(f"{where}: {key!r} is empty; wanted text")
@@ -174,26 +161,12 @@ def text_field(record: Mapping[str, object], key: str, where: str) -> str:
 
 
 def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
-    """`record[key]`, which must be a list of strings that are not blank.
-
-    Raises:
-        IfqaError: the key is missing, its value is no list, or an element is no string or blank.
-    """
-    values = field(record, key, list, where)
-    for value in values:
-        if not isinstance(value, str):
-            raise IfqaError(f"{where}: {key!r} must be a list of strings, found {type(value).__name__} in it")
-        if not value.strip():
-            raise IfqaError(f"{where}: {key!r} holds an empty string")
-    return tuple(unicode_text(value, key, where) for value in values)
+    """`record[key]`, which must be a list of strings that are not blank; another is refused as by `field`."""
+    return tuple(text_field({key: value}, key, where) for value in field(record, key, list, where))
 
 
 def unicode_text(text: str, key: str, where: str) -> str:
-    """The text of a field, if it can be encoded.
-
-    Raises:
-        IfqaError: it holds half a surrogate pair, which JSON can write and UTF-8 cannot.
-    """
+    """The text of a field; half a surrogate pair in it, which JSON can write and UTF-8 cannot, is refused."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

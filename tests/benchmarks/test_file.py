@@ -110,7 +110,7 @@ def test_a_file_that_changed_is_read_again():
         ("question,answers,label\nIf?,x,v1.0\n", "label 'v1.0': wanted one without '.' and '@'"),
         ("question,answers,label\nIf?,x,macro\n", "label 'macro': wanted one"),
         ('question,answers\nIf?,"[""x"", 7"\n', "'answers' begins as a list, and is none"),
-        ('question,answers\nIf?,"[""x"", 7]"\n', "'answers' must be a list of strings, found int in it"),
+        ('question,answers\nIf?,"[""x"", 7]"\n', "'answers' must be str, found int"),
         ("question,answers\nIf?,x,y\n", "mine.csv:2: wanted 2 columns as in line 1, found 3"),
     ],
 )  # fmt: skip

@@ -229,7 +229,7 @@ def test_a_bad_line_of_articles_is_named(work):
     [
         ({"question": " "}, ["question 0", "'question' is empty"]),
         ({"answers": "5"}, ["'answers' must be list"]),
-        ({"context": [5]}, ["'context' must be a list of strings"]),
+        ({"context": [5]}, ["'context' must be str"]),
         ({"idx": 3}, ["two questions have the id"]),
     ],
 )

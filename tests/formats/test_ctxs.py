@@ -207,7 +207,7 @@ def test_whatever_the_ids_a_run_can_be_made_of_the_rankings(tmp_path_factory, gr
     ("wrong", "complaint"),
     [
         (entry(answers="me"), "entry 2: 'answers' must be list, found str"),
-        (entry(answers=["me", 1]), "entry 2: 'answers' must be a list of strings, found int in it"),
+        (entry(answers=["me", 1]), "entry 2: 'answers' must be str, found int"),
         (entry(question=" "), "entry 2: 'question' is empty"),
         (entry(ctxs={}), "entry 2: 'ctxs' must be list, found dict"),
         (entry(id=[1]), "entry 2: 'id' must be text or a whole number, found list"),

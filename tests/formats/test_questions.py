@@ -185,7 +185,7 @@ def test_squads_second_version_is_read(tmp_path):
         ("x.pdf", "a,q\n", "wanted a .jsonl, .json"),
         ("x.jsonl", '{"q": 1}\n', r"x\.jsonl:1: key 'question' is missing"),
         ("x.jsonl", '{"question": "q", "id": true}', "'id' must be text or a whole number, found bool"),
-        ("x.jsonl", '{"question": "q", "answers": [1]}', "must be a list of strings, found int in it"),
+        ("x.jsonl", '{"question": "q", "answers": [1]}', "must be str, found int"),
         ("x.jsonl", '{"question": "q", "answers": 1}', "'answers' must be list, found int"),
         ("x.jsonl", '{"question": "\\ud800"}', "half a surrogate pair"),
         ("x.json", "[1]", "entry 1: wanted a JSON object"),

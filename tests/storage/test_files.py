@@ -105,7 +105,7 @@ def test_fields_are_checked_by_name():
         files.text_field({"text": 1}, "text", "here")
     with pytest.raises(IfqaError, match="here: 'text' is empty"):
         files.text_field({"text": " "}, "text", "here")
-    with pytest.raises(IfqaError, match="here: 'answers' must be a list of strings, found int"):
+    with pytest.raises(IfqaError, match="here: 'answers' must be str, found int"):
         files.texts_field({"answers": ["5", 5]}, "answers", "here")
 
 
