@@ -164,7 +164,7 @@ WRONG = [
     ("paq/PAQ.metadata.jsonl", b'{"question": "why", "answer": "x", "answers": []}\n{"question": "why"\n', r"PAQ.metadata.jsonl:2: not JSON \(Expecting"),
     ("paq/PAQ.metadata.jsonl", b"[1]\n", "PAQ.metadata.jsonl:1: wanted a JSON object, found list"),
     ("paq/PAQ.metadata.jsonl", lines([{"answer": ["x"]}]), "PAQ.metadata.jsonl:1: key 'question' is missing; found 'answer'"),
-    ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": ["x"]}]), "PAQ.metadata.jsonl:1: 'answer' must be str, found list"),
+    ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": ["x"], "answers": []}]), "PAQ.metadata.jsonl:1: 'answer' must be str, found list"),
     ("paq/PAQ.metadata.jsonl", b"\xff\n", "PAQ.metadata.jsonl:1: not UTF-8"),
     ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": "x", "answers": [1]}]), "'answers': wanted a JSON object, found int"),
     ("gooaq/gooaq.jsonl", lines([{"question": "why", "answer": "x"}]), "gooaq.jsonl:1: 'id' must be an id, a string or a whole number; found None"),
@@ -176,7 +176,7 @@ WRONG = [
     ("msmarco/dev_v2.1.json", column("answers", {"0": "x"}), "row '0': 'answers' must be a list of strings, found 'x'"),
     ("msmarco/dev_v2.1.json", b'{"query": ["why"]}', r"dev_v2.1.json:1: wanted an object, found an array"),
     ("msmarco/dev_v2.1.json", b'{"query": {"0": "wh', r"dev_v2.1.json:1: not JSON \(Unterminated string"),
-    ("naturalquestions/nq-dev-00.jsonl", lines([{"question_text": "why"}]), "'document_tokens' must be a list of objects, found NoneType"),
+    ("naturalquestions/nq-dev-00.jsonl", lines([{"question_text": "why", "example_id": 1}]), "'document_tokens' must be a list of objects, found NoneType"),
     (
         "naturalquestions/nq-dev-00.jsonl",
         lines([PAGE | {"annotations": [{"short_answers": [{"start_token": 1, "end_token": 3}]}]}]),
@@ -197,7 +197,7 @@ WRONG = [
         b'[{"_id": "1", "question": "why", "context": [["T", "text"]]}]',
         r"'context' must hold pairs of a title and a list of sentences, found \['T', 'text'\]",
     ),
-    ("triviaqa/web-dev.json", b'{"Data": [{"Question": "why", "Answer": {}}]}', "web-dev.json:1: key 'Value' is missing; found no keys"),
+    ("triviaqa/web-dev.json", b'{"Data": [{"Question": "why", "QuestionId": "1", "Answer": {}}]}', "web-dev.json:1: key 'Value' is missing; found no keys"),
 ]  # fmt: skip
 
 

@@ -152,9 +152,8 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
             if not chosen:
                 names = ", ".join(part.base for part in available[:5]) or "no files"
                 raise IfqaError(f"{place}: wanted {publisher.wanted}; found {names}")
-            size = sum(part.size * publisher.reads(part) for part in chosen)
             facts = _facts(chosen, publisher.identity(place))
-            sources[name] = Source("publisher", chosen, size, publisher.units, facts)
+            sources[name] = Source("publisher", chosen, publisher.size(chosen), publisher.units, facts)
         elif name in released and release.has_texts(released[name]):
             chosen, units = released[name], partial(release.units, name)
             sources[name] = Source("release", chosen, sum(part.size for part in chosen), units, _facts(chosen))

@@ -11,15 +11,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, cast, get_args
 from urllib.parse import quote, unquote_to_bytes
 
 from ifqa.corpus.documents.decoding import Run, clean
 from ifqa.corpus.sentences import sentences
 from ifqa.records import Passage
 
-Unit = Literal["page", "line", "paragraph", "part", "row"]
-_ID = re.compile(rf"(?s)(.+)#\d+:({'|'.join(get_args(Unit))})=(\d+)(?:-(\d+))?((?:,\d+@\d+)*)")
+_ID = re.compile(r"(?s)(.+)#\d+:(page|line|paragraph|part|row)=(\d+)(?:-(\d+))?((?:,\d+@\d+)*)")
 _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SLACK = 1.2  # a section of up to this times `words` is one passage
 _LONGEST = 100  # characters of a heading in a title
@@ -75,7 +73,7 @@ class _Section:
         ]
 
 
-def cut(name: str, runs: Iterable[Run], unit: Unit, words: int = 100, overlap: int = 0) -> Iterator[Passage]:
+def cut(name: str, runs: Iterable[Run], unit: str, words: int = 100, overlap: int = 0) -> Iterator[Passage]:
     """The passages of a document, in its order.
 
     A passage's title is the file's name with the headings above the passage; a section's text begins with its own heading, as an
@@ -163,7 +161,7 @@ class Place:
     """A place in a document: the file's path below its folder, to be read, and the pages or lines `first` to `last`."""
 
     file: str
-    unit: Unit
+    unit: str
     first: int
     last: int
 
@@ -173,7 +171,7 @@ class Place:
         return f"{self.file}, {where}"
 
 
-def passage_id(file: str, number: int, unit: Unit, places: Sequence[tuple[int, int]]) -> str:
+def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, int]]) -> str:
     """The id of a passage.
 
     Args:
@@ -200,8 +198,7 @@ def place_of(passage_id: str, at: int | None = None) -> Place | None:
     match = _ID.fullmatch(passage_id)
     if match is None:
         return None
-    file, first, last, more = match[1], match[3], match[4], match[5]
-    unit = cast(Unit, match[2])
+    file, unit, first, last, more = match.groups()
     pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", more))]
     reached = [page for page, start in pages if at is None or start <= at]
     name = unquote_to_bytes(file).decode("utf-8", "replace")

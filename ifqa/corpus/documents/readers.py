@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import html, markup, office, pdf, tables
-from ifqa.corpus.documents.chunking import Unit, cut
+from ifqa.corpus.documents.chunking import cut
 from ifqa.corpus.documents.decoding import Run, Unreadable, decode
 from ifqa.corpus.documents.worker import Worker
 from ifqa.corpus.store import passage_line
@@ -16,7 +16,7 @@ from ifqa.errors import IfqaError
 VERSION = 3  # raised when passages of an earlier version must not be used again
 
 #: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
-READERS: Mapping[str, tuple[Unit, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {
+READERS: Mapping[str, tuple[str, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {
     ".txt": ("line", lambda data, _: markup.read_text(decode(data))),
     ".text": ("line", lambda data, _: markup.read_text(decode(data))),
     ".log": ("line", lambda data, _: markup.read_text(decode(data))),

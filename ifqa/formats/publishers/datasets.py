@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from ifqa.errors import IfqaError
 from ifqa.formats.publishers.parts import Part, Reading
-from ifqa.formats.publishers.publisher import Causal, Publisher, Record, split_of
+from ifqa.formats.publishers.publisher import Candidate, Causal, Publisher, Record, Rest, split_of
 from ifqa.progress import bar
 from ifqa.storage.files import LONGEST_LINE, field, text_field
 from ifqa.storage.json_stream import JsonStream
@@ -36,24 +36,17 @@ class PAQ(Publisher):
         super().__init__(reading, beside, causal)
         self._passages = Passages(reading, beside[0]) if beside else None
 
-    @classmethod
-    def reads(cls, part: Part) -> int:
-        return 0 if re.fullmatch(cls.beside, part.base) else 1
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        def rest() -> Rest:
+            return Rest(record.where.rpartition(":")[2], self._context(record), [record.optional("answer")], "both")
 
-    def identifier(self, question: Record) -> str:
-        return question.where.rpartition(":")[2]
+        yield Candidate(record.text("question"), rest)
 
-    def answers(self, question: Record) -> Sequence[str]:
-        return [question.optional("answer")]
-
-    def context(self, question: Record) -> str:
-        places = question.records("answers")
+    def _context(self, record: Record) -> str:
+        places = record.records("answers")
         if self._passages and places:
-            return self._passages.text(places[0].identifier("passage_id"), question.where)
+            return self._passages.text(places[0].identifier("passage_id"), record.where)
         return ""
-
-    def split(self, question: Record) -> str:
-        return "both"
 
 
 class Passages:
@@ -143,11 +136,14 @@ class GooAQ(Publisher):
             self._of_ids.extend(bytes(max(number + 1 - len(self._of_ids), len(self._of_ids))))
         self._of_ids[number] = split
 
-    def answers(self, question: Record) -> Sequence[str]:
-        return [question.optional("answer") or question.optional("short_answer")]
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        def rest() -> Rest:
+            answer = record.optional("answer") or record.optional("short_answer")
+            return Rest(record.identifier("id"), "", [answer], self._split(record.identifier("id")))
 
-    def split(self, question: Record) -> str:
-        number = question.identifier("id")
+        yield Candidate(record.text("question"), rest)
+
+    def _split(self, number: str) -> str:
         known = number.isdecimal() and len(number) < 12 and int(number) < len(self._of_ids)
         return split_of(self._SPLITS[self._of_ids[int(number)]]) if known else ""
 
@@ -166,11 +162,7 @@ class MSMARCO(Publisher):
 
     wanted = "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json"
     files = ((r"(train|dev)_v2\.1\.json|eval_v2\.1_public\.json",),)
-    asks, names = "query", "query_id"
-
-    @classmethod
-    def reads(cls, part: Part) -> int:
-        return 3
+    reads = 3
 
     def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
         rows: dict[str, dict[str, object]] = {}
@@ -204,12 +196,14 @@ class MSMARCO(Publisher):
             names = ", ".join(map(repr, seen[:9])) or "no columns"
             raise IfqaError(f"{part}: column {keys[0]!r} is missing; found {names}")
 
-    def answers(self, question: Record) -> Sequence[str]:
-        answers = question.texts("answers") if "answers" in question.values else []
-        return [answer for answer in answers if answer != "No Answer Present."]
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        def rest() -> Rest:
+            answers = record.texts("answers") if "answers" in record.values else []
+            answers = [answer for answer in answers if answer != "No Answer Present."]
+            passages = [passage.optional("passage_text") for passage in record.records("passages")]
+            return Rest(record.identifier("query_id"), "\n".join(passages), answers, record.split)
 
-    def context(self, question: Record) -> str:
-        return "\n".join(passage.optional("passage_text") for passage in question.records("passages"))
+        yield Candidate(record.text("query"), rest)
 
 
 class NaturalQuestions(Publisher):
@@ -232,19 +226,18 @@ class NaturalQuestions(Publisher):
         (r"(v1\.0-simplified_)?simplified-nq-train\.jsonl", r"nq-train-\d\d\.jsonl"),
         (r"(v1\.0-simplified_)?(simplified-nq-dev|nq-dev-all)\.jsonl", r"nq-dev-\d\d\.jsonl"),
     )
-    asks, names = "question_text", "example_id"
     _TAG = re.compile(r"</?[A-Za-z][^ ]*>")
 
-    def answers(self, question: Record) -> Sequence[str]:
-        tokens = self._tokens(question)
-        return [
-            _join(tokens[slice(*_ends(span, len(tokens)))])
-            for annotation in question.records("annotations")
-            for span in annotation.records("short_answers")
-        ]
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        def rest() -> Rest:
+            tokens = self._tokens(record)
+            spans = [
+                span for annotation in record.records("annotations") for span in annotation.records("short_answers")
+            ]
+            answers = [_join(tokens[slice(*_ends(span, len(tokens)))]) for span in spans]
+            return Rest(record.identifier("example_id"), _join(tokens), answers, record.split)
 
-    def context(self, question: Record) -> str:
-        return _join(self._tokens(question))
+        yield Candidate(record.text("question_text"), rest)
 
     def _tokens(self, question: Record) -> list[str]:
         """The page's tokens, with an empty string for each tag, so that spans count right."""
@@ -281,22 +274,20 @@ class ELI5(Publisher):
     wanted = "train_eli5.jsonl, or eli5-train-kilt.jsonl"
     files = ((r"train_eli5\.jsonl", r"eli5-train-kilt\.jsonl"),)
 
-    def text(self, question: Record) -> str:
-        if "input" in question.values:
-            return question.text("input")
-        pieces = question.text("title"), question.optional("selftext")
-        return " ".join(piece.strip() for piece in pieces if piece.strip())
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        if "input" in record.values:
+            yield Candidate(record.text("input"), partial(self._of_kilt, record))
+        else:
+            pieces = record.text("title"), record.optional("selftext")
+            text = " ".join(piece.strip() for piece in pieces if piece.strip())
+            yield Candidate(text, partial(self._of_hugging_face, record))
 
-    def identifier(self, question: Record) -> str:
-        return question.identifier("id" if "input" in question.values else "q_id")
+    def _of_kilt(self, record: Record) -> Rest:
+        answers = [output.optional("answer") for output in record.records("output")]
+        return Rest(record.identifier("id"), "", answers, "both")
 
-    def answers(self, question: Record) -> Sequence[str]:
-        if "input" in question.values:
-            return [output.optional("answer") for output in question.records("output")]
-        return question.record("answers").texts("text")
-
-    def split(self, question: Record) -> str:
-        return "both"
+    def _of_hugging_face(self, record: Record) -> Rest:
+        return Rest(record.identifier("q_id"), "", record.record("answers").texts("text"), "both")
 
 
 class SearchQA(Publisher):
@@ -328,17 +319,13 @@ class SearchQA(Publisher):
             where = f"{part}:{stream.line}"
             return Record.of(stream.value(), where, part)
 
-    def identifier(self, question: Record) -> str:
-        return f"{_folder(question.part)}-{question.part.base.removesuffix('.json')}"
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        def rest() -> Rest:
+            folder, name = _folder(record.part), record.part.base.removesuffix(".json")
+            snippets = filter(None, (page.optional("snippet") for page in record.records("search_results")))
+            return Rest(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], split_of(folder))
 
-    def answers(self, question: Record) -> Sequence[str]:
-        return [question.text("answer")]
-
-    def context(self, question: Record) -> str:
-        return "\n".join(filter(None, (page.optional("snippet") for page in question.records("search_results"))))
-
-    def split(self, question: Record) -> str:
-        return split_of(_folder(question.part))
+        yield Candidate(record.text("question"), rest)
 
 
 def _folder(part: Part) -> str:
@@ -357,17 +344,14 @@ class SQuAD2(Publisher):
     files = ((r"(train|dev)-v2\.0\.json",),)
     array = "data"
 
-    def questions(self, record: Record) -> Iterator[Record]:
+    def candidates(self, record: Record) -> Iterator[Candidate]:
         for paragraph in record.records("paragraphs"):
-            context = paragraph.text("context")
             for question in paragraph.records("qas"):
-                yield question.with_(context=context)
+                yield Candidate(question.text("question"), partial(self._rest, question, paragraph.text("context")))
 
-    def answers(self, question: Record) -> Sequence[str]:
-        return [answer.optional("text") for answer in question.records("answers")]
-
-    def context(self, question: Record) -> str:
-        return question.text("context")
+    def _rest(self, question: Record, context: str) -> Rest:
+        answers = [answer.optional("text") for answer in question.records("answers")]
+        return Rest(question.identifier("id"), context, answers, question.split)
 
 
 class NewsQA(Publisher):
@@ -384,29 +368,22 @@ class NewsQA(Publisher):
     wanted = "combined-newsqa-data-v1.json"
     files = ((r"combined-newsqa-data-v1\.json",),)
     array = "data"
-    asks = "q"
 
-    def questions(self, record: Record) -> Iterator[Record]:
+    def candidates(self, record: Record) -> Iterator[Candidate]:
         name, text, kind = text_field(record.values, "storyId", record.where), record.text("text"), record.text("type")
         for number, question in enumerate(record.records("questions")):
-            yield question.with_(id=f"{name}/{number}", text=text, type=kind)
+            yield Candidate(question.text("q"), partial(self._rest, question, f"{name}/{number}", text, split_of(kind)))
 
-    def answers(self, question: Record) -> Sequence[str]:
-        agreed, text = question.record("consensus"), question.text("text")
+    def _rest(self, question: Record, name: str, text: str, split: str) -> Rest:
+        agreed = question.record("consensus")
         if "s" not in agreed.values:
-            return []
+            return Rest(name, text, [], split)
         first, last = agreed.number("s"), agreed.number("e")
         if not 0 <= first <= last <= len(text):
             raise IfqaError(
                 f"{question.where}: an answer goes from character {first} to {last}; the story has {len(text)}"
             )
-        return [text[first:last]]
-
-    def context(self, question: Record) -> str:
-        return question.text("text")
-
-    def split(self, question: Record) -> str:
-        return split_of(question.text("type"))
+        return Rest(name, text, [text[first:last]], split)
 
 
 class HotpotQA(Publisher):
@@ -427,14 +404,14 @@ class HotpotQA(Publisher):
         (r"hotpot_test_fullwiki_v1\.json",),
     )
     array = ""
-    names = "_id"
 
-    def answers(self, question: Record) -> Sequence[str]:
-        return [question.optional("answer")]
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        def rest() -> Rest:
+            pairs = field(record.values, "context", list, record.where)
+            context = "\n".join(_paragraph(pair, record.where) for pair in pairs)
+            return Rest(record.identifier("_id"), context, [record.optional("answer")], record.split)
 
-    def context(self, question: Record) -> str:
-        pairs = field(question.values, "context", list, question.where)
-        return "\n".join(_paragraph(pair, question.where) for pair in pairs)
+        yield Candidate(record.text("question"), rest)
 
 
 def _paragraph(pair: object, where: str) -> str:
@@ -463,7 +440,6 @@ class TriviaQA(Publisher):
     )
     files = ((r"unfiltered-web-(train|dev|test-without-answers)\.json", r"web-(train|dev|test-without-answers)\.json"),)
     array = "Data"
-    asks, names = "Question", "QuestionId"
 
     @classmethod
     def identity(cls, folder: Path) -> Iterable[str]:
@@ -475,13 +451,17 @@ class TriviaQA(Publisher):
                 for file in sorted(files):
                     yield f"{'/'.join(below)}/{file} {(Path(place) / file).stat().st_size}"
 
-    def answers(self, question: Record) -> Sequence[str]:
-        if "Answer" not in question.values:
-            return []
-        answer = question.record("Answer")
-        return list(dict.fromkeys([answer.text("Value"), *answer.texts("Aliases")]))
+    def candidates(self, record: Record) -> Iterator[Candidate]:
+        def rest() -> Rest:
+            answers: list[str] = []
+            if "Answer" in record.values:
+                answer = record.record("Answer")
+                answers = list(dict.fromkeys([answer.text("Value"), *answer.texts("Aliases")]))
+            return Rest(record.identifier("QuestionId"), self._context(record), answers, record.split)
 
-    def context(self, question: Record) -> str:
+        yield Candidate(record.text("Question"), rest)
+
+    def _context(self, question: Record) -> str:
         folder = question.part.path.parent  # documents lie beside the questions, or up to two folders higher
         places = (up / "evidence" for up in (folder, *list(folder.parents)[:2]))
         evidence = next((place for place in places if place.is_dir()), None)

@@ -88,9 +88,10 @@ class Record(NamedTuple):
             raise IfqaError(f"{self.where}: {key!r} must be a list of objects, found {type(value).__name__}")
         return [self._replace(values=_object(element, f"{self.where}: {key!r}")) for element in value]
 
-    def with_(self, **values: str) -> "Record":
-        """The record with some values more."""
-        return self._replace(values=self.values | values)
+    @property
+    def split(self) -> str:
+        """The split that the name of its file tells."""
+        return split_of(self.part.base)
 
 
 def _object(value: object, where: str) -> dict[str, object]:
@@ -100,23 +101,21 @@ def _object(value: object, where: str) -> dict[str, object]:
 
 
 class Publisher(ABC):
-    """One dataset's layout. A subclass names the files and says where a record has what; this class reads.
+    """One dataset's layout. A subclass names the files and gives the questions of a record; this class reads.
 
     Attributes:
         wanted: the files' names, for messages.
         files: patterns of the files with questions; of each group, the first that fits any file counts.
         beside: the pattern of files that are looked up in.
         array: None for JSON lines; else the member of the document that is the array of records, empty for the document.
-        asks: the key of a question's text.
-        names: the key of its id.
+        reads: how often a file is read, for the progress.
     """
 
     wanted: ClassVar[str]
     files: ClassVar[tuple[tuple[str, ...], ...]] = ()
     beside: ClassVar[str] = ""
     array: ClassVar[str | None] = None
-    asks: ClassVar[str] = "question"
-    names: ClassVar[str] = "id"
+    reads: ClassVar[int] = 1
 
     def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
         """Open what is looked up in.
@@ -136,9 +135,9 @@ class Publisher(ABC):
         return chosen + matching(available, cls.beside) if chosen and cls.beside else chosen
 
     @classmethod
-    def reads(cls, part: Part) -> int:
-        """How often a part is read, for the progress."""
-        return 1
+    def size(cls, chosen: Sequence[Part]) -> int:
+        """Bytes that will be read, but for what is looked up in."""
+        return sum(part.size * cls.reads for part in chosen if not re.fullmatch(cls.beside, part.base))
 
     @classmethod
     def identity(cls, folder: Path) -> Iterable[str]:
@@ -153,15 +152,10 @@ class Publisher(ABC):
         for part in chosen:
             if part not in beside:
                 for parse in publisher.parsers(part):
-                    yield partial(publisher._candidates, parse)
+                    yield partial(publisher._parsed, parse)
 
-    def _candidates(self, parse: Callable[[], Record]) -> Iterator[Candidate]:
-        for question in self.questions(parse()):
-            yield Candidate(self.text(question), partial(self._rest, question))
-
-    def _rest(self, question: Record) -> Rest:
-        answers, context = self.answers(question), self.context(question)
-        return Rest(self.identifier(question), context, answers, self.split(question))
+    def _parsed(self, parse: Callable[[], Record]) -> Iterable[Candidate]:
+        return self.candidates(parse())
 
     def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
         """For each record of a part a function that parses it."""
@@ -176,29 +170,9 @@ class Publisher(ABC):
                     where = f"{part}:{stream.line}"
                     yield partial(Record.of, stream.value(), where, part)
 
-    def questions(self, record: Record) -> Iterable[Record]:
-        """The questions of a record, with what the record says of them."""
-        return (record,)
-
-    def text(self, question: Record) -> str:
-        """A question's text."""
-        return question.text(self.asks)
-
-    def identifier(self, question: Record) -> str:
-        """A question's id."""
-        return question.identifier(self.names)
-
-    def context(self, question: Record) -> str:
-        """A question's context; empty if the dataset has none."""
-        return ""
-
     @abstractmethod
-    def answers(self, question: Record) -> Sequence[str]:
-        """A question's gold answers."""
-
-    def split(self, question: Record) -> str:
-        """A question's split, as in `Rest`; the file's name tells it."""
-        return split_of(question.part.base)
+    def candidates(self, record: Record) -> Iterable[Candidate]:
+        """The questions of a record."""
 
 
 def _parse(line: str, where: str, part: Part) -> Record:
