@@ -26,7 +26,7 @@ from ifqa.storage.resources import BUNDLED
 if TYPE_CHECKING:
     import torch
 
-    from ifqa.reading.span.network import Candidate, Pair, SpanModel
+    from ifqa.reading.span.network import Candidate, Pair
 
 SHIPPED = BUNDLED / "weights" / "extractive"
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
@@ -90,15 +90,19 @@ class Extractive(Reader):
     ) -> None:
         import torch
 
+        from ifqa.models.encoders import open_encoder
+        from ifqa.reading.span.network import SpanModel
+
         self.folder = Path(weights) if weights else SHIPPED
         self.manifest = manifest_of(self.folder)
         self.family = self.manifest["family"]
-        self.rank_weight = rank_weight
-        self.batch_tokens = batch_tokens
+        self.rank_weight, self.batch_tokens = rank_weight, batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         place = resolve_device(device)
         self._encoder = encoder_of(self.folder, encoder, root).folder
-        self._model = _open(self.folder, self._encoder, place)
+        self._model = SpanModel(open_encoder(self._encoder))
+        load_weights(self._model, self.folder)
+        self._model.to(place).eval()
         self._first = resolve_precision(precision, place)
         self._second = torch.float32 if precision == "auto" else self._first
         self.calibration = load_calibration(self.folder, identity_of(self.folder))
@@ -115,16 +119,16 @@ class Extractive(Reader):
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
         asked = [
-            (question, several, [self._pair(question, passage) for passage in several])
-            for question, several in zip(questions, passages, strict=True)
+            (question, ranking, [self._pair(question, passage) for passage in ranking])
+            for question, ranking in zip(questions, passages, strict=True)
         ]
-        made = self._read(asked, self._first)
+        answers = self._read(asked, self._first)
         if self._first != self._second:
-            close = [number for number, (_, found) in enumerate(made) if found.get("margin", 0.0) < CLOSE]
-            for number, one in zip(close, self._read([asked[number] for number in close], self._second), strict=True):
-                made[number] = one
+            close = [n for n, (_, found) in enumerate(answers) if found.get("margin", 0.0) < CLOSE]
+            for n, again in zip(close, self._read([asked[n] for n in close], self._second), strict=True):
+                answers[n] = again
         advance(len(questions))
-        return made
+        return answers
 
     def _pair(self, question: Question, passage: Passage) -> "Pair":
         from ifqa.reading.span.network import make_pair
@@ -136,12 +140,10 @@ class Extractive(Reader):
         self, asked: Sequence[tuple[Question, Sequence[Passage], Sequence["Pair"]]], dtype: "torch.dtype"
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """The same, computed in `dtype`, of questions with their passages and with the pairs that both make."""
-        places = [(number, place) for number, (_, _, own) in enumerate(asked) for place in range(len(own))]
-        pairs = [asked[number][2][place] for number, place in places]
-        candidates = dict(zip(places, zip(pairs, self._candidates(pairs, dtype), strict=True), strict=True))
+        candidates = iter(self._candidates([pair for *_, pairs in asked for pair in pairs], dtype))
         return [
-            self._choose(question, several, [candidates[number, place] for place in range(len(several))])
-            for number, (question, several, _) in enumerate(asked)
+            _choose(question, ranking, [(pair, next(candidates)) for pair in pairs], self.rank_weight)
+            for question, ranking, pairs in asked
         ]
 
     def _candidates(
@@ -152,15 +154,15 @@ class Extractive(Reader):
 
         from ifqa.reading.span.network import best_candidates
 
-        found: list[list[Candidate]] = [[] for _ in pairs]
+        best: list[list[Candidate]] = [[] for _ in pairs]
         self._model.encoder.cast(dtype)
         with torch.inference_mode():
             for batch in _batches([len(pair.ids) for pair in pairs], self.batch_tokens):
                 spans, computed = self._model([pairs[index] for index in batch])
                 for row, index in enumerate(batch):
-                    found[index] = best_candidates(pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES)
+                    best[index] = best_candidates(pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES)
                 advance(len(batch))
-        return found
+        return best
 
     def relevance(self, pairs: Sequence[tuple[str, str]], advance: Advance = silent) -> list[float]:
         """How much of an answer each passage holds, for the retriever 'rerank'; a score for each (question, passage text).
@@ -169,8 +171,12 @@ class Extractive(Reader):
         """
         from ifqa.reading.span.network import make_pair
 
-        made = [make_pair(self._encoder, *pair) for pair in pairs]
-        return [_log_sum([score for score, *_ in one]) for one in self._candidates(made, self._first, advance)]
+        candidates = self._candidates([make_pair(self._encoder, *pair) for pair in pairs], self._first, advance)
+        shares = []
+        for scores in ([score for score, *_ in several] for several in candidates):
+            best = max(scores, default=0.0)
+            shares.append(best + math.log(sum(math.exp(score - best) for score in scores)) if scores else NOTHING)
+        return shares
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -180,12 +186,11 @@ class Extractive(Reader):
         The prediction's passages begin with the passage that contributes most to the answer; the others follow by their
         best candidate. A question without passages is a failed prediction, "no passages".
         """
-        return [self._sure(*one).below(self.threshold) for one in self.read(questions, passages, advance)]
-
-    def _sure(self, prediction: Prediction, found: Mapping[str, float]) -> Prediction:
-        if self.calibration is None or not found:
-            return prediction
-        return replace(prediction, confidence=self.calibration.confidence(found))
+        predictions = []
+        for prediction, found in self.read(questions, passages, advance):
+            sure = self.calibration.confidence(found) if self.calibration and found else None
+            predictions.append(replace(prediction, confidence=sure).below(self.threshold))
+        return predictions
 
     def pace(self) -> float:
         """Passages per second on two cores, for `ifqa check`."""
@@ -212,72 +217,52 @@ class Extractive(Reader):
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:
         """The split family the weights were trained on, read without loading them."""
-        family: str = manifest_of(Path(weights) if weights else SHIPPED)["family"]
-        return family
+        return str(manifest_of(Path(weights) if weights else SHIPPED)["family"])
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
         """SHA-256 over the weights' files, and over the calibration's if there is one."""
         folder = Path(weights) if weights else SHIPPED
-        calibration = folder / CALIBRATION
-        own = identity_of(folder)
+        own, calibration = identity_of(folder), folder / CALIBRATION
         return hashlib.sha256(f"{own} {sha256(calibration)}".encode()).hexdigest() if calibration.exists() else own
 
-    def _choose(
-        self,
-        question: Question,
-        passages: Sequence[Passage],
-        candidates: Sequence[tuple["Pair", Sequence["Candidate"]]],
-    ) -> tuple[Prediction, Mapping[str, float]]:
-        from ifqa.reading.span.explanation import explain
 
-        scored = [
-            (score - self.rank_weight * math.log(place + 1), normalize(text), text.strip(), place, source)
-            for place, (_, several) in enumerate(candidates)
-            for score, text, source in several
-        ]
-        if not passages:
-            return Prediction(question.id, "", error="no passages"), {}
-        best = max((score for score, *_ in scored), default=0.0)
-        weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-        forms: dict[str, str] = {}  # normalised text -> text of its best candidate
-        order: dict[int, float] = {}
-        sources: dict[tuple[str, int], tuple[int, ...]] = {}  # and place of a passage -> that of the best one there
-        for score, key, text, place, source in sorted(scored, key=lambda one: -one[0]):
-            weights[key][place] += math.exp(score - best)
-            forms.setdefault(key, text)
-            order.setdefault(place, score)
-            sources.setdefault((key, place), source)
-        weights.pop("", None)
-        if not weights:
-            ids = tuple(one.id for one in passages)
-            return Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}
-        chosen = max(weights, key=lambda key: sum(weights[key].values()))
-        evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
-        rest = sorted(
-            (place for place in range(len(passages)) if place != evidence),
-            key=lambda place: -order.get(place, -math.inf),
-        )
-        ids = tuple(passages[place].id for place in (evidence, *rest))
-        how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
-        compared = [(score, key, place) for score, key, _, place, _ in scored]
-        found = features(question.text, [one.text for one in passages], compared, chosen)
-        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), found
+def _choose(
+    question: Question, passages: Sequence[Passage], candidates: Sequence[tuple["Pair", Sequence["Candidate"]]],
+    rank_weight: float,
+) -> tuple[Prediction, Mapping[str, float]]:  # fmt: skip
+    """The prediction from the candidates of each passage, and the features of its confidence."""
+    from ifqa.reading.span.explanation import explain
 
-
-def _open(folder: Path, encoder: Path, device: str) -> "SpanModel":
-    from ifqa.models.encoders import open_encoder
-    from ifqa.reading.span.network import SpanModel
-
-    model = SpanModel(open_encoder(encoder))
-    load_weights(model, folder)
-    return model.to(device).eval()
-
-
-def _log_sum(scores: Sequence[float]) -> float:
-    """log(sum(exp(scores))), or `NOTHING` of none."""
-    best = max(scores, default=0.0)
-    return best + math.log(sum(math.exp(score - best) for score in scores)) if scores else NOTHING
+    if not passages:
+        return Prediction(question.id, "", error="no passages"), {}
+    scored = [
+        (score - rank_weight * math.log(place + 1), normalize(text), text.strip(), place, source)
+        for place, (_, several) in enumerate(candidates)
+        for score, text, source in several
+    ]
+    best = max((score for score, *_ in scored), default=0.0)
+    weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    forms: dict[str, str] = {}  # normalised text -> text of its best candidate
+    order: dict[int, float] = {}
+    sources: dict[tuple[str, int], tuple[int, ...]] = {}  # and place of a passage -> that of the best one there
+    for score, key, text, place, source in sorted(scored, key=lambda candidate: -candidate[0]):
+        weights[key][place] += math.exp(score - best)
+        forms.setdefault(key, text)
+        order.setdefault(place, score)
+        sources.setdefault((key, place), source)
+    weights.pop("", None)
+    if not weights:
+        ids = tuple(passage.id for passage in passages)
+        return Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}
+    chosen = max(weights, key=lambda key: sum(weights[key].values()))
+    evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
+    places = sorted(range(len(passages)), key=lambda place: (place != evidence, -order.get(place, -math.inf)))
+    ids = tuple(passages[place].id for place in places)
+    how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
+    compared = [(score, key, place) for score, key, _, place, _ in scored]
+    found = features(question.text, [passage.text for passage in passages], compared, chosen)
+    return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), found
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
