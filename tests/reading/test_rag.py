@@ -145,7 +145,6 @@ def test_another_passage_than_the_retrieved_gets_the_last_score():
     assert scores_of([], 1) == [0.0]
 
 
-def test_it_is_found_by_its_name_and_asks_for_scores(folder):
+def test_it_is_found_by_its_name_and_asks_for_scores():
     assert load("reader", "rag") is Rag
     assert (Rag.takes_scores, Fid.takes_scores) == (True, False)
-    assert opened(folder).pace() > 0

@@ -131,11 +131,7 @@ class _Stored(Stored):
 
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:
-    """The calibration beside the reader's weights; None if there is none.
-
-    Args:
-        folder: the folder of the weights.
-        weights: one hash of the weights' files.
+    """The calibration beside the reader's weights, whose hash is `weights`; None if there is none.
 
     Raises:
         IfqaError: the file is not as `ifqa train calibration` writes it, or was fitted for other weights.
@@ -143,11 +139,12 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
     path = folder / FILE
     if not path.exists():
         return None
-    stored: Any = read_json(path)
     again = f"fit it again: ifqa train calibration --to {folder}"
-    if isinstance(stored, dict) and stored.get("version") != VERSION:
-        raise IfqaError(f"{path}: version {stored.get('version')!r:.20}, wanted {VERSION}; {again}")
-    check_stored(_Stored, stored, str(path))
-    if stored["weights"] != weights:
+    stored = check_stored(_Stored, read_json(path), str(path), again)
+    if stored.version != VERSION:
+        raise IfqaError(f"{path}: version {stored.version}, wanted {VERSION}; {again}")
+    if stored.weights != weights:
         raise IfqaError(f"{path} was fitted for other weights than those beside it; {again}, or remove the file")
-    return Calibration(stored["intercept"], stored["coefficients"], stored["threshold"])
+    return Calibration(
+        stored.intercept, {str(name): weight for name, weight in stored.coefficients.items()}, stored.threshold
+    )

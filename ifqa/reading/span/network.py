@@ -80,14 +80,12 @@ def make_pair(folder: Path, question: str, text: str, as_written: bool = False) 
     offsets = read.offsets[: len(passage_ids)]
     read_text = text[: offsets[-1][1]] if offsets else ""
     numbers = _anchored(find_numbers(read_text, question=question, as_written=as_written), offsets, start)
-    others = [
-        (ONE, 0, 0),
-        *_anchored(find_numbers(question, asked=True), query.offsets[: len(question_ids)], len(before)),
-    ]
-    asked = [one for one, *_ in others]
+    places = [(ONE, 0, 0)]
+    places += _anchored(find_numbers(question, asked=True), query.offsets[: len(question_ids)], len(before))
+    asked = [number for number, *_ in places]
     doubles: list[tuple[tuple[Number, ...], tuple[int, int], list[Results]]] = [
-        ((one, other), (first, second), compute_two(one, other, asked, question))
-        for (one, first, _), (other, second, _) in combinations(numbers, 2)
+        ((number, other), (first, second), compute_two(number, other, asked, question))
+        for (number, first, _), (other, second, _) in combinations(numbers, 2)
     ]
     doubles += [
         ((items,), (first, last), compute_list(items, asked, question))
@@ -96,9 +94,9 @@ def make_pair(folder: Path, question: str, text: str, as_written: bool = False) 
     doubles = [double for double in doubles if any(map(any, double[2]))]
     return Pair(
         question, text, [*before, *question_ids, *between, *passage_ids, *after], start, offsets,
-        [*((one,) for one, *_ in numbers), *(several for several, *_ in doubles)], asked,
-        [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in others],
-        [*([compute(one, other, question) for other in asked] for one, *_ in numbers), *(rows for *_, rows in doubles)],
+        [*((number,) for number, *_ in numbers), *(several for several, *_ in doubles)], asked,
+        [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in places],
+        [*([compute(number, other, question) for other in asked] for number, *_ in numbers), *(rows for *_, rows in doubles)],
         as_written,
     )  # fmt: skip
 
@@ -151,15 +149,10 @@ class SpanModel(nn.Module):
             [rows, question numbers, 2]; very low where there is none.
         """
         device = self.length.device
-        longest = (
-            -(-max(len(pair.ids) for pair in pairs) // 16) * 16
-        )  # few shapes, because kernels are built once per shape
-        ids = torch.full((len(pairs), longest), self.encoder.padding)
-        types, mask, inside = (
-            torch.zeros_like(ids),
-            torch.zeros_like(ids, dtype=torch.bool),
-            torch.zeros_like(ids, dtype=torch.bool),
-        )
+        longest = max(len(pair.ids) for pair in pairs)
+        # few shapes, because kernels are built once per shape
+        ids = torch.full((len(pairs), -(-longest // 16) * 16), self.encoder.padding)
+        types, mask, inside = torch.zeros_like(ids), torch.zeros_like(ids).bool(), torch.zeros_like(ids).bool()
         for row, pair in enumerate(pairs):
             size = len(pair.ids)
             ids[row, :size] = torch.tensor(pair.ids)
@@ -180,9 +173,7 @@ class SpanModel(nn.Module):
         if pair.double_anchors:
             two = scores[torch.tensor(pair.double_anchors), 5].sum(1)[:, None, None] + asked[:, 6:8]
             one = torch.cat([one, two])
-        none = torch.tensor(
-            [[[text is None for text in steps] for steps in row] for row in pair.computed], dtype=torch.bool
-        )
+        none = torch.tensor([[[text is None for text in steps] for steps in row] for row in pair.computed]).bool()
         return one.masked_fill(none.to(scores.device).view(one.shape), -1e4)
 
 
@@ -193,14 +184,14 @@ Candidate = tuple[float, str, tuple[int, ...]]
 def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[Candidate]:
     """The `count` best candidates of one pair, best first; a span is of whole words."""
     values, places = spans.flatten().topk(min(_CUT * count, spans.numel()))
-    found: list[Candidate] = []
+    best: list[Candidate] = []
     for value, place in zip(values.tolist(), places.tolist(), strict=True):
         first, more = divmod(place, MAX_SPAN)
         if value > -1e3 and pair.is_whole(first, first + more):
-            found.append((value, pair.span_text(first, first + more), (first, first + more)))
+            best.append((value, pair.span_text(first, first + more), (first, first + more)))
     for row, (scores, texts) in enumerate(zip(computed.tolist(), pair.computed, strict=True)):
         for number, both in enumerate(zip(scores, texts, strict=True)):
-            found += [
+            best += [
                 (score, text, (row, number, step)) for step, (score, text) in enumerate(zip(*both, strict=True)) if text
             ]
-    return sorted(found, key=lambda candidate: -candidate[0])[:count]
+    return sorted(best, key=lambda candidate: -candidate[0])[:count]

@@ -73,7 +73,10 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
     heads = {name: tensor.detach() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
     for name, tensors in ((ADAPTER, _adapter(model.encoder, rank)), (HEADS, heads)):
         with create(folder / name) as handle:
-            write(handle, save({key: one.half().cpu().contiguous() for key, one in tensors.items()}, {"format": "pt"}))
+            write(
+                handle,
+                save({key: tensor.half().cpu().contiguous() for key, tensor in tensors.items()}, {"format": "pt"}),
+            )
 
 
 def load_weights(model: "SpanModel", folder: Path) -> None:
@@ -82,41 +85,31 @@ def load_weights(model: "SpanModel", folder: Path) -> None:
     Raises:
         IfqaError: a file is missing or damaged, or of a network of another shape.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    layers = model.encoder.layer_tensors()
-    try:
-        adapter = {name: one.float() for name, one in load_file(require(folder / ADAPTER, "adapter")).items()}
-        model.encoder.load_layers(
-            {name: adapter[name] if name in adapter else one + adapter[f"{name}.B"] @ adapter[f"{name}.A"]
-             for name, one in layers.items()}
-        )  # fmt: skip
-        heads = load_file(require(folder / HEADS, "heads"))
-        model.load_state_dict({name: tensor.float() for name, tensor in heads.items()})
-    except (SafetensorError, KeyError, RuntimeError) as error:
-        raise IfqaError(
-            f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them again"
-        ) from error
+    load_average(model, [folder])
 
 
 def load_average(model: "SpanModel", folders: Sequence[Path]) -> None:
-    """Put the mean of several folders' weights into a network that nothing was loaded into yet.
-
-    Raises:
-        IfqaError: as `load_weights`.
-    """
-    from copy import deepcopy
-
+    """Put the mean of several folders' weights into a network that nothing was loaded into yet; errors as `load_weights`."""
     import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
 
-    loaded = [deepcopy(model) for _ in folders]
-    for one, folder in zip(loaded, folders, strict=True):
-        load_weights(one, folder)
-    layers = [one.encoder.layer_tensors() for one in loaded]
-    heads = [one.state_dict() for one in loaded]
-    model.encoder.load_layers({name: torch.stack([one[name] for one in layers]).mean(0) for name in layers[0]})
-    model.load_state_dict({name: torch.stack([one[name] for one in heads]).mean(0) for name in heads[0]})
+    encoder, layers, heads = model.encoder.layer_tensors(), [], []
+    folder = folders[0]
+    try:
+        for folder in folders:
+            adapter, head = (load_file(require(folder / file, "weights")) for file in (ADAPTER, HEADS))
+            adapter = {name: tensor.float() for name, tensor in adapter.items()}
+            heads.append({name: tensor.float() for name, tensor in head.items()})
+            layers.append(
+                {name: adapter[name] if name in adapter else tensor + adapter[f"{name}.B"] @ adapter[f"{name}.A"]
+                 for name, tensor in encoder.items()}
+            )  # fmt: skip
+        model.encoder.load_layers({name: torch.stack([each[name] for each in layers]).mean(0) for name in encoder})
+        model.load_state_dict({name: torch.stack([each[name] for each in heads]).mean(0) for name in heads[0]})
+    except (SafetensorError, KeyError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise IfqaError(f"{folder}: these weights are not whole ({reason}); train or install them again") from error
 
 
 def _adapter(encoder: "Encoder", rank: int) -> dict[str, "Tensor"]:

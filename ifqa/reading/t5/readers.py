@@ -8,7 +8,6 @@ import glob
 import hashlib
 import re
 import string
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -97,16 +96,6 @@ class T5Reader(Reader):
 
     name: ClassVar[str]  # of the reader, in settings and messages
     not_identity = ("device", "batch_tokens")
-    _group = ""  # whose checkpoint is in memory
-
-    def pace(self) -> float:
-        """Passages a second, measured now with eight passages of 100 words for one question, for `ifqa check`."""
-        question = Question("check", "If " + "it were so, " * 5 + "how long?", group=self._group)
-        passages = [Passage("", "", "words " * 100)] * 8
-        self.answer([question], [passages[:1]])
-        start = time.perf_counter()
-        self.answer([question], [passages])
-        return len(passages) / (time.perf_counter() - start)
 
     @classmethod
     def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
@@ -145,13 +134,12 @@ class Fid(T5Reader):
     """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of them in the answer.
 
     Args:
-        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the
-            hub; empty for google/flan-t5-base, which is not trained on IfQA.
+        checkpoint: a folder that `ifqa train fid` made, or a T5 of the hub; empty for google/flan-t5-base, which is not trained
+            on IfQA.
         tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
         max_tokens: most tokens of question and passage together; 0 for the checkpoint's own (250, as published, by default).
         titles: whether passages' titles are read: "yes", "no", or "auto" for the checkpoint's own (yes).
-        encoder_eos: whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own: facebookresearch/FiD's
-            were trained without, by a tokenizer that added none.
+        encoder_eos: whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own (yes).
         max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
         beams: 1 for greedy decoding; more beams take longer and that many times the memory.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
