@@ -22,7 +22,7 @@ from ifqa.progress import bar, counted, say
 from ifqa.records import Answer, Passage, Question, questions_identity
 from ifqa.report.sanitize import mark_parts, plain
 from ifqa.storage.artifacts import identity, partial, prepare, read_manifest, refuse_links, room_for
-from ifqa.storage.chunks import Chunks
+from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import create, json_line, read_jsonl, write
 
 _INDENT = 10
@@ -220,8 +220,8 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
 
 
 def _fill(place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None) -> None:
-    log = Chunks(place, (_ANSWERS,), lambda facts: type(facts.get("questions")) is int)
-    done = sum(facts["questions"] for facts in log.kept)
+    (place / _ANSWERS).touch()
+    done = keep_whole_lines(place / _ANSWERS)
     if done:
         say(f"{out}: going on after {done:,} of {counted(len(questions), 'question')}")
     searched = system.searched
@@ -229,10 +229,9 @@ def _fill(place: Path, out: Path, questions: Sequence[Question], system: System,
         advance(done)
         for start in range(done, len(questions), _AT_ONCE):
             answers = system.answer(questions[start : start + _AT_ONCE], threshold)
-            lines = [_line(answer, searched) for answer in answers]
-            log.add({_ANSWERS: b"".join(lines)}, {"questions": len(answers)})
+            with open(place / _ANSWERS, "ab") as handle:
+                write(handle, b"".join(_line(answer, searched) for answer in answers))
             advance(len(answers))
-    log.finish(_ANSWERS)
 
 
 def _line(answer: Answer, searched: Searched | None) -> bytes:

@@ -19,10 +19,9 @@ from starlette.types import ASGIApp
 from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
 from ifqa.serve.batch_queue import Pending
-from ifqa.serve.errors import EXPECTED, refusal, refusal_of
 from ifqa.serve.limits import BODY
 from ifqa.serve.mcp import make_tools
-from ifqa.serve.middleware import Middleware
+from ifqa.serve.middleware import EXPECTED, Middleware, refusal, refusal_of
 from ifqa.serve.schemas import About, Answers, AskForm, PassageForm, Problem, Rankings, RetrieveForm, TokenForm, Written
 from ifqa.serve.security import COOKIE, Guard
 from ifqa.serve.service import Service

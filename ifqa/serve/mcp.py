@@ -11,10 +11,9 @@ from pydantic import Field, ValidationError
 
 from ifqa.errors import IfqaError
 from ifqa.serve.batch_queue import QueueFull
-from ifqa.serve.errors import NotFound
 from ifqa.serve.limits import ID
 from ifqa.serve.schemas import AnswerForm, AskForm, Depth, PassageForm, RankingForm, RetrieveForm, Threshold
-from ifqa.serve.service import Service
+from ifqa.serve.service import NotFound, Service
 from ifqa.version import __version__
 
 _READS = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)

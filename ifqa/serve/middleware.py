@@ -1,23 +1,62 @@
-"""What every request passes first: its id, the checks of `security`, the limit on its body, and the headers of every response."""
+"""What every request passes first: its id, the checks of `security`, the limit on its body, and the headers of every response.
+
+Errors are problem details (RFC 9457): one plain line each, and never a traceback.
+"""
 
 import asyncio
 import time
-from http import HTTPMethod
+from collections.abc import Mapping
+from http import HTTPMethod, HTTPStatus
 
+from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ifqa.errors import IfqaError
 from ifqa.serve import limits as sizes
-from ifqa.serve.errors import refusal
+from ifqa.serve.batch_queue import QueueFull
 from ifqa.serve.limits import Limits
+from ifqa.serve.schemas import OBJECT, TEXT, Problem
 from ifqa.serve.security import HEADERS, SESSION, Guard
-from ifqa.serve.telemetry import Metrics, begin_request, log
+from ifqa.serve.service import NotFound
+from ifqa.serve.telemetry import Metrics, begin_request, log, request_id
 
 _CLOSE = {"Connection": "close"}
 _GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
 _LONGEST_PATH = 200  # characters of a path in the log
+_LONGEST_FAULT = 300  # characters of what is wrong with a request
+EXPECTED = (QueueFull, NotFound, TimeoutError, IfqaError, HTTPException, RequestValidationError)  # any other is a bug
+
+
+def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A problem with the title of its status, as a response."""
+    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=request_id())
+    return Response(problem.model_dump_json(), status, headers, media_type="application/problem+json")
+
+
+def refusal_of(error: BaseException) -> Response:
+    """The response that an error means."""
+    match error:
+        case QueueFull():
+            return refusal(503, str(error), {"Retry-After": str(error.seconds)})
+        case NotFound():
+            return refusal(404, str(error))
+        case TimeoutError():
+            return refusal(504, "no answer within the time limit; ask fewer questions at once, or later")
+        case IfqaError():
+            return refusal(503, str(error), {"Retry-After": "30"})
+        case HTTPException():
+            return refusal(error.status_code, str(error.detail), error.headers)
+        case RequestValidationError():
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, OBJECT)) or "body"
+            what = first["msg"].removeprefix("Value error, ")
+            return refusal(422, f"{place[:_LONGEST_FAULT]}: {what[:_LONGEST_FAULT]}")
+        case _:
+            return refusal(500, "a bug; the server's log has it under this request's id")
 
 
 class Middleware:

@@ -314,13 +314,6 @@ class About(Reply):
     limits: LimitsForm
 
 
-class Fault(Reply):
-    """What is wrong with one part of a request."""
-
-    where: str
-    what: str
-
-
 class Problem(Reply):
     """Problem details (RFC 9457)."""
 
@@ -329,4 +322,3 @@ class Problem(Reply):
     status: int
     detail: str
     request_id: str = ""
-    errors: list[Fault] = []

@@ -14,13 +14,16 @@ from ifqa.protocols import LanguageModel
 from ifqa.records import Answer, Question, Ranking
 from ifqa.serve import limits as sizes
 from ifqa.serve.batch_queue import BatchQueue, Pending
-from ifqa.serve.errors import NotFound
 from ifqa.serve.limits import Limits
 from ifqa.serve.schemas import About, AnswerForm, CorpusForm, LimitsForm, PassageForm, RankingForm, ReaderForm
 from ifqa.serve.telemetry import Metrics
 
 _EXAMPLES = 3
 _Result = TypeVar("_Result")
+
+
+class NotFound(Exception):
+    """The passage, or the part of the experiment that would answer, is not there."""
 
 
 class Service:

@@ -17,7 +17,7 @@ let waiting = 0; // the timer of "ask again in N s"
 class Trouble extends Error {
   constructor(status, told, wait = 0) {
     super(told.detail || told.title || `The server answered ${status}.`);
-    Object.assign(this, { status, wait, id: told.request_id || "", errors: told.errors || [] });
+    Object.assign(this, { status, wait, id: told.request_id || "" });
   }
 }
 
@@ -135,7 +135,6 @@ const TITLES = { 503: "The queue is full", 504: "It took too long", 422: "This c
 function complain(trouble, question) {
   if (!box.value) box.value = question;
   if (trouble.status === 401) return wantToken(() => ask(question, false));
-  const more = (trouble.errors || []).map((one) => make("p", {}, `${one.where}: ${one.what}`));
   const again = make("button", { type: "button", class: "quiet" }, "Ask again");
   again.addEventListener("click", () => ask(question, false));
   const wait = (left) => {
@@ -145,7 +144,7 @@ function complain(trouble, question) {
   };
   wait(trouble.wait || 0);
   problem.replaceChildren(make("div", { class: "trouble" }, make("b", {}, TITLES[trouble.status] || "No answer came"),
-    make("p", {}, trouble.message), more, trouble.id ? make("small", {}, `Request ${trouble.id}`) : null,
+    make("p", {}, trouble.message), trouble.id ? make("small", {}, `Request ${trouble.id}`) : null,
     trouble.status === 422 ? null : make("div", {}, again)));
 }
 
