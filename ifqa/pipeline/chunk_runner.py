@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from ifqa.config.experiment import parse_experiment, retriever_tables
 from ifqa.config.overrides import as_tables
@@ -55,8 +55,7 @@ class Facts(TypedDict):
     usage: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ChunkResult:
+class ChunkResult(NamedTuple):
     """What a chunk adds to each file, and facts about it."""
 
     parts: dict[str, bytes]
@@ -96,19 +95,21 @@ def ask(
     done = total["questions"]
     if done:
         say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
-    generated = _UniqueLines(draft.folder / PASSAGES)
+    generated = set[bytes]()
+    if (draft.folder / PASSAGES).exists():
+        with open(draft.folder / PASSAGES, "rb") as lines:
+            generated.update(blake2b(line, digest_size=16).digest() for line in lines)
     with bar(f"{_DOING[stage]} {experiment.name}", len(questions)) as advance:
         advance(done)
         chunks = _chunks(questions, rankings, done, size)
-        for result in _results(run, stage, chunks, len(questions) - done > size, session, workers, advance):
-            if PASSAGES in result.parts:
-                result.parts[PASSAGES] = generated.new(result.parts[PASSAGES])
-            log.add(result.parts, result.facts)
-            total = added(total, result.facts)
+        for parts, of_chunk in _results(run, stage, chunks, len(questions) - done > size, session, workers, advance):
+            if PASSAGES in parts:
+                parts[PASSAGES] = b"".join(_unseen(parts[PASSAGES].splitlines(keepends=True), generated))
+            log.add(parts, of_chunk)
+            total = added(total, of_chunk)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
-    facts: dict[str, object] = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
-    facts |= {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
-    draft.record |= total["usage"] | facts
+    own = {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
+    draft.record |= total["usage"] | {"questions": len(questions), "trained_on_them": total["trained_on_them"], **own}
 
 
 def _is_answered(facts: dict[str, Any]) -> bool:
@@ -145,14 +146,12 @@ def _results(
         for chunk in chunks:
             yield runner.ask(chunk, advance)
         return
-    root = experiment.root if workers.engine == "local" else experiment.root.absolute()
-    name, tables = experiment.name, as_tables(experiment)
-    tasks = (_Task(name, tables, root, stage, chunk) for chunk in chunks)
+    root = experiment.root if workers.engine == "local" else experiment.root.absolute()  # also there on other machines
+    opening = (experiment.name, as_tables(experiment), root, stage)
     settings = map(dict, retriever_tables(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
-    results = run_all(
-        _ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=gpus() if uses_gpu else 0
-    )
+    tasks, devices = (_Task(opening, chunk) for chunk in chunks), gpus() if uses_gpu else 0
+    results = run_all(_ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices)
     ahead: dict[int, ChunkResult] = {}
     label, following = "", 0
     for task, result in results:
@@ -180,18 +179,9 @@ class ChunkRunner:
         plugin = self._system.retriever if self._stage == "retrieve" else self._system.reader
         used = deepcopy(plugin.usage())
         usage, self._used = added(used, self._used, -1), used
-        label = plugin.label if isinstance(plugin, Reader) else ""
-        trained = self._trained_on_them
-        return ChunkResult(
-            parts,
-            {
-                "questions": len(chunk.questions),
-                "hits": hits,
-                "label": label,
-                "trained_on_them": trained,
-                "usage": usage,
-            },
-        )
+        label, trained = plugin.label if isinstance(plugin, Reader) else "", self._trained_on_them
+        facts = Facts(questions=len(chunk.questions), hits=hits, label=label, trained_on_them=trained, usage=usage)
+        return ChunkResult(parts, facts)
 
     def _search(self, chunk: Chunk, advance: Advance) -> tuple[dict[str, bytes], int]:
         rankings = self._system.search(chunk.questions)
@@ -226,50 +216,37 @@ class ChunkRunner:
         return was_trained_on(self._system.retriever if self._stage == "retrieve" else self._system.reader, self._run)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A chunk for a worker, with the experiment; its root must be there on another machine of a cluster, too."""
+class _Task(NamedTuple):
+    """A chunk for a worker, and what to open for it: an experiment's name, tables and root, and the stage."""
 
-    name: str
-    tables: dict[str, Any]
-    root: Path
-    stage: Stage
+    opening: tuple[str, dict[str, Any], Path, Stage]
     chunk: Chunk
 
     def __str__(self) -> str:
-        first, last = self.chunk.questions[0].id, self.chunk.questions[-1].id
-        return f"{_DOING[self.stage]} the questions {first} to {last}"
+        questions = self.chunk.questions
+        return f"{_DOING[self.opening[3]]} the questions {questions[0].id} to {questions[-1].id}"
 
 
-_opened: list[tuple[tuple[object, ...], ChunkRunner]] = []  # by a worker process; at most one
+_opened: list[tuple[object, ChunkRunner]] = []  # by a worker process; at most one
 
 
 def _ask_in_worker(task: _Task) -> ChunkResult:
-    key = (task.name, task.tables, task.root, task.stage)
-    if not _opened or _opened[0][0] != key:
+    name, tables, root, stage = task.opening
+    if not _opened or _opened[0][0] != task.opening:
         _opened.clear()  # frees the memory first
         be_quiet(True)  # the command's own process speaks
-        experiment = parse_experiment(task.name, task.tables, f"experiment {task.name}", task.root)
-        _opened.append((key, ChunkRunner(Run(experiment), task.stage)))
+        experiment = parse_experiment(name, tables, f"experiment {name}", root)
+        _opened.append((task.opening, ChunkRunner(Run(experiment), stage)))
     return _opened[0][1].ask(task.chunk)
 
 
-class _UniqueLines:
-    """The passages that a retriever made, each written once, though several chunks have it; 16 bytes a passage are kept."""
-
-    def __init__(self, path: Path) -> None:
-        self._seen: set[bytes] = set()
-        if path.exists():
-            with open(path, "rb") as lines:
-                for line in lines:
-                    self.new(line)
-
-    def new(self, lines: bytes) -> bytes:
-        """The lines that were not given before."""
-        hashed = [(blake2b(line, digest_size=16).digest(), line) for line in lines.splitlines(keepends=True)]
-        new = {digest: line for digest, line in hashed if digest not in self._seen}
-        self._seen |= new.keys()
-        return b"".join(new.values())
+def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
+    """The lines whose digests are not in `seen` yet, which then has them: what several chunks have is written once."""
+    for line in lines:
+        digest = blake2b(line, digest_size=16).digest()
+        if digest not in seen:
+            seen.add(digest)
+            yield line
 
 
 def added(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
