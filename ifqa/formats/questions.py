@@ -2,17 +2,8 @@
 
 - *topics* (Pyserini, Anserini): `id TAB text`, one line for each question, white space in a text squeezed to blanks.
 - *squad*: SQuAD 1.1's JSON. A question's context is its first gold passage that holds an answer, without a title.
-- *lm-eval*: JSON lines for a task of lm-evaluation-harness (`dataset_path: json`), with everything a question has:
-
-      {"id": "ifqa/full-dev/17", "question": "If …?", "answers": ["2", "two"], "context": "…", "passages": ["…"]}
-
-  `passages` are the gold passages, and `context` is all of them as one text. So `doc_to_text: "{{context}} {{question}}"`
-  and `doc_to_target: answers` make a task: any answer of that list counts as right (lm_eval/api/task.py, doc_to_target
-  and process_results).
-- *ifqa*: the layout of the IfQA release, which `ifqa.benchmarks.ifqa` reads.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -66,51 +57,6 @@ def write_squad(path: Path, questions: Iterable[Question]) -> int:
     with create(path) as handle:
         write(handle, json_line({"version": "1.1", "data": data}))
     return len(data)
-
-
-def write_lm_eval(path: Path, questions: Sequence[Question]) -> int:
-    """Write JSON lines as above, with `choices` if a question has some; returns how many."""
-    with create(path) as handle:
-        for question in questions:
-            record = {"id": question.id, "question": question.text, "answers": list(question.answers)}
-            gold = {"context": "\n\n".join(question.gold_passages), "passages": list(question.gold_passages)}
-            write(handle, json_line(record | gold | ({"choices": list(question.choices)} if question.choices else {})))
-    return len(questions)
-
-
-def write_ifqa(path: Path, questions: Sequence[Question]) -> int:
-    """Write the layout of the IfQA release; returns how many. It requires answers: questions without any are left out.
-
-    `idx` is the id without the benchmark and split that all ids share; it is written as a number if it is a number.
-
-    Raises:
-        IfqaError: an id holds white space, or no question is left.
-    """
-    shared = {question.id.rpartition("/")[0] for question in questions}
-    bare = len(shared) == 1 and all(question.id.rpartition("/")[2] for question in questions)
-    records = []
-    for question in questions:
-        name = id_word(question.id.rpartition("/")[2] if bare else question.id)
-        index = int(name) if re.fullmatch(r"0|[1-9][0-9]{0,14}", name) else name
-        if question.answers:
-            gold = list(question.gold_passages)
-            records.append(
-                {"idx": index, "question": question.text, "answers": list(question.answers), "context": gold}
-            )
-    if not records:
-        raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
-    with create(path) as handle:
-        write(handle, json.dumps(records, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
-    return len(records)
-
-
-#: Format -> the function that writes questions in it.
-WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
-    "topics": write_topics,
-    "squad": write_squad,
-    "lm-eval": write_lm_eval,
-    "ifqa": write_ifqa,
-}
 
 
 def iter_questions(path: Path) -> Iterator[Question]:

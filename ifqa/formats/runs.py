@@ -1,7 +1,6 @@
 """TREC's formats, which all retrieval tools read: runs, the ranking of each question, and judgements of relevance (qrels)."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -116,28 +115,6 @@ def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
             for passage_id, relevance in passages.items():
                 write(handle, f"{id_word(question_id)} 0 {id_word(passage_id)} {relevance}\n".encode())
     return sum(map(len, judged.values()))
-
-
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """The relevance of each question's judged passages, in the file's order.
-
-    Raises:
-        IfqaError: a line does not have four fields, a relevance is no whole number, or a passage is judged twice.
-    """
-    judged: dict[str, dict[str, int]] = {}
-    for number, line in read_lines(path):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 4 or not re.fullmatch(r"[+-]?[0-9]{1,9}", fields[3]):
-            raise IfqaError(
-                f"{path}:{number}: wanted 'question 0 passage relevance', a whole number; found {line[:80]!r}"
-            )
-        question_id, _, passage_id, relevance = fields
-        if passage_id in judged.setdefault(question_id, {}):
-            raise IfqaError(f"{path}:{number}: passage {passage_id} is judged twice for {question_id}")
-        judged[question_id][passage_id] = int(relevance)
-    return judged
 
 
 def id_word(name: str) -> str:

@@ -8,20 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.ifqa import IfQA
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import (
-    WRITERS,
     find_answer,
     read_questions,
-    write_ifqa,
-    write_lm_eval,
     write_squad,
     write_topics,
 )
-from ifqa.formats.runs import read_qrels, write_qrels
+from ifqa.formats.runs import write_qrels
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import has_answer
+from ifqa.storage.files import write_jsonl
 
 ODD = "\t\n\r\x0b\x0c\x1c\x1d\x85\u2028\u2029\xa0\ufeff\"'\\,{}[]<>&é漢😀\x00ab1 /"
 texts = (st.text(ODD, min_size=1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)).filter(str.strip)
@@ -47,7 +44,15 @@ def test_topics_come_back_with_their_blanks_squeezed(folder, questions):
 
 @given(several(words))
 def test_json_lines_come_back_as_they_were(folder, questions):
-    assert write_lm_eval(folder / "x.jsonl", questions) == len(questions)
+    keys = ("answers", "choices")
+    lists = [{key: list(getattr(question, key)) for key in keys if getattr(question, key)} for question in questions]
+    write_jsonl(
+        folder / "x.jsonl",
+        [
+            {"id": question.id, "question": question.text, "passages": list(question.gold_passages), **more}
+            for question, more in zip(questions, lists, strict=True)
+        ],
+    )
     assert read_questions(folder / "x.jsonl") == questions
 
 
@@ -72,47 +77,20 @@ def test_squad_comes_back_with_the_context_that_holds_an_answer(folder, question
                 assert paragraph["context"][answer["answer_start"] :].startswith(answer["text"])
 
 
-class Mine(IfQA):
-    name = "mine"
-    paths = {"dev": "dev.json"}  # noqa: RUF012
-    downloads = {}  # noqa: RUF012
-
-
-@given(several(words.filter(lambda word: "/" not in word).map(lambda word: f"mine/dev/{word}")))
-def test_the_benchmark_reads_the_releases_layout(folder, questions):
-    questions = [Question(one.id, one.text, one.answers or ("x",), one.gold_passages) for one in questions]
-    benchmark = Mine()
-    benchmark.folder = folder
-    write_ifqa(folder / "dev.json", questions)
-    assert benchmark.questions("dev") == questions
-    bare = [Question(one.id.rpartition("/")[2], one.text, one.answers, one.gold_passages) for one in questions]
-    assert read_questions(folder / "dev.json") == bare
-
-
-def test_ifqas_layout_has_numbers_and_no_questions_without_answers(tmp_path):
-    questions = [Question("a/b/17", "q", ("x",)), Question("a/b/007", "r", ("x",)), Question("a/b/1", "s")]
-    assert write_ifqa(tmp_path / "x.json", questions) == 2
-    assert [one["idx"] for one in json.loads((tmp_path / "x.json").read_text())] == [17, "007"]
-    write_ifqa(tmp_path / "x.json", [Question("a/1", "q", ("x",)), Question("b/1", "r", ("x",))])
-    assert [one["idx"] for one in json.loads((tmp_path / "x.json").read_text())] == ["a/1", "b/1"]
-
-
 @given(st.dictionaries(words, st.dictionaries(words, st.integers(-2, 3), min_size=1, max_size=3), max_size=3))
 def test_qrels_come_back_and_ir_measures_reads_the_same(folder, judged):
     import ir_measures
 
     assert write_qrels(folder / "x.qrels", judged) == sum(map(len, judged.values()))
-    assert read_qrels(folder / "x.qrels") == judged
     with open(folder / "x.qrels", encoding="utf-8") as handle:
         theirs = [(one.query_id, one.doc_id, one.relevance) for one in ir_measures.read_trec_qrels(handle)]
     assert theirs == [(question, doc, rel) for question, docs in judged.items() for doc, rel in docs.items()]
 
 
-@pytest.mark.parametrize("form", ["topics", "ifqa"])
 @pytest.mark.parametrize("name", ["", "a b", "a\u2028b", "\ufeffa", "a\tb"])
-def test_an_id_that_a_format_cannot_hold_is_refused(tmp_path, form, name):
+def test_an_id_that_topics_cannot_hold_is_refused(tmp_path, name):
     with pytest.raises(IfqaError, match="is empty or holds white space"):
-        WRITERS[form](tmp_path / "x", [Question(name, "q", ("a",))])
+        write_topics(tmp_path / "x", [Question(name, "q", ("a",))])
     assert not (tmp_path / "x").exists()
 
 
@@ -203,20 +181,6 @@ def test_an_invalid_file_of_questions_is_refused_in_one_line(tmp_path, name, con
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ("q 0 p", "wanted 'question 0"),
-        ("q 0 p x", "whole number"),
-        ("q 0 p 1\nq 0 p 0", ":2: passage p is judged twice"),
-    ],
-)
-def test_invalid_qrels_raise_a_one_line_error(tmp_path, line, complaint):
-    (tmp_path / "x").write_text(line)
-    with pytest.raises(IfqaError, match=complaint):
-        read_qrels(tmp_path / "x")
-
-
 QUESTIONS = [
     Question("ifqa/dev/2", 'If "so"\u2028were\tit, what 😀?', ("é 1", "other"), ("a\nb é 1 c\u2028", "more")),
     Question("ifqa/dev/10", "If not, who?", ("Ann",), ("It was ann, and Ann.",)),
@@ -234,20 +198,12 @@ def test_pyserini_reads_our_topics(tmp_path):
     assert found == {one.id: one.text for one in read_questions(tmp_path / "x.tsv")}
 
 
-def test_datasets_reads_our_json_lines_and_squad(tmp_path):
+def test_datasets_reads_our_squad(tmp_path):
     datasets = pytest.importorskip("datasets")
-    write_lm_eval(tmp_path / "x.jsonl", QUESTIONS)
     write_squad(tmp_path / "x.json", QUESTIONS)
-    lines, squad = (
-        datasets.load_dataset(
-            "json", data_files=str(tmp_path / name), field=part, split="train", cache_dir=str(tmp_path / "cache")
-        )
-        for name, part in (("x.jsonl", None), ("x.json", "data"))
+    squad = datasets.load_dataset(
+        "json", data_files=str(tmp_path / "x.json"), field="data", split="train", cache_dir=str(tmp_path / "cache")
     )
-    assert [(one["id"], one["question"], one["answers"], one["passages"]) for one in lines] == [
-        (one.id, one.text, list(one.answers), list(one.gold_passages)) for one in QUESTIONS
-    ]
-    assert [one["context"] for one in lines] == ["\n\n".join(one.gold_passages) for one in QUESTIONS]
     found = [(article["paragraphs"][0]["context"], article["paragraphs"][0]["qas"][0]) for article in squad]
     assert [(context, qa["id"], qa["question"]) for context, qa in found] == [
         (one.gold_passages[0], one.id, one.text) for one in QUESTIONS
