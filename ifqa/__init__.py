@@ -23,30 +23,9 @@ if TYPE_CHECKING:
     from ifqa.serve.client import Client
 
 __all__ = [
-    "Answer",
-    "Calculation",
-    "Client",
-    "Comparison",
-    "Corpus",
-    "Hit",
-    "How",
-    "IfqaError",
-    "Passage",
-    "Prediction",
-    "Question",
-    "Ranking",
-    "Scores",
-    "System",
-    "Term",
-    "__version__",
-    "answers",
-    "ask",
-    "compare",
-    "evaluate",
-    "open",
-    "questions",
-    "run",
-]
+    "Answer", "Calculation", "Client", "Comparison", "Corpus", "Hit", "How", "IfqaError", "Passage", "Prediction", "Question",
+    "Ranking", "Scores", "System", "Term", "__version__", "answers", "ask", "compare", "evaluate", "open", "questions", "run",
+]  # fmt: skip
 
 _HOMES = {
     "ifqa.api": ("Corpus", "answers", "ask", "compare", "evaluate", "open", "questions", "run"),

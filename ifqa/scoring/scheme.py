@@ -19,23 +19,11 @@ from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
+from ifqa.scoring.score_files import Row
 
 GOLD_READ: Final = "gold_read"  # a subset that no benchmark declares
 MACRO: Final = "macro"
 _Kind = TypeVar("_Kind", bound=AnyMeasure)
-#: The other keys of a question's row.
-_TAKEN = {
-    "id",
-    "subsets",
-    "failed",
-    "abstained",
-    "answer",
-    "candidate",
-    "confidence",
-    "factual",
-    "answer_read",
-    GOLD_READ,
-}
 
 
 @dataclass(frozen=True)
@@ -146,7 +134,12 @@ def declared(
     subsets, groups = benchmark.parts(split)
     subsets = subsets if benchmark.measures or subsets else usual.subsets
     _check(name, "measure", [measure.name for measure in measures])
-    _check(name, "measure", [measure.name for measure in measures if not isinstance(measure, RankingMeasure)], _TAKEN)
+    _check(
+        name,
+        "measure",
+        [measure.name for measure in measures if not isinstance(measure, RankingMeasure)],
+        {*Row.__annotations__},
+    )
     _check(name, "subset", [subset.name for subset in subsets], {GOLD_READ, MACRO})
     return Declared(measures, tuple(subsets), groups)
 

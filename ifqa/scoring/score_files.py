@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, NotRequired, cast, final
+from typing import Annotated, NotRequired, final
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
@@ -145,7 +145,8 @@ def _row(record: Mapping[str, object], where: str) -> Row:
 
 def score_in(row: Row, key: str) -> float | None:
     """A question's score in a measure; None if it has none."""
-    return cast(Mapping[str, float], row).get(key)
+    score = row.get(key)
+    return score if isinstance(score, int | float) else None
 
 
 def partial(scores: Content) -> str:

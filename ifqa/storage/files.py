@@ -12,18 +12,18 @@ import lzma
 import os
 import tomllib
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
 
 _T = TypeVar("_T")
-_Read = TypeVar("_Read", bound=Callable[..., Any])
+_P = ParamSpec("_P")
 
 
 def _with_keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -274,25 +274,30 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def cached_by_file(most: int | None = None) -> Callable[[_Read], _Read]:
+def cached_by_file(
+    most: int | None = None,
+) -> Callable[[Callable[Concatenate[Path, _P], _T]], Callable[Concatenate[Path, _P], _T]]:
     """Cache, in the process, what a function makes of a file and further arguments; a file that changed is read again.
 
-    Args:
-        most: how many results are kept; None for all.
+    `most` is how many results are kept, the newest; None for all.
     """
 
-    def decorate(read: _Read) -> _Read:
-        @lru_cache(maxsize=most)
-        def kept(state: tuple[Path, int, int], *arguments: Hashable) -> Any:
-            return read(*arguments)
+    def decorate(read: Callable[Concatenate[Path, _P], _T]) -> Callable[Concatenate[Path, _P], _T]:
+        results: dict[tuple[object, ...], _T] = {}
 
         @wraps(read)
-        def cached(path: Path, *more: Hashable) -> Any:
+        def cached(path: Path, /, *more: _P.args, **named: _P.kwargs) -> _T:
             stat = path.stat()
-            return kept((path.resolve(), stat.st_size, stat.st_mtime_ns), path, *more)
+            key = (path.resolve(), stat.st_size, stat.st_mtime_ns, *more, *named.items())
+            if key not in results:
+                value = read(path, *more, **named)
+                if len(results) == most:
+                    del results[next(iter(results))]
+                results[key] = value
+            return results[key]
 
-        cached.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
-        return cast(_Read, cached)
+        cached.cache_clear = results.clear  # type: ignore[attr-defined]
+        return cached
 
     return decorate
 
