@@ -88,8 +88,8 @@ def all_failed(record: Mapping[str, object]) -> bool:
 def scores_json(experiment: Experiment, folder: Path, scores: Content) -> dict[str, object]:
     """An experiment's scores and expected values, as JSON data."""
     expected = [
-        {"measure": one.measure, "value": one.value, "tolerance": one.tolerance, "verdict": verdict(scores, one)}
-        for one in experiment.expected
+        {"measure": each.measure, "value": each.value, "tolerance": each.tolerance, "verdict": verdict(scores, each)}
+        for each in experiment.expected
     ]
     head = {"experiment": experiment.name, "benchmark": experiment.benchmark, "split": experiment.split}
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
@@ -102,10 +102,10 @@ def _spent(stage: str, record: Usage) -> Iterator[str]:
     spent = record["spent"]
     cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
     tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
-    took = "{:,} + {:,}".format(*record.get("took", (0, 0)))
+    whole = "{:,} + {:,}".format(*record.get("took", (0, 0)))
     yield (
         f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before; all "
-        f"answers together took {took} tokens."
+        f"answers together took {whole} tokens."
     )
     counts = {
         "questions with an incomplete answer, which the next run retries": record.get("retry"),
@@ -121,14 +121,14 @@ def _spent(stage: str, record: Usage) -> Iterator[str]:
 def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
     """Lines below the scores: scores over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    found = [f"{plain(by.marked(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
-    if some["questions"] and found:
-        yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(found)}."
-    for one in experiment.expected:
-        found_here = value_of(measured(scores, one.measure))
-        tolerance = f" ± {one.tolerance:g}" if one.tolerance else ""
-        of = f" ({plain(one.source)})" if one.source else ""
-        yield f"{plain(one.measure)} {found_here}, expected {one.value:g}{tolerance}{of}: {verdict(scores, one)}"
+    told = [f"{plain(by.marked(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
+    if some["questions"] and told:
+        yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(told)}."
+    for each in experiment.expected:
+        here = value_of(measured(scores, each.measure))
+        tolerance = f" ± {each.tolerance:g}" if each.tolerance else ""
+        of = f" ({plain(each.source)})" if each.source else ""
+        yield f"{plain(each.measure)} {here}, expected {each.value:g}{tolerance}{of}: {verdict(scores, each)}"
 
 
 def show_examples(run: Run, folder: Path, count: int) -> None:
@@ -216,9 +216,9 @@ def show_list() -> None:
         splits = open_benchmark(name).splits  # a part of a split, "original-valid/paq", is named by --json alone
         whole = [split for split in splits if split.partition("/")[0] not in splits or "/" not in split]
         benchmarks.append(f"{name} ({', '.join(whole) or _ANY})")
-    for kind, several in ({"benchmarks": benchmarks} | _kinds()).items():
-        if several:
-            console.print(f"{kind}: {plain(', '.join(several))}", soft_wrap=True)
+    for kind, listed in ({"benchmarks": benchmarks} | _kinds()).items():
+        if listed:
+            console.print(f"{kind}: {plain(', '.join(listed))}", soft_wrap=True)
 
 
 def kind_of(row: Row, by: Declared) -> str:
@@ -234,7 +234,7 @@ def kind_of(row: Row, by: Declared) -> str:
         return NONE
     if row.get("abstained"):
         return ABSTAINED
-    key = by.headline([one.name for one in by.answers if one.name in row])
+    key = by.headline([measure.name for measure in by.answers if measure.name in row])
     if not key:
         return ""
     score, best = score_in(row, key), by.best(key)
@@ -255,8 +255,8 @@ def choose(rows: Iterable[Row], by: Declared, count: int, computed: Collection[s
             turns[_COMPUTED].append(question_id)
     chosen: dict[str, str] = {}
     while len(chosen) < min(count, len(kinds)):
-        for several in turns.values():
-            first = next((question_id for question_id in several if question_id not in chosen), None)
+        for turn in turns.values():
+            first = next((question_id for question_id in turn if question_id not in chosen), None)
             if first is not None and len(chosen) < count:
                 chosen[first] = kinds[first]
     return chosen

@@ -121,16 +121,20 @@ def page_text(
         legend: measure or subset -> its explanation.
         served: whether the page has a link to `/`, to ask a question.
     """
-    page, questions, colours, own, script = (
+    page, questions, colours, styles, script = (
         COLOURS.with_name(name).read_text(encoding="utf-8")
         for name in ("page.html", "questions.html", COLOURS.name, "page.css", "page.js")
     )
-    style, scripts = f"{colours}\n{own}", ""
+    style, scripts = f"{colours}\n{styles}", ""
     named = list(zip(_anchors([section.table.title for section in sections]), sections, strict=True))
     shown = [(name, section) for name, section in named if section.done and not section.compact]
     contents = [(name, section.table.title) for name, section in shown]
     parts = [_section(name, section) for name, section in shown]
-    folded = [_folded(name, one.table) for name, one in named if one.done and one.compact and one.table.rows]
+    folded = [
+        _folded(name, section.table)
+        for name, section in named
+        if section.done and section.compact and section.table.rows
+    ]
     missing = [_folded(name, section.table) for name, section in named if not section.done]
     if browsed.get("splits"):
         parts.append(questions)

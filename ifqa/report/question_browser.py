@@ -82,12 +82,13 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
     keys = by.shown([measure.name for measure in by.answers])
     questions = [Run(experiment).questions for experiment in experiments]
     cards: dict[str, _Card] = {}
-    for question in (question for several in sorted(questions, key=len, reverse=True) for question in several):
-        cards.setdefault(question.id, _Card(question))
+    for some in sorted(questions, key=len, reverse=True):
+        for question in some:
+            cards.setdefault(question.id, _Card(question))
     whole = dict.fromkeys(keys, True)  # whether all scores in a measure are whole numbers
-    for number, (experiment, asked) in enumerate(zip(experiments, questions, strict=True)):
+    for number, (experiment, some) in enumerate(zip(experiments, questions, strict=True)):
         rows = {row["id"]: row for row in read_rows(experiment.folder / "score")}
-        for question, prediction, passages, searched in _read(experiment, asked):
+        for question, prediction, passages, searched in _read(experiment, some):
             card, row = cards[question.id], rows.get(question.id)
             places = [card.place(passage) for passage in passages]
             scores = [score_in(row, key) if row else None for key in keys]

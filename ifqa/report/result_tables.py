@@ -271,20 +271,20 @@ def how_made(results: Sequence[Result]) -> Table:
 
 
 def _how(result: Result) -> tuple[str, ...]:
-    made, experiment = result.made, result.experiment
+    facts, experiment = result.made, result.experiment
     varied = bases(experiment.name, experiment.root)
     changed = f" Changed: {experiment.name.removeprefix(f'{varied[-1]}+')}." if varied else ""
-    time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items())
+    time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in facts["seconds"].items())
     cost = "$0"
-    if "tokens" in made:
-        last = "at an unknown price" if made.get("cost") is None else f"${made['cost']:,.2f}"
-        cost = f"{last} in the last attempt, {made['tokens']:,} tokens in all"
-    server = f" at {made['server']}" if "server" in made else ""
-    notes = [f"asked {made['model']}{server}"] if "model" in made else []
-    notes += ["trained on these very questions"] if "trained_on_them" in made else []
-    hardware = f"{made['hardware']}, Python {made['python']}"
+    if "tokens" in facts:
+        last = "at an unknown price" if facts.get("cost") is None else f"${facts['cost']:,.2f}"
+        cost = f"{last} in the last attempt, {facts['tokens']:,} tokens in all"
+    server = f" at {facts['server']}" if "server" in facts else ""
+    notes = [f"asked {facts['model']}{server}"] if "model" in facts else []
+    notes += ["trained on these very questions"] if "trained_on_them" in facts else []
+    hardware = f"{facts['hardware']}, Python {facts['python']}"
     about = experiment.about + changed
-    return (experiment.name, about, made["at"][:10], hardware, made["commit"], time, cost, "; ".join(notes))
+    return (experiment.name, about, facts["at"][:10], hardware, facts["commit"], time, cost, "; ".join(notes))
 
 
 def _headline(result: Result) -> tuple[str, Mean] | None:
@@ -325,8 +325,8 @@ def readers(results: Sequence[Result]) -> list[Table]:
         experiment, scored = result.experiment, _headline(result)
         if scored and experiment.reader and not experiment.variant and not experiment.questions:
             retriever = experiment.retriever["name"] if experiment.retriever else ""
-            given = "given" if retriever in ("gold", "context") else f"retrieved from {experiment.corpus}"
-            kind = given if retriever else "closed book"
+            searched = "given" if retriever in ("gold", "context") else f"retrieved from {experiment.corpus}"
+            kind = searched if retriever else "closed book"
             key = (f"{experiment.benchmark} {experiment.split}", kind, experiment.reader["name"])
             score = f"{_score(scored[1])} {_part(result)}".rstrip()
             cells.setdefault(key, (*key, scored[0], score, experiment.name))

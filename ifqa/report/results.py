@@ -156,7 +156,7 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
             Loading such a plugin would run code because a file of results asks for it.
     """
     name, files = record["experiment"], list_resources("experiments", ".toml", root)
-    base = next((files[one] for one in bases(name, root) if one in files), None)
+    base = next((files[base] for base in bases(name, root) if base in files), None)
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
         raise IfqaError(
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
@@ -242,8 +242,8 @@ def _settings(experiment: Experiment) -> dict[str, object]:
 
 
 def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
-    own = identifying(Plugins().retriever(table["name"]), table)
-    return own | ({"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {})
+    identified = identifying(Plugins().retriever(table["name"]), table)
+    return identified | ({"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {})
 
 
 def needs(experiment: Experiment) -> tuple[str, ...]:
@@ -252,23 +252,23 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     Raises:
         IfqaError: its corpus's file is wrong or missing.
     """
-    found = []
+    wanted = []
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     kinds = set(map(kind_of, corpus.sources)) if corpus and corpus.name != "sample" else set()
-    found += [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
+    wanted += [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
     llm: Mapping[str, object] = experiment.llm or {}
     small = llm.get("model") == SMOLLM2.name
-    found += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
-    found += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
+    wanted += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
+    wanted += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
     reader = experiment.reader["name"] if experiment.reader else ""
-    found += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
-    found += ["a GPU"] if hub or reader in _ON_GPU else []
+    wanted += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
+    wanted += ["a GPU"] if hub or reader in _ON_GPU else []
     if llm.get("name") == "openai":
-        found.append("a language model's server" if llm.get("base_url") else "a key")
-    return tuple(found)
+        wanted.append("a language model's server" if llm.get("base_url") else "a key")
+    return tuple(wanted)
 
 
 def _measured_here(run: Run) -> Result | None:

@@ -42,11 +42,11 @@ class Form(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_few_keys(cls, given: object) -> object:
+    def _of_few_keys(cls, value: object) -> object:
         """Refuse many keys at once: to name each that is not known would take seconds, and all others would wait."""
-        if isinstance(given, dict) and len(given) > KEYS:
-            raise ValueError(f"{len(given):,} keys; wanted at most {KEYS}")
-        return given
+        if isinstance(value, dict) and len(value) > KEYS:
+            raise ValueError(f"{len(value):,} keys; wanted at most {KEYS}")
+        return value
 
 
 class Asked(Form):
@@ -61,7 +61,7 @@ class Asked(Form):
 TEXT, OBJECT = "as text", "as object"  # in the place of an error: which of the two forms was taken
 TextOrAsked = Annotated[
     Annotated[Text, Tag(TEXT)] | Annotated[Asked, Tag(OBJECT)],
-    Discriminator(lambda given: TEXT if isinstance(given, str) else OBJECT),
+    Discriminator(lambda value: TEXT if isinstance(value, str) else OBJECT),
 ]
 
 
@@ -118,8 +118,8 @@ class Reply(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _encodable(cls, given: object) -> object:
-        return _encodable(given)
+    def _encodable(cls, value: object) -> object:
+        return _encodable(value)
 
 
 def _encodable(value: object) -> object:

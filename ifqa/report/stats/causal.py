@@ -81,7 +81,7 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Cou
         source: a file of `ifqa.formats.rows`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of
             all splits that are there.
         readings: readings of the rules to count; empty for all.
-        dataset: the paper's dataset that all questions belong to; empty to take each question's own.
+        dataset: the paper's dataset that all questions belong to; empty to take each question's counts.
 
     Raises:
         IfqaError: the source, a reading or the dataset is unknown, or the questions cannot be read.
@@ -113,8 +113,8 @@ def _questions(source: str) -> Iterator[Question]:
         yield from iter_questions(path)
         return
     head, *rest = source.split(":")
-    own = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class
-    name, split = ":".join([head, *rest[:own]]), ":".join(rest[own:])
+    more = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class
+    name, split = ":".join([head, *rest[:more]]), ":".join(rest[more:])
     benchmark = open_benchmark(name)
     if split and benchmark.splits and split not in benchmark.splits:
         raise unknown(f"split of {name}", split, benchmark.splits)
@@ -217,7 +217,7 @@ def measure_corpus(folder: Path) -> dict[str, Facts]:
 
 def corpus_json(facts: Mapping[str, Facts]) -> dict[str, object]:
     """The counts and the paper's values, for --json."""
-    return {name: _corpus_counts(own) | {"paper": PUBLISHED[name]._asdict()} for name, own in facts.items()}
+    return {name: _corpus_counts(counts) | {"paper": PUBLISHED[name]._asdict()} for name, counts in facts.items()}
 
 
 def _corpus_counts(*facts: Facts) -> dict[str, object]:
@@ -227,14 +227,15 @@ def _corpus_counts(*facts: Facts) -> dict[str, object]:
     of them that is causal and has an answer; the paper's shares are so, too. Words are parted at white space.
     """
     splits = {
-        split: [sum(place) for place in zip(*(own["splits"][split] for own in facts), strict=True)] for split in SPLITS
+        split: [sum(place) for place in zip(*(counts["splits"][split] for counts in facts), strict=True)]
+        for split in SPLITS
     }
     causal, words, answer_words = (sum(splits[f"random-{part}"][n] for part in ("train", "valid")) for n in range(3))
-    read = None if any(not own["questions"] for own in facts) else sum(own["questions"] for own in facts)
+    read = None if any(not counts["questions"] for counts in facts) else sum(counts["questions"] for counts in facts)
     return {
         "questions": read,
         "causal": causal,
-        "unanswered": sum(own["unanswered"] for own in facts),
+        "unanswered": sum(counts["unanswered"] for counts in facts),
         "share": 100 * causal / read if read else None,
         "question_words": words / causal if causal else None,
         "answer_words": answer_words / causal if causal else None,
@@ -247,7 +248,7 @@ def _corpus_counts(*facts: Facts) -> dict[str, object]:
 
 def corpus_tables(facts: Mapping[str, Facts]) -> Iterator[Table]:
     """The counts by dataset and by split, with the paper's values in the line below each dataset's."""
-    groups = [((own,), PUBLISHED[name], name) for name, own in facts.items()]
+    groups = [((counts,), PUBLISHED[name], name) for name, counts in facts.items()]
     whole = [(tuple(facts.values()), ALL, "all")] if len(facts) == len(PUBLISHERS) else []
     rows: list[tuple[str, ...]] = []
     for some, paper, name in [*groups, *whole]:
@@ -259,8 +260,8 @@ def corpus_tables(facts: Mapping[str, Facts]) -> Iterator[Table]:
     title = "Questions, and the causal ones (the paper: Tables 1 and 2)"
     yield Table(title, note, ("", *_CORPUS_COLUMNS.values()), tuple(rows), published="paper")
     rows = []
-    for (own,), paper, name in groups:
-        rows.append((name, *(f"{own['splits'][split][0]:,}" for split in SPLITS)))
+    for (dataset,), paper, name in groups:
+        rows.append((name, *(f"{dataset['splits'][split][0]:,}" for split in SPLITS)))
         rows.append(("  paper", "-", f"{paper.original:,}", "-", f"{paper.random:,}"))
     absent = [name for name in PUBLISHERS if name not in facts]
     note = f"Absent: {', '.join(absent)}." if absent else ""

@@ -243,8 +243,8 @@ def stats_json(stats: PassageStats) -> dict[str, object]:
         "passages_a_page": {**summary(stats.page_sizes), "histogram": stats.page_sizes},
     } | {
         name: {
-            split: {"golds": own.golds, "questions": own.questions, "percent": own.percents}
-            for split, own in some.items()
+            split: {"golds": measured.golds, "questions": measured.questions, "percent": measured.percents}
+            for split, measured in some.items()
         }
         for name, some in every.items()
     }
@@ -260,8 +260,8 @@ def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
     if not stats.coverage:
         return
     rows = []
-    for split, own in stats.coverage.items():
-        rows.append((split, *_coverage_cells(own)))
+    for split, measured in stats.coverage.items():
+        rows.append((split, *_coverage_cells(measured)))
         if stats.gold:
             rows.append(("  with gold", *_coverage_cells(stats.coverage_with_gold[split])))
     note = (
@@ -273,6 +273,6 @@ def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
     yield Table(title, note if stats.gold else "", columns, tuple(rows))
 
 
-def _coverage_cells(own: Coverage) -> tuple[str, ...]:
-    covered, best, any_of, all_of = map(cell, own.percents.values())
-    return (f"{own.golds:,}", covered, best, f"{own.questions:,}", any_of, all_of)
+def _coverage_cells(measured: Coverage) -> tuple[str, ...]:
+    covered, best, any_of, all_of = map(cell, measured.percents.values())
+    return (f"{measured.golds:,}", covered, best, f"{measured.questions:,}", any_of, all_of)

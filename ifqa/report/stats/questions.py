@@ -141,7 +141,7 @@ def count(questions: Sequence[Question]) -> SplitCounts:
         "passage_words": _lengths({text for question in questions for text in question.gold_passages}),
     }
     types = _counts(TYPES, (answer_type(question, clause) for question, clause in answered))
-    asked = _counts(QUESTION_WORDS, map(question_word, clauses))
+    words = _counts(QUESTION_WORDS, map(question_word, clauses))
     answers = {
         "several_answers": sum(len(set(map(normalize, question.answers))) > 1 for question in questions),
         "several_passages": sum(len(question.gold_passages) > 1 for question in questions),
@@ -159,7 +159,7 @@ def count(questions: Sequence[Question]) -> SplitCounts:
         "passage_words": lengths["passage_words"],
         "vocabulary": len({word for question in questions for word in question.text.lower().split()}),
         "types": types,
-        "asked": asked,
+        "asked": words,
         "several_answers": answers["several_answers"],
         "yes_no": answers["yes_no"],
         "numeric": answers["numeric"],
@@ -168,7 +168,7 @@ def count(questions: Sequence[Question]) -> SplitCounts:
         "means": {name: summary(histogram) for name, histogram in lengths.items()},
         "percent": {
             "types": _percent(types, sum(types.values())),
-            "asked": _percent(asked, sum(asked.values())),
+            "asked": _percent(words, sum(words.values())),
             "answers": _percent(answers, len(questions)),
             "in_gold": {
                 kind: 100 * int(sum(values)) / len(values) if values else None for kind, values in held.items()
@@ -241,12 +241,14 @@ def tables(counts: Counts) -> Iterator[Table]:
     """The statistics as tables that fit 80 columns, with the paper's values below ours."""
     paper, splits = counts.get("paper"), counts["splits"]
     rows: list[tuple[str, ...]] = []
-    for split, own in splits.items():
-        means = [f"{own['means'][name]['mean']:.2f}" if own["means"][name] else "-" for name in own["means"]]
-        passages = sum(own["passage_words"].values())
-        whole = cell(100 * own["passage_words"].get(100, 0) / passages if passages else None, "%")
-        sizes = (*means[:2], f"{own['vocabulary']:,}", f"{passages:,}", means[2], whole)
-        rows.append((split, f"{own['questions']:,}", *sizes))
+    for split, counted in splits.items():
+        means = [
+            f"{counted['means'][name]['mean']:.2f}" if counted["means"][name] else "-" for name in counted["means"]
+        ]
+        passages = sum(counted["passage_words"].values())
+        whole = cell(100 * counted["passage_words"].get(100, 0) / passages if passages else None, "%")
+        sizes = (*means[:2], f"{counted['vocabulary']:,}", f"{passages:,}", means[2], whole)
+        rows.append((split, f"{counted['questions']:,}", *sizes))
         if paper and split in paper["sizes"]:
             theirs = paper["sizes"][split]
             lengths = [f"{theirs[name]:.2f}" for name in ("question_words", "answer_words")]
@@ -254,7 +256,7 @@ def tables(counts: Counts) -> Iterator[Table]:
     columns = ("", "questions", "words", "answer", "vocabulary", "passages", "words", "of 100 words")
     title = f"{counts['benchmark']}: sizes, words on average"
     yield Table(title, "", columns, tuple(rows), published="paper")
-    shares = {split: own["percent"] for split, own in splits.items()}
+    shares = {split: counted["percent"] for split, counted in splits.items()}
     published = paper["percent"] if paper else {}
     by_hand = "; the paper annotated" if paper else ""
     types = [(split, *map(cell, of["types"].values())) for split, of in shares.items()]
@@ -270,8 +272,8 @@ def tables(counts: Counts) -> Iterator[Table]:
         )
     columns = ("", "several", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
     yield Table("Answers and gold passages, in %", note, columns, tuple(rows), published="paper")
-    asked = [(split, *map(cell, of["asked"].values())) for split, of in shares.items()]
-    yield _shares("The question word of the main clause, in %", QUESTION_WORDS, asked, published.get("asked"))
+    words = [(split, *map(cell, of["asked"].values())) for split, of in shares.items()]
+    yield _shares("The question word of the main clause, in %", QUESTION_WORDS, words, published.get("asked"))
     rows = [(split, *(f"{number:,}" for number in row.values())) for split, row in counts["shared"].items()]
     title = "Distinct questions that stand in both splits, word for word"
     note = "A split with itself: its distinct questions. Do not test on what was trained on."

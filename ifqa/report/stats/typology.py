@@ -56,15 +56,17 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
         rows = read_annotations(path)
         classes = zip(*rows.values(), strict=True)
         annotators[str(path)] = {
-            aspect: dict(zip(rows, own, strict=True)) for aspect, own in zip(ASPECTS, classes, strict=True)
+            aspect: dict(zip(rows, names, strict=True)) for aspect, names in zip(ASPECTS, classes, strict=True)
         }
-    counts = Counts({name: _classes(own) for name, own in annotators.items()})
+    counts = Counts({name: _classes(aspects) for name, aspects in annotators.items()})
     if len(annotators) == 2:
         first, second = annotators.values()
         keys = [key for key in first["semantic"] if key in second["semantic"]]
         if not keys:
             raise IfqaError("the two files have no question in common; wanted the same datasets and ids in both")
-        ours, theirs = ([tuple(own[aspect][key] for aspect in ASPECTS) for key in keys] for own in (first, second))
+        ours, theirs = (
+            [tuple(aspects[aspect][key] for aspect in ASPECTS) for key in keys] for aspects in (first, second)
+        )
         for place, aspect in enumerate(ASPECTS):
             counts.kappas[aspect] = kappa([pair[place] for pair in ours], [pair[place] for pair in theirs])
         counts.kappas["both"], counts.common = kappa(ours, theirs), len(keys)
@@ -73,18 +75,20 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
             for aspect in ASPECTS
         }
     if questions:
-        labels = _labels(questions, {key for own in annotators.values() for key in own["semantic"]})
-        abstained = {aspect: sum(not name for name in own.values()) for aspect, own in labels.items()}
+        labels = _labels(questions, {key for aspects in annotators.values() for key in aspects["semantic"]})
+        abstained = {aspect: sum(not name for name in names.values()) for aspect, names in labels.items()}
         counts.classes["labeller"] = {
-            aspect: {**own, "": abstained[aspect]} for aspect, own in _classes(labels).items()
+            aspect: {**names, "": abstained[aspect]} for aspect, names in _classes(labels).items()
         }
-        for name, own in annotators.items():
-            counts.labeller[name] = {aspect: judge(labels[aspect], own[aspect], ASPECTS[aspect]) for aspect in ASPECTS}
+        for name, aspects in annotators.items():
+            counts.labeller[name] = {
+                aspect: judge(labels[aspect], aspects[aspect], ASPECTS[aspect]) for aspect in ASPECTS
+            }
     return counts
 
 
 def _classes(labels: Aspects) -> dict[str, dict[str, int]]:
-    counts = {aspect: Counter(own.values()) for aspect, own in labels.items()}
+    counts = {aspect: Counter(names.values()) for aspect, names in labels.items()}
     return {aspect: {name: counts[aspect][name] for name in ASPECTS[aspect]} for aspect in ASPECTS}
 
 
@@ -112,7 +116,7 @@ def stats_json(counts: Counts) -> dict[str, object]:
     if counts.labeller:
         result["labeller"] = {
             annotator: {
-                aspect: {name: _json(beside) for name, beside in own.items()} for aspect, own in aspects.items()
+                aspect: {name: _json(beside) for name, beside in classes.items()} for aspect, classes in aspects.items()
             }
             for annotator, aspects in counts.labeller.items()
         }
@@ -133,7 +137,7 @@ def tables(counts: Counts) -> Iterator[Table]:
     for aspect, classes in ASPECTS.items():
         names = [*classes, *([""] if "labeller" in counts.classes else [])]
         rows = [
-            (name or "(abstains)", *(f"{own[aspect].get(name, 0):,}" for own in counts.classes.values()))
+            (name or "(abstains)", *(f"{aspects[aspect].get(name, 0):,}" for aspects in counts.classes.values()))
             for name in names
         ]
         note = agreement if counts.kappas and aspect == "pragmatic" else ""

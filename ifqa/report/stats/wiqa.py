@@ -53,7 +53,7 @@ def _files(source: str) -> list[Path]:
     folder = FOLDER if source == SAMPLE else Path(source)
     if not folder.is_dir():
         return [folder]
-    names = [f"{made}{split}.jsonl" for made in ("", "made-") for split in _SPLITS]
+    names = [f"{kind}{split}.jsonl" for kind in ("", "made-") for split in _SPLITS]
     files = [folder / name for name in names if (folder / name).exists()]
     if not files:
         raise IfqaError(f"{folder}: no train.jsonl, dev.jsonl or test.jsonl in it; run: ifqa data wiqa")
@@ -61,18 +61,22 @@ def _files(source: str) -> list[Path]:
 
 
 def _count(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
-    items = read_items(path)
-    types, labels = Counter(item.kind for item in items), Counter(item.label for item in items)
-    hops = Counter(item.hops for item in items if item.hops)
-    paragraphs = {item.paragraph for item in items}
+    questions = read_items(path)
+    types, labels = Counter(question.kind for question in questions), Counter(question.label for question in questions)
+    hops = Counter(question.hops for question in questions if question.hops)
+    paragraphs = {question.paragraph for question in questions}
     topics = {topic for paragraph, topic in _topics(path.parent).items() if paragraph in paragraphs}
     counts = {"topics": len(topics)} if topics else {}
-    counts |= {"paragraphs": len(paragraphs), "graphs": len({item.graph for item in items}), "questions": len(items)}
+    counts |= {
+        "paragraphs": len(paragraphs),
+        "graphs": len({question.graph for question in questions}),
+        "questions": len(questions),
+    }
     counts |= {kind: types[kind] for kind in KINDS}
     counts |= {f"{n} hop{'s' * (n > 1)}": hops[n] for n in range(1, max([3, *hops]) + 1)}
     counts |= {f"answer {label}": labels[label] for label in CHOICES}
     if graphs is not None:
-        counts["located"] = sum(check_label(item, graphs, f"{path}: {item.id}") for item in items)
+        counts["located"] = sum(check_label(question, graphs, f"{path}: {question.id}") for question in questions)
     return counts
 
 
