@@ -158,9 +158,7 @@ class LanguageModel(Learned):
     server: str = ""  # scheme, host and port of the server that is asked; goes into the record
     chat: bool = True  # whether it takes messages; else it takes a text and continues it
     concurrent: bool = False  # whether several threads may call `complete` at once
-    streams: bool = (
-        False  # whether `ifqa.llms.streaming.text_callback()` gets a completion's text while it is generated
-    )
+    streams: bool = False  # whether `ifqa.llms.streaming.text_callback()` gets a text while it is generated
     window: int = 4096  # tokens of prompt and answer together
 
     @property
@@ -372,9 +370,7 @@ class Trainer(Plugin):
     query: ClassVar[str] = "question"  # how BM25 is asked for them, a key of `ifqa.retrieval.queries.QUERIES`
     folder: ClassVar[str] = ""  # where the weights are written; empty for models/NAME
     retrieved: int = 0  # passages retrieved for a question
-    dev: ClassVar[str | None] = (
-        None  # the split that chooses the best checkpoint, empty for none; None if it takes none
-    )
+    dev: ClassVar[str | None] = None  # the split that chooses the best checkpoint; "" for none, None if it takes none
     takes_experiment: ClassVar[bool] = False  # whether an experiment's retriever may give the passages
     part: ClassVar[str] = ""  # what a part of a split is called: a flag of that name trains on SPLIT/PART alone
     recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; settings that are given count more

@@ -29,12 +29,8 @@ YesNo = Literal["auto", "yes", "no"]
 
 _SELF = ("self", "cls")
 _NAMES = {
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "text",
-    "object": "a table",
-}
+    "boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "text", "object": "a table",
+}  # fmt: skip
 _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
 
 _P = ParamSpec("_P")
@@ -221,10 +217,9 @@ def _fit(
         wrong = error.errors(include_url=False)
     opening = f"{where}: " if where else ""
     names = [field.alias or name for name, field in model.model_fields.items()]
+    # first the unknown keys: a misspelt one is missing, too
     if strange := [one["loc"][0] for one in wrong if one["type"] in ("extra_forbidden", "invalid_key")]:
-        raise IfqaError(
-            f"{opening}{unknown(what, str(strange[0]), [*names, *beside])}"
-        )  # a misspelt one is missing, too
+        raise IfqaError(f"{opening}{unknown(what, str(strange[0]), [*names, *beside])}")
     name = str(min(wrong, key=lambda one: one["type"] != "missing")["loc"][0])
     schema = model.model_json_schema()["properties"][name]
     if name not in values:

@@ -14,10 +14,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
@@ -26,9 +24,6 @@ from ifqa.storage.files import write
 from ifqa.version import __version__
 
 CONTACT = "IFQA_CONTACT"
-CONNECTIONS = (
-    2  # at once; dumps.wikimedia.org serves no more to one address (github.com/organicmaps/wikiparser/issues/27)
-)
 _CHUNK = 1 << 20
 _SILENCE = 60  # seconds without a byte, after which a connection counts as broken
 _PAUSE = 5.0  # seconds between a connection that broke and the next
@@ -58,10 +53,6 @@ class Remote:
         """Bytes of an interrupted download, of which the next one can go on."""
         part = self.beside("part")
         return part.stat().st_size if part.exists() and self.beside("tag").exists() else 0
-
-
-class _Stopped(Exception):
-    """Another download of the same call has failed."""
 
 
 class Unreachable(IfqaError):
@@ -107,7 +98,7 @@ def download(url: str, path: Path) -> None:
 
 
 def download_all(files: Sequence[Remote], folder: Path) -> None:
-    """Put files into place, at most `CONNECTIONS` at a time.
+    """Put files into place, one after another.
 
     Files that are there with the published size are left alone, or with the published checksum if no size is published.
 
@@ -130,7 +121,12 @@ def download_all(files: Sequence[Remote], folder: Path) -> None:
                     place.unlink()
         if todo:
             _check_room(folder, sum(max((file.size or 0) - file.came(), 0) for file in todo), todo)
-            _fetch_all(todo)
+            sizes = [file.size for file in todo if file.size is not None]
+            total = sum(sizes) if len(sizes) == len(todo) else None
+            label = f"download of {todo[0].path.name if len(todo) == 1 else f'{len(todo)} files'}"
+            with bar(label, total, unit="bytes") as advance:
+                for file in todo:
+                    _put(file, advance)
 
 
 def _is_here(file: Remote) -> bool:
@@ -147,28 +143,6 @@ def _is_here(file: Remote) -> bool:
 def _digest(file: Remote, path: Path) -> str:
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, file.algorithm).hexdigest()
-
-
-def _fetch_all(files: Sequence[Remote]) -> None:
-    stop = Event()
-    sizes = [file.size for file in files if file.size is not None]
-    total = sum(sizes) if len(sizes) == len(files) else None
-    label = f"download of {files[0].path.name if len(files) == 1 else f'{len(files)} files'}"
-    with bar(label, total, unit="bytes") as advance, ThreadPoolExecutor(CONNECTIONS) as pool:
-
-        def step(done: float) -> None:
-            if stop.is_set():
-                raise _Stopped
-            advance(done)
-
-        fetched = [pool.submit(_put, file, step) for file in files]
-        try:
-            for future in as_completed(fetched):
-                future.result()
-        except BaseException:  # Ctrl-C too; the other connection must not go on for hours
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _put(file: Remote, step: _Step) -> None:
