@@ -132,8 +132,6 @@ class Reader(Learned):
     takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's of each passage
     label: str = ""  # printed with its scores
     doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
-    chooses: ClassVar[bool] = False  # whether it answers only questions that offer answers to choose from
-    passages_are: ClassVar[Literal["needed", "read", "ignored"]] = "read"  # "needed": it has no answer without them
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent

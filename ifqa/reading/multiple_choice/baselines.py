@@ -29,7 +29,6 @@ class Majority(OptionReader):
 
     name = "majority"
     version = 1
-    passages_are = "ignored"
 
     @checked("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:
@@ -79,7 +78,6 @@ class Polarity(OptionReader):
 
     name = "polarity"
     version = 1
-    passages_are = "ignored"
 
     @checked("setting of reader 'polarity'")
     def __init__(self) -> None:

@@ -18,7 +18,6 @@ class OptionReader(Reader):
 
     name: ClassVar[str]  # in settings and messages
     batch: ClassVar[int] = 256  # questions that are answered at a time
-    chooses = True
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -61,7 +60,6 @@ class ClassifierReader(OptionReader):
     A question of whose choices none is a class is a failed prediction.
     """
 
-    passages_are = "ignored"
     weights: ClassVar[str]  # the file of the weights
     manifest: Manifest
 

@@ -73,7 +73,6 @@ class Extractive(Reader):
 
     version = 4
     not_identity = ("device", "batch_tokens", "encoder")
-    passages_are = "needed"
 
     @checked("setting of reader 'extractive'")
     def __init__(
