@@ -77,23 +77,20 @@ class Shards:
         self.reused = 0
 
     def unfinished(self, units: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
-        """Number the units, and keep those without a shard; `advance` gets the bytes of input of the others."""
+        """Number the units, and keep those without a shard; `advance` gets the bytes of input of the others.
+
+        A shard that only passages of an earlier build go into is added here and now.
+        """
         for number, unit in enumerate(units):
             self._keys.append(unit.key())
             if self._is_here(number):
                 self.reused += 1
                 advance(unit.read)
-            else:
-                yield replace(unit, number=number)
-
-    def copied(self, todo: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
-        """Add the shards that only passages of an earlier build go into, here and now; gives the other units."""
-        for unit in todo:
-            if unit.is_made:
-                self.add(unit.number, unit.make_shard())
+            elif unit.is_made:
+                self.add(number, unit.make_shard())
                 advance(unit.read)
             else:
-                yield unit
+                yield replace(unit, number=number)
 
     def add(self, number: int, shard: Shard) -> None:
         """Write a shard, then its line of the log; a block without passages has a line only."""

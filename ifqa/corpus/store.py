@@ -49,11 +49,7 @@ def write_passages(path: Path, passages: Iterable[Passage]) -> int:
 
 
 def made_line(passage: Passage) -> bytes:
-    """A passage that a retriever made, as a line.
-
-    Raises:
-        IfqaError: as `write_passages`.
-    """
+    """A passage that a retriever made, as a line."""
     if passage.id.split() != [passage.id]:
         raise IfqaError(
             f"the passage with the title {passage.title!r} has the id {passage.id!r}; "

@@ -241,35 +241,11 @@ def _all_of(texts: Sequence[str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-@dataclass(frozen=True)
-class Annotated:
-    """The questions of an annotation file.
+class Annotated(NamedTuple):
+    """The questions of an annotation file that are to be kept, in its order, and what is said of the file."""
 
-    Attributes:
-        questions: those to keep, in the file's order.
-        unused: passages that no question was written about.
-        votes, workers: of a file of votes, how many; else 0.
-        dropped: of a file of votes, the questions that are not kept, by what most votes against them say.
-        agreement: Krippendorff's alpha of the verdicts; None if it is not defined.
-    """
-
-    questions: tuple[Question, ...]
-    unused: int = 0
-    votes: int = 0
-    workers: int = 0
-    dropped: tuple[tuple[str, int], ...] = ()
-    agreement: float | None = None
-
-    def __str__(self) -> str:
-        if not self.votes:
-            return f"{len(self.questions):,} questions; {self.unused:,} passages without one"
-        against = ", ".join(f"{count:,} {why}" for why, count in self.dropped)
-        agreed = "not defined" if self.agreement is None else f"{self.agreement:.3f}"
-        return (
-            f"{len(self.questions):,} questions kept by {self.votes:,} votes of {self.workers:,} workers; "
-            f"{sum(count for _, count in self.dropped):,} dropped{f' ({against})' if against else ''}; "
-            f"Krippendorff's alpha of the verdicts: {agreed}"
-        )
+    questions: list[Question]
+    summary: str
 
 
 class _Written(NamedTuple):
@@ -290,7 +266,9 @@ def read_annotated(path: Path) -> Annotated:
     written, unused = _written(rows)
     if not written:
         raise IfqaError(f"{path}: wanted questions that were written about the passages; found none")
-    return Annotated(tuple(question for question, _ in written), unused)
+    return Annotated(
+        [question for question, _ in written], f"{len(written):,} questions; {unused:,} passages without one"
+    )
 
 
 def verification_tasks(path: Path) -> list[dict[str, str | list[str]]]:
@@ -382,9 +360,14 @@ def _verified(rows: Sequence[tuple[str, Row]], path: Path) -> Annotated:
             kept.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *more]))))
     verdicts = [[verdict for verdict, _ in by_worker.values()] for by_worker in votes.values()]
     workers = {worker for by_worker in votes.values() for worker in by_worker}
-    return Annotated(
-        tuple(kept), 0, sum(map(len, verdicts)), len(workers), tuple(dropped.most_common()), alpha(verdicts)
+    why = ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common())
+    agreement = alpha(verdicts)
+    summary = (
+        f"{len(kept):,} questions kept by {sum(map(len, verdicts)):,} votes of {len(workers):,} workers; "
+        f"{dropped.total():,} dropped{f' ({why})' if why else ''}; Krippendorff's alpha of the verdicts: "
+        f"{'not defined' if agreement is None else f'{agreement:.3f}'}"
     )
+    return Annotated(kept, summary)
 
 
 def _labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:

@@ -38,11 +38,7 @@ def run_lines(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
 
 
 def write_run(path: Path, rankings: Mapping[str, Sequence[Hit]], tag: str) -> None:
-    """Write a TREC run, atomically.
-
-    Raises:
-        IfqaError: as `run_lines`.
-    """
+    """Write a TREC run, atomically."""
     with create(path) as handle:
         for question_id, hits in rankings.items():
             write(handle, run_lines(question_id, hits, tag))
@@ -61,11 +57,7 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
 
 
 def each_ranking(path: Path) -> Iterator[tuple[str, list[Hit]]]:
-    """Question and ranking of a TREC run whose lines are in the order of questions; one ranking is in memory at a time.
-
-    Raises:
-        IfqaError: as `read_run`.
-    """
+    """Question and ranking of a TREC run whose lines are in the order of questions; one ranking is in memory at a time."""
     for question_id, lines in groupby(_hits(path), key=itemgetter(1)):
         ranking: dict[str, float] = {}
         for line in lines:
@@ -106,9 +98,6 @@ def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
     Args:
         path: the file to write.
         judged: question id -> passage id -> relevance.
-
-    Raises:
-        IfqaError: as `id_word`.
     """
     with create(path) as handle:
         for question_id, passages in judged.items():

@@ -110,8 +110,8 @@ def convert(
 def _questions(source: str, is_file: bool) -> list[Question]:
     if is_file and are_tasks(Path(source)):
         annotated = read_annotated(Path(source))
-        say(f"{source}: {annotated}")
-        return list(annotated.questions)
+        say(f"{source}: {annotated.summary}")
+        return annotated.questions
     if is_file:
         return read_questions(Path(source))
     if ":" not in source:

@@ -57,8 +57,9 @@ def build_passages(corpus: Corpus) -> Path:
         earlier = NO_FILES if passages.damage else before
         units = chain.from_iterable(source.work_units(earlier) for source in sources)
         with bar(f"passages of {corpus.name}", size_of(sources), unit="bytes") as advance:
-            todo = shards.copied(shards.unfinished(units, advance), advance)
-            for unit, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
+            for unit, shard in run_all(
+                make_shard, shards.unfinished(units, advance), workers=corpus.workers, engine=corpus.engine
+            ):
                 shards.add(unit.number, shard)
                 advance(unit.read)
         sums, after = shards.finish(), files_of(draft.folder)

@@ -79,7 +79,7 @@ def test_written_questions_are_read_with_answers_passages_and_labels(written):
     assert free.gold_passages == ("One passage.", "Another.")
     assert free.answers == ("the mill", "it", "a mill")
     assert [value for _, value in free.labels] == ["entity", "free-form"]
-    assert (annotated.unused, str(annotated)) == (2, "2 questions; 2 passages without one")
+    assert annotated.summary == "2 questions; 2 passages without one"
 
 
 def test_two_questions_about_a_passage_have_ids_of_their_own(tmp_path):
@@ -116,7 +116,7 @@ def votes(written, suffix, verdicts, more=""):
 def test_a_question_is_kept_if_most_of_its_workers_are_for_it(written, suffix, pairs, kept):
     annotated = read_annotated(votes(written, suffix, pairs))
     assert len(annotated.questions) == kept
-    assert sum(count for _, count in annotated.dropped) == 2 - kept
+    assert f"; {2 - kept} dropped" in annotated.summary
     assert annotated.questions[0] == read_annotated(written).questions[0]
 
 
@@ -127,8 +127,9 @@ def test_another_answer_counts_if_its_worker_is_for_the_question(written):
 
 
 def test_votes_tell_their_agreement(written):
-    assert read_annotated(votes(written, "csv", [("right", "right"), ("wrong answer",) * 2])).agreement == 1
-    told = str(read_annotated(votes(written, "json", [("right", "right"), ("right", "right")])))
+    agreed = read_annotated(votes(written, "csv", [("right", "right"), ("wrong answer",) * 2])).summary
+    assert agreed.endswith("1 dropped (1 wrong answer); Krippendorff's alpha of the verdicts: 1.000")
+    told = read_annotated(votes(written, "json", [("right", "right"), ("right", "right")])).summary
     assert told == (
         "2 questions kept by 4 votes of 2 workers; 0 dropped; Krippendorff's alpha of the verdicts: not defined"
     )

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from urllib.parse import quote, unquote_to_bytes
 
 from ifqa.corpus.documents.decoding import Run, clean
@@ -25,52 +25,7 @@ _DEEPEST = 3  # headings in a title
 _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 
 
-class _Section:
-    """The text below one heading, and where its paragraphs and its pages or lines begin."""
-
-    def __init__(self, headings: Iterable[str] = ()) -> None:
-        self.headings = tuple(headings)
-        self.paragraphs: list[int] = []
-        self._pieces: list[str] = []
-        self._length = 0
-        self._places: list[int] = []
-        self._starts: list[int] = []  # of each place, the first character
-
-    @property
-    def text(self) -> str:
-        """The whole text; joined once, since a section may have a million lines."""
-        if len(self._pieces) > 1:
-            self._pieces = [" ".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
-
-    def add(self, text: str, place: int, opens: bool) -> None:
-        start = self._length + bool(self._pieces)
-        self._pieces.append(text)
-        self._length = start + len(text)
-        if opens or not self.paragraphs:
-            self.paragraphs.append(start)
-        if not self._places or self._places[-1] != place:
-            self._places.append(place)
-            self._starts.append(start)
-
-    def sentences(self, longest: int) -> list[tuple[int, int]]:
-        """Start and end of each sentence; none goes beyond a paragraph, and one of more than `longest` words is cut."""
-        spans: list[tuple[int, int]] = []
-        text = self.text
-        for start, end in zip(self.paragraphs, [*self.paragraphs[1:], len(text)], strict=True):
-            place = start
-            for sentence in sentences(text[start:end]):
-                spans += _pieces(sentence, place, longest)
-                place += len(sentence)
-        return spans
-
-    def places_of(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The pages or lines of a part of the text, each with its first character in that part."""
-        first, last = bisect_right(self._starts, start) - 1, bisect_left(self._starts, end)
-        return [
-            (place, max(at - start, 0))
-            for place, at in zip(self._places[first:last], self._starts[first:last], strict=True)
-        ]
+_Piece = tuple[str, int, bool]  # a run's text, the number of its page or line, and whether it opens a paragraph
 
 
 def cut(name: str, runs: Iterable[Run], unit: str, words: int = 100, overlap: int = 0) -> Iterator[Passage]:
@@ -88,43 +43,64 @@ def cut(name: str, runs: Iterable[Run], unit: str, words: int = 100, overlap: in
         overlap: words of whole sentences at a passage's end with which the next one begins as well.
     """
     number = 0
-    for section in _sections(runs):
-        title, text = " › ".join([clean(name), *section.headings]), section.text
-        for start, end in _spans(section, words, overlap):
-            places = section.places_of(start, end)
+    for headings, pieces in _sections(runs):
+        title, text = " › ".join([clean(name), *headings]), " ".join(piece for piece, _, _ in pieces)
+        starts = list(accumulate((len(piece) + 1 for piece, _, _ in pieces[:-1]), initial=0))
+        paragraphs = [start for start, (_, _, opens) in zip(starts, pieces, strict=True) if opens or not start]
+        for start, end in _spans(text, _sentences(text, paragraphs, words), words, overlap):
+            places: list[tuple[int, int]] = []
+            for n in range(bisect_right(starts, start) - 1, bisect_left(starts, end)):
+                if not places or places[-1][0] != pieces[n][1]:
+                    places.append((pieces[n][1], max(starts[n] - start, 0)))
             yield Passage(passage_id(name, number, unit, places), title, text[start:end])
             number += 1
 
 
-def _sections(runs: Iterable[Run]) -> Iterator[_Section]:
-    """The sections that hold more than their heading."""
+def _sections(runs: Iterable[Run]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
+    """The sections that hold more than their heading: the headings above, and the pieces with the section's own heading."""
     above: list[tuple[int, str]] = []
-    section, bare = _Section(), True
+    pieces: list[_Piece] = []
+    headings: tuple[str, ...] = ()
+    bare = True  # of text that is no heading
     for run in runs:
         text = clean(run.text)
         if not text:
             continue
         if not run.level:
-            section.add(text, run.place, run.opens or bare)
+            pieces.append((text, run.place, run.opens or bare))
             bare = False
             continue
         if not bare:
-            yield section
+            yield headings, pieces
+            pieces, bare = [], True
         while above and above[-1][0] >= run.level:
             above.pop()
         above.append((run.level, text[:_LONGEST]))
-        if not bare or not section.paragraphs:
-            section = _Section()
-        section.headings, bare = tuple(heading for _, heading in above[-_DEEPEST:]), True
-        section.add(text if _ENDED.search(text) else f"{text}.", run.place, True)
-    if section.paragraphs:
-        yield section
+        headings = tuple(heading for _, heading in above[-_DEEPEST:])
+        pieces.append((text if _ENDED.search(text) else f"{text}.", run.place, True))
+    if pieces:
+        yield headings, pieces
 
 
-def _spans(section: _Section, words: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each passage of a section."""
-    sentences_, text = section.sentences(words), section.text
-    counts = [len(text[start:end].split()) for start, end in sentences_]
+def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple[int, int]]:
+    """Start and end of each sentence; none goes beyond a paragraph, and one of more than `longest` words is cut."""
+    spans: list[tuple[int, int]] = []
+    for start, end in pairwise([*paragraphs, len(text)]):
+        for sentence in sentences(text[start:end]):
+            if len(sentence) <= 2 * longest:  # so many words have more characters
+                spans.append((start, start + len(sentence.rstrip())))
+            else:
+                words = [match.span() for match in re.finditer(r"\S+", sentence)]
+                for first in range(0, len(words), longest):
+                    piece = words[first : first + longest]
+                    spans.append((start + piece[0][0], start + piece[-1][1]))
+            start += len(sentence)
+    return spans
+
+
+def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each passage of a section with these sentences."""
+    counts = [len(text[start:end].split()) for start, end in within]
     total = sum(counts)
     parts = 1 if total <= words * _SLACK else -(-total // words)
     behind = list(accumulate(counts, initial=0))  # words before each sentence; it rises, since no sentence is empty
@@ -141,19 +117,8 @@ def _spans(section: _Section, words: int, overlap: int) -> Iterator[tuple[int, i
         begin = first
         while begin and overlap and behind[first] - behind[begin - 1] <= overlap:
             begin -= 1
-        yield sentences_[begin][0], sentences_[last - 1][1]
+        yield within[begin][0], within[last - 1][1]
         first = last
-
-
-def _pieces(sentence: str, place: int, longest: int) -> Iterator[tuple[int, int]]:
-    """Start and end of a sentence without the blanks behind it, or of each `longest` words of a longer one."""
-    if len(sentence) <= 2 * longest:  # so many words have more characters
-        yield place, place + len(sentence.rstrip())
-        return
-    words = [match.span() for match in re.finditer(r"\S+", sentence)]
-    for first in range(0, len(words), longest):
-        piece = words[first : first + longest]
-        yield place + piece[0][0], place + piece[-1][1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,6 @@ def read_docx(data: bytes) -> Iterator[Run]:
     """The paragraphs of a Word document, and the rows of its tables; headings by their styles. Deleted text is left out.
 
     A footnote or an endnote follows the paragraph or row that refers to it.
-
-    Raises:
-        Unreadable: as `_Archive`.
     """
     archive = _Archive(data)
     tree = archive.tree("word/document.xml")

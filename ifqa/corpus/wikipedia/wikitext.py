@@ -176,16 +176,7 @@ def _with_possessives(text: str) -> str:
     It is the first ''' that ends italics at a word; else, as in MediaWiki, the first after a single letter; else the
     first after a word.
     """
-    pieces: list[str] = []
-    position = 0
-    while (mark := text.find("'''", position)) >= 0:
-        start = max(position, text.rfind("\n", position, mark) + 1)
-        end = text.find("\n", mark)
-        end = len(text) if end < 0 else end
-        pieces += text[position:start], _with_possessive(text[start:end])
-        position = end
-    pieces.append(text[position:])
-    return "".join(pieces)
+    return "\n".join(_with_possessive(line) if "'''" in line else line for line in text.split("\n"))
 
 
 def _with_possessive(line: str) -> str:
