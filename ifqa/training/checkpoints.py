@@ -18,8 +18,8 @@ from ifqa.models.causal import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
 from ifqa.progress import bar, say
 from ifqa.protocols import silent
-from ifqa.storage.circumstances import versions
 from ifqa.storage.files import create, read_json, sha256, write, write_json
+from ifqa.storage.resources import versions
 
 if TYPE_CHECKING:
     from torch import Tensor
