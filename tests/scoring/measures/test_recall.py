@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ifqa.errors import IfqaError
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ceiling, chance_floor, has_answer
 from ifqa.scoring.measures.gold_recall import covers, word_grams
@@ -195,8 +194,6 @@ def test_recall_never_falls_with_the_cutoff(seed: int) -> None:
 def test_ceiling_looks_into_the_gold_passages() -> None:
     assert ceiling(question("It is in Rome.", "Or in Paris.")) == 1.0
     assert ceiling(question("It is in Rome.")) == 0.0
-    with pytest.raises(IfqaError, match="mine/dev/0: found no gold passage"):
-        ceiling(question())
 
 
 def test_chance_floor_is_the_mean_over_all_draws() -> None:
@@ -220,5 +217,3 @@ def test_chance_floor_is_the_mean_over_all_draws() -> None:
 
 def test_chance_floor_of_a_lone_question_is_nothing() -> None:
     assert chance_floor([question("in Paris")], depths=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}
-    with pytest.raises(IfqaError, match="no questions"):
-        chance_floor([])
