@@ -31,14 +31,8 @@ def init(
 def start(name: str, docs: Path | None = None, root: Path = Path()) -> list[Path]:
     """Write the files of a new experiment, whose comments say what to change; returns their paths.
 
-    Args:
-        name: of the experiment, of its corpus and of the folder with its files.
-        docs: a folder of documents to search, or a file; None: three articles are written to start from.
-        root: the folder that the names count from.
-
-    Raises:
-        IfqaError: the name is none for an experiment, there is no such folder, or a file is there already; nothing is
-            written then.
+    `name` is that of the experiment, of its corpus and of the folder with its files. `docs` is a folder of documents to search,
+    or a file; without it, three articles are written to start from. If a file is there already, nothing is written.
     """
     import tomli_w
 

@@ -46,14 +46,14 @@ def run_process(command: Callable[[], int]) -> NoReturn:
     sys.exit(_flushed(code))
 
 
-def each(several: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
-    """Call `do` for each; gives the highest exit code. If one of several fails, the others still have their turn."""
+def each(values: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
+    """Call `do` for each; gives the highest exit code. If it fails for a value of several, the others still have their turn."""
     code = 0
-    for one, name in zip(several, names, strict=True):
+    for value, name in zip(values, names, strict=True):
         try:
-            code = max(code, do(one))
+            code = max(code, do(value))
         except (IfqaError, OSError) as error:
-            if len(several) == 1:
+            if len(values) == 1:
                 raise
             code = refuse(f"{name}: {in_words(error)}")
     return code

@@ -108,11 +108,7 @@ def check(
 ) -> Iterator[Finding]:
     """Check an experiment or a corpus, and yield what its work will take and what it needs; nothing is written.
 
-    Args:
-        name: the experiment or corpus.
-        changes: changes to an experiment, as `override` takes them.
-        thorough: also hash every file of the artifacts that are there.
-        root: the folder that names and paths count from.
+    `changes` are to an experiment, as `override` takes them; `thorough` also hashes every file of what is made.
 
     Raises:
         IfqaError: nothing has that name; or, after all else, something is unknown, missing or too large for this machine.
@@ -168,7 +164,7 @@ def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
             yield todo[-1]
         else:
             yield Work(what)
-    place, disk, memory = corpus.root.absolute(), sum(part.disk or 0 for part in todo), 0.0
+    place, disk = corpus.root.absolute(), sum(part.disk or 0.0 for part in todo)
     memory = max([part.memory or 0.0 for part in todo], default=0.0)
     if len(todo) > 1:
         yield Work(f"all of {corpus.name}", False, None, sum(part.seconds or 0 for part in todo), disk, memory)

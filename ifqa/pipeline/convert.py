@@ -46,20 +46,18 @@ def convert(
     """Write a run, questions or judgements to a file of another format; returns that file.
 
     Args:
-        source: an experiment (to convert its run, the run must be finished), a benchmark's split ("ifqa:full-dev"), or a
-            file: a ctxs JSON, a TREC run, questions that `formats.read_questions` reads, or annotation tasks.
+        source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file.
         to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
         benchmark, split, corpus: of the questions and the passages of a TREC run that becomes a ctxs JSON.
         force: whether an existing file is overwritten.
         scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
-        form: "ctxs" (.json), "trec" (.trec), "qrels" (.qrels), "topics" (.tsv), "squad", "file", or "verification" (.json for
-            Label Studio, .csv) of written questions.
+        form: a key of `WRITERS`, or "ctxs", "trec", "qrels", "verification".
 
     Raises:
-        IfqaError: `to` exists, is no regular file or has another format's suffix; the run is not finished or older than the
-            experiment's settings; or the source cannot be written in that format.
+        IfqaError: `to` exists or is no regular file; the run is not finished or older than the experiment's settings; or the
+            source cannot be written in that format.
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # from 2: a path of Windows begins with "C:"
@@ -194,10 +192,10 @@ def _judge(experiment: Experiment, questions: Sequence[Question], rankings: Sequ
         held = set(CorpusBuild(load_corpus(experiment.corpus, experiment.root)).store.find(golds))
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
         if golds := set(question.gold_passages):
-            found = {passage.id: int(any(covers(passage.text, gold) for gold in golds)) for passage in passages}
-            found |= {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
+            grades = {passage.id: int(any(covers(passage.text, gold) for gold in golds)) for passage in passages}
+            grades |= {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
             # Tools average over the questions that qrels name, so a question without a line would silently not be counted.
-            judged[question.id] = found or {gold_id(question.gold_passages[0]): 0}
+            judged[question.id] = grades or {gold_id(question.gold_passages[0]): 0}
     if not judged:
         raise IfqaError(f"qrels judge by gold passages, and none of the {len(questions):,} questions has one")
     lines = write_qrels(to, judged)

@@ -58,8 +58,9 @@ def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers
 def screen_gold(questions: Sequence[Question]) -> GoldScreened:
     """Screen the gold passages of questions, each once."""
     texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
-    found = [(text, screen(text)) for text in texts]
-    return GoldScreened(tuple((text, why) for text, why in found if why), tuple(text for text, why in found if not why))
+    judged = [(text, screen(text)) for text in texts]
+    kept = tuple((text, why) for text, why in judged if why)
+    return GoldScreened(kept, tuple(text for text, why in judged if not why))
 
 
 def write_annotation(drawn: Drawn, to: Path, force: bool = False) -> list[Path]:

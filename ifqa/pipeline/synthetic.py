@@ -43,9 +43,6 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
         most: passages to make questions of, drawn from all; 0 for all.
         check: keep only questions that the span reader answers right from their passage. It drops what a rule misread; it
             also drops questions that are too hard for the reader.
-
-    Raises:
-        IfqaError: the corpus's passages are not built, or are out of date.
     """
     corpus = load_corpus(corpus_name, root)
     build, questions = CorpusBuild(corpus), Artifact(root / "data" / "synthetic" / f"{corpus.name}-{seed}")

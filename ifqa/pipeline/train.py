@@ -31,20 +31,19 @@ def train(
     name: str, benchmark: str, split: str, folder: Path, settings: dict[str, object], corpus: str = "", dev: str = "",
     experiment: str = "",
 ) -> Path:  # fmt: skip
-    """Train what a trainer trains on a split and the passages retrieved for it.
+    """Train what a trainer trains on a split and the passages retrieved for it, into a folder.
 
     Args:
-        name: of the trainer, or "my_module:Class".
+        name: of the trainer, or "my_module:Class"; `settings` are its own, with its, or its recipe's, defaults.
         benchmark, split: the training questions.
         folder: where the weights are written.
-        settings: the trainer's; what is not named has the trainer's, or its recipe's, default.
         corpus: the corpus whose index named bm25 gives the passages; empty for the texts that come with the questions.
         dev: split by which the best checkpoint is chosen; empty for none.
         experiment: the experiment whose retriever gives the passages instead; empty for none.
 
     Raises:
-        IfqaError: a setting is unknown or cannot be met, the corpus has no index named bm25, an extra is not installed, the
-            folder holds another training or weights of somebody else, or the two splits are of different split families.
+        IfqaError: a setting or an extra is wrong or missing, the corpus has no such index, the folder holds something else, or
+            the two splits are of different split families.
     """
     plugin = load("trainer", name)
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.here]:

@@ -39,17 +39,12 @@ def valid_prediction(value: object, where: str) -> Prediction:
 
 
 def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
-    """Hold a retriever to its protocol.
-
-    Raises:
-        IfqaError: the number of rankings differs from the number of questions, or a ranking has more than `k` passages, a
-            duplicate passage, an id that cannot be written to a run file, or a score that is not a number.
-    """
+    """Hold a retriever to its protocol; IfqaError if a ranking is missing, too long, or of other things than hits."""
     name = f"retriever {retriever!r}"
     if not isinstance(rankings, list) or len(rankings) != len(questions):
-        found = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
+        what = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
         raise IfqaError(
-            f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {found}"
+            f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {what}"
         )
     for question, result in zip(questions, rankings, strict=True):
         gave, ranking = f"{name} gave {question.id}", result.hits if isinstance(result, SearchResult) else result
@@ -67,17 +62,9 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
 
 
 def check_predictions(
-    reader: str,
-    questions: Sequence[Question],
-    passages: Sequence[Sequence[Passage]],
-    predictions: Sequence[Prediction],
+    reader: str, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], predictions: Sequence[Prediction]
 ) -> None:
-    """Hold a reader to its protocol.
-
-    Raises:
-        IfqaError: the predictions do not match the questions one to one and in order, a value is of another type, or a
-            prediction cites a passage that the reader was not given, or a place outside it.
-    """
+    """Hold a reader to its protocol; IfqaError if predictions are not one a question, or cite what the reader was not given."""
     if not isinstance(predictions, list | tuple) or not all(isinstance(each, Prediction) for each in predictions):
         raise IfqaError(
             f"reader {reader!r} gave {predictions!r:.80}; wanted a list of ifqa.Prediction(question.id, answer)"
