@@ -92,7 +92,7 @@ class CorpusBuild(_Made):
 
     def _questions_of(self, benchmark: str, splits: Sequence[str]) -> list[list[Question]]:
         if not splits:
-            known = ", ".join(self.corpus.plugins.benchmark(benchmark).splits)
+            known = ", ".join(self.corpus.plugins.benchmark(benchmark).splits) or "any of its files"
             raise IfqaError(f"'gold' source: setting 'splits': wanted at least one split of {benchmark} ({known})")
         return [self._questions(benchmark, split) for split in splits]
 
