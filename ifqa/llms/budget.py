@@ -59,9 +59,6 @@ def price_of(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None
     prices, so it says nothing of another host's models, whatever their names. A model's name with a date that is not in
     the table has the price of the name without the date. A server on this machine is free, unless the table has a price
     for its model: it may pass requests on to OpenAI.
-
-    Raises:
-        IfqaError: the table is wrong; the message names the key.
     """
     path = find_resource(PRICES, root)
     if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):

@@ -88,11 +88,7 @@ def record_of(model: str, request: Request, completion: Completion) -> str:
 
 
 def check_store(folder: str) -> None:
-    """Refuse a folder for completions that a file names outside of the working directory.
-
-    Raises:
-        IfqaError: the folder is an absolute path, or has `..` in it.
-    """
+    """Refuse a folder for completions that a file names outside of the working directory."""
     path = Path(folder)
     if path.anchor or ".." in path.parts:
         raise IfqaError(
@@ -141,12 +137,7 @@ class CompletionCache:
         return {request: completion for request, completion in completions.items() if completion}
 
     def put(self, model: str, completions: Mapping[Request, Completion]) -> None:
-        """Store completions; on return they are on the disk.
-
-        Raises:
-            ValueError: one is a failure; failures are never stored.
-            IfqaError: the disk is full, or the file cannot be written to.
-        """
+        """Store completions; on return they are on the disk."""
         rows = {
             key_of(model, request): record_of(model, request, completion) for request, completion in completions.items()
         }
@@ -175,11 +166,7 @@ class CompletionCache:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """The file, opened to read; None if there is none, or none with tables. Its errors are one line.
-
-        Raises:
-            IfqaError: the file is damaged, of a later version, or cannot be read.
-        """
+        """The file, opened to read; None if there is none, or none with tables. Its errors are one line."""
         if not self.path.exists():
             yield None
             return
@@ -220,11 +207,7 @@ class CompletionCache:
 
     @contextmanager
     def explained(self, state: str, action: str = "write completions into") -> Iterator[None]:
-        """Turn an error of the file into one line; `state` says what has been asked or kept, `action` what failed.
-
-        Raises:
-            IfqaError: as above.
-        """
+        """Turn an error of the file into one line; `state` says what has been asked or kept, `action` what failed."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -300,11 +283,7 @@ class CacheWriter:
         Path(lock.lock_file).unlink(missing_ok=True)
 
     def claim(self, requests: Collection[Request], limit: int) -> tuple[list[Request], dict[Request, Completion]]:
-        """Claim up to `limit` completions that nobody asks for; gives their requests, and completions that are stored by now.
-
-        Raises:
-            IfqaError: the file cannot be written to.
-        """
+        """Claim up to `limit` completions that nobody asks for; gives their requests, and completions that are stored by now."""
         with self._lock, self._cache.explained("asking has stopped, what was answered is kept"):
             mine: list[Request] = []
             stored: dict[Request, Completion] = {}

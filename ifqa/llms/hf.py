@@ -110,12 +110,8 @@ class HF(LanguageModel):
         return Spent(self._calls, self._cached, *self._tokens, 0.0)
 
     def count(self, text: str) -> int:
-        """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `prompt_tokens`)."""
+        """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `ids`)."""
         return len(self.tokenise(text, add_special_tokens=True))
-
-    def prompt_tokens(self, request: Request) -> int:
-        """How many tokens a request's prompt has."""
-        return len(self.ids(request))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take; requests that are stored, repeated or too long take nothing."""
@@ -273,7 +269,7 @@ class HF(LanguageModel):
         return text
 
     @classmethod
-    def refuse(cls, *, store: str = "", **_: Any) -> None:
+    def refuse(cls, *, store: str = "", **_: object) -> None:
         """Refuse what no experiment's file may hold: a store elsewhere on the disk."""
         check_store(store)
 
@@ -283,22 +279,18 @@ class HF(LanguageModel):
         return [Requirement(model, lacks(model, root))]
 
     @classmethod
-    def fingerprint(cls, model: str, root: Path = Path(), **_: Any) -> str:
+    def fingerprint(cls, model: str, root: Path = Path(), **_: object) -> str:
         """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
         return find(model, root).identity
 
     @classmethod
-    def trained(cls, model: str, root: Path = Path(), **_: Any) -> str:
+    def trained(cls, model: str, root: Path = Path(), **_: object) -> str:
         """The split family of an adapter's training questions; empty for other models."""
         return find(model, root).family if is_adapter(Path(model)) else ""
 
 
 def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> Any:
-    """The network in evaluation mode, on its device, with an adapter of peft merged into its weights.
-
-    Raises:
-        IfqaError: it does not load, lacks weights, is no causal language model, or is too large for the device.
-    """
+    """The network in evaluation mode, on its device, with an adapter of peft merged into its weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -347,11 +339,7 @@ def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
 
 
 def load_tokenizer(folder: Path, model: Any) -> Any:
-    """The tokenizer of a model's folder.
-
-    Raises:
-        IfqaError: there is none, it does not load, or it belongs to another model.
-    """
+    """The tokenizer of a model's folder."""
     if not any(next(folder.glob(name), None) for name in _TOKENIZERS):
         raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own into it")
     tokenizer = open_tokenizer(folder)

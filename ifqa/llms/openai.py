@@ -125,11 +125,7 @@ class OpenAI(LanguageModel):
     def require_access(
         cls, *, base_url: str = "", store: str = "completions", root: Path = Path(), **_: object
     ) -> None:
-        """Completions that are kept from before need no key.
-
-        Raises:
-            IfqaError: there is no key for the server, and nothing is kept.
-        """
+        """Completions that are kept from before need no key."""
         try:
             key_for(address_of(base_url))
         except IfqaError as error:
@@ -189,11 +185,7 @@ class OpenAI(LanguageModel):
         return batch.completions()
 
     def ready(self) -> None:
-        """Check that requests could be sent; sends nothing.
-
-        Raises:
-            IfqaError: the environment has no key for the server, or a wrong one.
-        """
+        """Check that requests could be sent; sends nothing."""
         key_for(self.url)
 
     def arguments(self, request: Request) -> dict[str, object]:

@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -46,7 +46,7 @@ class DemoTable(Table):
     steps: Annotated[dict[str, Text], Field(description="texts by the names of the steps")] = Field(
         default_factory=dict
     )
-    passages: list[Any] = Field(default_factory=list)
+    passages: list[object] = Field(default_factory=list)
     choices: list[Text] = Field(default_factory=list)
 
 

@@ -22,17 +22,7 @@ from ifqa.prompting.calculator import CalculatorError, compute_in
 Rule = Literal["first line", "last marker", "whole"]
 
 _NOTHING = re.compile(r"[\s`*_#>~-]*")
-_WRAPS = (
-    ("**", "**"),
-    ("__", "__"),
-    ("*", "*"),
-    ("_", "_"),
-    ("`", "`"),
-    ('"', '"'),
-    ("“", "”"),
-    ("'", "'"),
-    ("‘", "’"),
-)
+_WRAPS = [(mark, mark) for mark in ("**", "__", "*", "_", "`", '"', "'")] + [("“", "”"), ("‘", "’")]
 _ABBREVIATION = re.compile(
     r"\(?(?:[^\W\d_]|[^\W\d_]{1,3}(?:\.[^\W\d_]{1,3})+|jr|sr|inc|ltd|co|corp|bros|st|mt|dr|vs|etc)", re.IGNORECASE
 )

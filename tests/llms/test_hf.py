@@ -258,7 +258,7 @@ def test_pickled_weights_are_read_as_tensors_only(folder, opened, tmp_path, caps
 
 def test_a_request_beyond_the_window_fails_alone(opened):
     model = opened(window=100)
-    room = 100 - model.prompt_tokens(asked("Who?"))
+    room = 100 - len(model.ids(asked("Who?")))
     fits, over, long = model.complete(
         [asked("Who?", max_tokens=room), asked("Who?", max_tokens=room + 1), asked("land " * 100)]
     )
@@ -348,7 +348,7 @@ def test_tokens_of_a_text_and_of_a_prompt(opened, folder):
     assert model.count("Wick was dug") == len(words("Wick was dug")["input_ids"])
     assert model.count("") == 0
     assert model.count("\ud800") == model.count("?")
-    assert model.prompt_tokens(asked("Who?")) == alone(folder, asked("Who?"))[1]
+    assert len(model.ids(asked("Who?"))) == alone(folder, asked("Who?"))[1]
 
 
 def test_it_is_a_plugin_whose_settings_are_checked(opened):
