@@ -14,7 +14,7 @@ from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.batches import out_of_memory
 from ifqa.models.causal import find, is_adapter, lacks
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import loading, open_tokenizer, quiet
+from ifqa.models.hub import loading, open_tokenizer, quiet, refuse_missing
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
 from ifqa.records import Completion, Estimate, Request, Spent
@@ -29,7 +29,6 @@ MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
 WINDOW = 4096  # tokens; of a model whose files do not say
 #: Tokens of prompts and answers in a batch, with padding.
 BUDGET = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
-_SHARE = 0.4  # of a GPU's free memory, for keys and values
 _MOST = 65_536  # tokens on a CPU, where a small model leaves room: each step reads all weights for a batch
 _MEMORY = 2 << 30  # bytes of keys and values that are small on a CPU
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
@@ -304,28 +303,20 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
         model, report = AutoModelForCausalLM.from_pretrained(
             str(folder), config=config, dtype=dtype, weights_only=True, output_loading_info=True, **here
         )
-    if wrong := sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]})):
-        raise IfqaError(
-            f"{folder} lacks weights of a causal language model: {len(wrong)} are missing or of another shape, such as "
-            f"{wrong[0]}; {MEND}"
-        )
+    refuse_missing(str(folder), report)
     if adapter:
-        model = _merged(model, adapter)
+        try:
+            from peft import PeftModel
+        except ImportError as error:
+            raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
+        with loading(str(adapter), "an adapter of peft"):
+            model = PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
     # The last tokens' states are a slice. torch.matmul copies the whole output matrix for each row of a batch of those.
     model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: (inputs[0].contiguous(), *inputs[1:]))
     try:
         return model.eval().to(device)
     except torch.OutOfMemoryError as error:
         raise IfqaError(f"{folder} does not fit into the memory of {device}; take a smaller model") from error
-
-
-def _merged(model: Any, adapter: Path) -> Any:
-    try:
-        from peft import PeftModel
-    except ImportError as error:
-        raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
-    with loading(str(adapter), "an adapter of peft"):
-        return PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
 
 
 def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
@@ -340,7 +331,7 @@ def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
 
 def load_tokenizer(folder: Path, model: Any) -> Any:
     """The tokenizer of a model's folder."""
-    if not any(next(folder.glob(name), None) for name in _TOKENIZERS):
+    if not any(next(folder.glob(name), None) for name in _TOKENIZERS):  # transformers would make one of nothing
         raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own into it")
     tokenizer = open_tokenizer(folder)
     vocabulary = model.get_input_embeddings().num_embeddings
@@ -367,16 +358,12 @@ def ends(model: Any, tokenizer: Any) -> frozenset[int]:
 
 def room(model: Any) -> int:
     """Tokens of prompts and answers that fit on the device: each has a key and a value in every layer."""
-    import torch
-
     budget = BUDGET[model.device.type]
     config = model.config.get_text_config(decoder=True)
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-    if model.device.type == "mps" or not layers or not heads:
-        return budget
+    if model.device.type != "cpu" or not layers or not heads:
+        return budget  # a GPU says when its memory is too small, and batches are halved
     kept = getattr(config, "num_key_value_heads", None) or heads
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
     token: int = 2 * layers * kept * size * model.dtype.itemsize
-    if model.device.type == "cpu":
-        return max(budget, min(_MOST, _MEMORY // token))
-    return max(1, min(budget, int(_SHARE * torch.cuda.mem_get_info(model.device)[0] / token)))
+    return max(budget, min(_MOST, _MEMORY // token))

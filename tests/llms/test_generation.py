@@ -56,14 +56,14 @@ def test_the_beginning_is_computed_once_for_all_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(model.model, "forward", counted)
     monkeypatch.setattr(model.model.base_model, "forward", lambda *_, **given: base.append(given) or whole(**given))
     model.complete(REQUESTS)
-    shortest = min(map(model.prompt_tokens, REQUESTS))
+    shortest = min(len(model.ids(one)) for one in REQUESTS)
     shared = [
         one["input_ids"].shape[1] for one in base if one.get("input_ids") is not None and len(one["input_ids"]) == 1
     ]
     assert max(shared) > shortest // 2
     first = [shape for shape in seen if shape[1] > 1]
     assert len(first) > 1
-    assert all(shape[1] < max(map(model.prompt_tokens, REQUESTS)) - max(shared) + 1 for shape in first)
+    assert all(shape[1] < max(len(model.ids(one)) for one in REQUESTS) - max(shared) + 1 for shape in first)
 
 
 def test_a_model_with_absolute_positions_counts_them_over_the_padding(tmp_path):

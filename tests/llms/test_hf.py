@@ -189,7 +189,7 @@ def test_seeds_differ_by_every_part_of_a_request():
 def test_nothing_is_computed_twice(opened, tmp_path, monkeypatch):
     model, heard = opened(), []
     requests = [asked("Who?"), asked("Where?"), asked("Who?")]
-    assert model.estimate(requests) == Estimate(2, *(sum(map(model.prompt_tokens, requests[:2])), 48), 0.0)
+    assert model.estimate(requests) == Estimate(2, *(sum(len(model.ids(one)) for one in requests[:2]), 48), 0.0)
     first = model.complete(requests, heard.append)
     assert first[0] == first[2]
     assert sorted(heard) == [1, 2]
@@ -417,7 +417,7 @@ def foreign_code(folder):
         (bert(BertModel), "is no causal language model but BertModel"),
         (save_t5, "is no causal language model but T5ForConditionalGeneration|FusionInDecoder"),
         (headless, "is no causal language model but Qwen2Model"),
-        (half, "lacks weights of a causal language model: 1 are missing or of another shape, such as lm_head.weight"),
+        (half, "its files lack 1 weights or hold them in another shape: lm_head.weight"),
         (no_tokenizer, "has no tokenizer"),
         (torn, "does not load as a causal language model"),
         (anothers_tokenizer, "the tokenizer of .* has 320 tokens and the model 310"),
