@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
 
 from rich.filesize import decimal
 
@@ -18,14 +17,21 @@ from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folde
 from ifqa.progress import say
 from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Cost, Question, SearchResult
+from ifqa.retrieval.vectors import faiss_index
+from ifqa.retrieval.vectors.encoders import (
+    EncoderSettings,
+    encode_with,
+    encoder_of,
+    precision_name,
+    refuse_other_weights,
+)
+from ifqa.retrieval.vectors.flat_index import FlatIndex
+from ifqa.retrieval.vectors.sharded_build import VERSION, counted, encode_corpus, forecast
+from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 from ifqa.workers.tasks import Engine
-
-if TYPE_CHECKING:
-    from ifqa.retrieval.vectors.faiss_index import FaissIndex
-    from ifqa.retrieval.vectors.flat_index import FlatIndex
 
 _FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
 
@@ -36,7 +42,7 @@ class Dense(Indexed):
     version = 1
     not_identity = ("device", "engine", "workers", "memory_gb")
     resumes = True
-    _searcher: "FaissIndex | FlatIndex"
+    _searcher: faiss_index.FaissIndex | FlatIndex
 
     @checked("setting of retriever 'dense'")
     def __init__(
@@ -61,36 +67,21 @@ class Dense(Indexed):
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
                 is absent; faiss is needed and not installed.
         """
-        from ifqa.retrieval.vectors.encoders import EncoderSettings, encoder_of, refuse_other_weights
-        from ifqa.retrieval.vectors.vector_store import Shards
-
         path = require(index / _FACTS, "dense index")
         facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model, facts.query_model))
-        self.encoder = encoder_of(
-            EncoderSettings(
-                facts.model,
-                facts.query_model,
-                "yes" if facts.titles else "no",
-                facts.max_tokens,
-                "bfloat16" if facts.precision == "bfloat16" else "float32",  # an older version had "int8" for passages
-                device,
-                facts.query_prefix,
-                facts.passage_prefix,
-            )
-        )
+        same = facts.model_dump(include={"model", "query_model", "max_tokens", "query_prefix", "passage_prefix"})
+        precision: Precision = "bfloat16" if facts.precision == "bfloat16" else "float32"  # once "int8" for passages
+        titles: YesNo = "yes" if facts.titles else "no"
+        self.encoder = encoder_of(EncoderSettings(**same, titles=titles, precision=precision, device=device))
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._shards = Shards(index)
         where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search runs on no other device
         if facts.factory:
-            from ifqa.retrieval.vectors.faiss_index import FaissIndex
-
             shape = (facts.passages, facts.dimension or 0)
-            self._searcher = FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
+            self._searcher = faiss_index.FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
         else:
-            from ifqa.retrieval.vectors.flat_index import FlatIndex
-
             if nprobe or ef_search:
                 raise IfqaError(f"nprobe and ef_search are for a FAISS index, and {index} is searched exactly")
             self._searcher = FlatIndex(self._shards, where)
@@ -142,27 +133,16 @@ class Dense(Indexed):
         Raises:
             IfqaError: there are no passages, the model is missing, or a setting is out of range.
         """
-        from ifqa.retrieval.vectors.encoders import EncoderSettings, encode_with, encoder_of, precision_name
-        from ifqa.retrieval.vectors.sharded_build import VERSION, counted, encode_corpus
-        from ifqa.retrieval.vectors.vector_store import Shards
-
         if not factory and not keep_vectors:
             raise IfqaError("keep_vectors = false leaves nothing to search in; set factory as well")
         counted(passages)  # before the model loads, which takes long
-        # "auto" is resolved here, so that all workers use the same precision
+        precise = precision_name(precision, device)  # here, so that all workers use the same
         settings = EncoderSettings(
-            model,
-            query_model,
-            titles,
-            max_tokens,
-            precision_name(precision, device),
-            device,
-            query_prefix,
-            passage_prefix,
-        )
+            model, query_model, titles, max_tokens, precise, device, query_prefix, passage_prefix
+        )  # fmt: skip
         encoder = encoder_of(settings)
-        weights = identity_of(model, encoder.facts.get("query_model", ""))
-        facts: dict[str, object] = {**encoder.facts, "weights": weights}
+        facts: dict[str, object] = {**encoder.facts}
+        facts["weights"] = identity_of(model, encoder.facts.get("query_model", ""))
         say(f"{folder}: {json.dumps(facts)}")
         made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
         gpus = _gpus(encoder.device)
@@ -172,13 +152,12 @@ class Dense(Indexed):
             passages, folder, ("vectors",), made_with, encode, engine=engine, workers=workers, gpus=gpus
         )
         if factory:
-            from ifqa.retrieval.vectors.faiss_index import build
-
-            facts["faiss"] = build(Shards(folder), folder, factory, train_sample=train_sample, seed=seed)
+            facts["faiss"] = faiss_index.build(Shards(folder), folder, factory, train_sample=train_sample, seed=seed)
         left_over = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
         for path in (path for pattern in left_over for path in folder.glob(pattern)):
             path.unlink()
-        write_json(folder / _FACTS, facts | {"factory": factory, **_stamp(model, question_model(model, query_model))})
+        family, trained_on = _trained(model, question_model(model, query_model))
+        write_json(folder / _FACTS, facts | {"factory": factory, "family": family, "trained_on": trained_on})
 
     @classmethod
     def forecast(
@@ -199,18 +178,13 @@ class Dense(Indexed):
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
         """
-        from ifqa.retrieval.vectors.encoders import EncoderSettings, encode_with, encoder_of
-        from ifqa.retrieval.vectors.sharded_build import forecast
-
         settings = EncoderSettings(model, query_model, titles, max_tokens, precision, device)
         encoder = encoder_of(settings)
         cost = forecast(passages, partial(encode_with, settings), encoder.device, gpus=max(1, _gpus(encoder.device)))
         searched, part = cost.disk, 0
         if factory:
-            from ifqa.retrieval.vectors.faiss_index import PART, index_bytes
-
-            dimension = encoder.facts["dimension"] or 0
-            searched, part = (index_bytes(factory, count, dimension) for count in (passages, min(passages, PART)))
+            counts, dimension = (passages, min(passages, faiss_index.PART)), encoder.facts["dimension"] or 0
+            searched, part = (faiss_index.index_bytes(factory, count, dimension) for count in counts)
             cost = replace(cost, disk=cost.disk + searched)
         about = f"{cost.about}; then {decimal(int(cost.memory + searched))} of memory to search, or less part by part"
         return replace(cost, memory=cost.memory + 2 * part, about=about)
@@ -218,7 +192,7 @@ class Dense(Indexed):
     @classmethod
     def trained(cls, model: str = NAME, **_: object) -> str:
         """The split family that a model of `ifqa train dense` was trained on; empty for others. Loads and fetches nothing."""
-        return _stamp(model)["family"] if Path(model).is_dir() else ""
+        return _trained(model)[0] if Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(
@@ -258,15 +232,10 @@ class _Facts(Stored):
     trained_on: list[str]
 
 
-class _Stamp(TypedDict):
-    family: str
-    trained_on: list[str]
-
-
-def _stamp(*models: str) -> _Stamp:
+def _trained(*models: str) -> tuple[str, list[str]]:
     """The split family that a model of `ifqa train dense` was trained on, and the SHA-256 of the questions' files."""
     folders = [model_folder(model) for model in models if model]
     for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):
         if path.exists() and isinstance(manifest := read_json(path), dict) and "family" in manifest:
-            return {"family": manifest["family"], "trained_on": list(manifest.get("sources", {}).values())}
-    return {"family": "", "trained_on": []}
+            return manifest["family"], list(manifest.get("sources", {}).values())
+    return "", []
