@@ -129,13 +129,10 @@ def open_encoder(settings: EncoderSettings) -> Encoder:
     """
     quiet()
     device, folder = resolve_device(settings.device), model_folder(settings.model)
-    config = read_json(folder / "config.json") if (folder / "config.json").exists() else {}
-    if not isinstance(config, dict):
-        raise IfqaError(f"{folder / 'config.json'}: wanted a table, found {type(config).__name__}")
-    if config.get("model_type") == "dpr":
+    if questions := question_model(settings.model, settings.query_model):
         if settings.query_prefix or settings.passage_prefix:
             raise IfqaError("DPR's encoders take no prefix; leave the setting out")
-        return _open_dpr(settings, folder, device)
+        return _open_dpr(settings, folder, questions, device)
     if settings.query_model:
         raise IfqaError(f"query_model is for DPR's two encoders; {settings.model} encodes questions itself")
     return _open_sentence_transformer(settings, folder, device)
@@ -190,12 +187,11 @@ def _encode(side: Side, pairs: Sequence[tuple[str, str]], device: str) -> NDArra
     return np.concatenate(encoded)
 
 
-def _open_dpr(settings: EncoderSettings, folder: Path, device: str) -> Encoder:
+def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: str) -> Encoder:
     """DPR's two encoders (Karpukhin et al., EMNLP 2020), for questions and for passages with their titles."""
     import torch
     from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
 
-    questions = question_model(settings.model, settings.query_model)
     if questions == settings.model:
         raise IfqaError(
             f"{settings.model} is an encoder of DPR; name the question encoder that belongs to it as query_model"
@@ -223,18 +219,13 @@ def _open_dpr(settings: EncoderSettings, folder: Path, device: str) -> Encoder:
         return Side(tokenise, lambda features: model(**features).pooler_output)
 
     passages, queries = side(DPRContextEncoder, folder), side(DPRQuestionEncoder, model_folder(questions))
+    precision = precision_name(settings.precision, device)
+    dimension = int(_encode(queries, [("dimension", "")], device).shape[1])
     facts: Facts = {
-        "model": settings.model,
-        "query_model": questions,
-        "pooling": "cls",
-        "normalised": False,
-        "query_prefix": "",
-        "passage_prefix": "",
-        "titles": settings.titles != "no",
-        "max_tokens": longest,
-        "precision": precision_name(settings.precision, device),
-        "dimension": int(_encode(queries, [("dimension", "")], device).shape[1]),
-    }
+        "model": settings.model, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
+        "passage_prefix": "", "titles": settings.titles != "no", "max_tokens": longest, "precision": precision,
+        "dimension": dimension,
+    }  # fmt: skip
     return Encoder(facts, device, queries, passages)
 
 
@@ -273,17 +264,13 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
     if precision == "bfloat16":
         model[0].to(torch.bfloat16)
         model[0].register_forward_hook(in_float)
+    pooling = next((str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")), "the model's own")
+    normalised = any(type(part).__name__ == "Normalize" for part in model)
     facts: Facts = {
-        "model": name,
-        "pooling": next((str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")), "the model's own"),
-        "normalised": any(type(part).__name__ == "Normalize" for part in model),
-        "query_prefix": prompts["query"],
-        "passage_prefix": prompts["document"],
-        "titles": settings.titles == "yes",
-        "max_tokens": model.max_seq_length,
-        "precision": precision,
-        "dimension": model.get_embedding_dimension(),
-    }
+        "model": name, "pooling": pooling, "normalised": normalised, "query_prefix": prompts["query"],
+        "passage_prefix": prompts["document"], "titles": settings.titles == "yes", "max_tokens": model.max_seq_length,
+        "precision": precision, "dimension": model.get_embedding_dimension(),
+    }  # fmt: skip
     return Encoder(facts, device, side("query"), side("document"))
 
 
