@@ -54,8 +54,9 @@ class SearchTrace:
 class Iterative(SinglePart):
     """Searches with its one part, then again with the queries of `_queries`, and fuses the rankings.
 
-    The searches for a question end where there is no next query, where a search finds no passage that was not found before, or
-    after `steps` of them.
+    The searches for a question end where there is no next query, where a search finds nothing new, or after `steps` of them.
+    The best `look` passages give the next query. Each later ranking has the weight `step_weight` in a reciprocal rank fusion in
+    which the first has weight 1.
     """
 
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}]
@@ -63,7 +64,6 @@ class Iterative(SinglePart):
     def __init__(
         self, name: str, parts: Sequence[Part], passages: Fetch, steps: int, look: int, step_weight: float
     ) -> None:
-        """Keep the part; `name` is the retriever's, for messages, and the other arguments are its settings."""
         super().__init__(name, parts)
         self._fetch, self._steps, self._look, self._weight = passages, steps, look, step_weight
 
@@ -104,11 +104,7 @@ class Iterative(SinglePart):
 
 
 class Steps(Iterative):
-    """Searches with its one part, then again with what the passages of the steps before name, and fuses the rankings.
-
-    The next query is the question and the names in its best passages that neither it nor an earlier query has. The steps of a
-    question end where there is no such name, where a step finds no passage that was not found before, or after `steps`.
-    """
+    """Searches again with the question and the names in its best passages that no query had yet; see `Iterative`."""
 
     version = 1
 
@@ -123,19 +119,7 @@ class Steps(Iterative):
         names: Positive = 8,
         step_weight: NotNegative = 0.5,
     ) -> None:
-        """Keep the part.
-
-        Args:
-            parts: a single retriever.
-            passages: returns the passages of a list of ids.
-            steps: searches for a question, at most.
-            look: the best passages whose names are taken.
-            names: of a query, at most; those in most of the passages come first.
-            step_weight: of each later ranking, in a reciprocal rank fusion in which the first has weight 1.
-
-        Raises:
-            IfqaError: there is not exactly one part, or a setting is out of range.
-        """
+        """Keep the part. A query has at most `names` names; those in most of the passages come first."""
         super().__init__("steps", parts, passages, steps, look, step_weight)
         self._names = names
 
@@ -150,12 +134,11 @@ class Steps(Iterative):
 
 
 class LlmSteps(Iterative):
-    """Searches with its one part, then again with the queries that a language model asks for, and fuses the rankings.
+    """Searches again with the queries that a language model asks for; see `Iterative`.
 
-    The model gets the question, the queries so far and the best passages so far. The steps of a question end where the model
-    says "enough" or repeats a query, where a step finds no passage that was not found before, or after `steps`. They end with
-    what was found too where no query can be read from the completion ("unparsed" in `usage`), where a request failed ("retry":
-    the next run asks again), and where the prompt does not fit the model's window ("too_long").
+    The model gets the question, the queries so far and the best passages so far. The searches for a question end too where it
+    says "enough" or repeats a query, where no query can be read from the completion ("unparsed" in `usage`), where a request
+    failed ("retry": the next run asks again), and where the prompt does not fit the model's window ("too_long").
     """
 
     version = 1
@@ -173,21 +156,10 @@ class LlmSteps(Iterative):
         step_weight: NotNegative = 0.5,
         root: Path = Path(),
     ) -> None:
-        """Keep part and model, and load the prompt.
-
-        Args:
-            llm: the language model of the experiment's [llm].
-            parts: a single retriever.
-            passages: returns the passages of a list of ids.
-            prompt: a file `prompts/NAME.toml` that reads passages, and whose answer is a query or "enough".
-            steps: searches for a question, at most; the model is asked before each but the first.
-            look: the best passages, at most, that the model reads; fewer if its window is full.
-            step_weight: of each later ranking, in a reciprocal rank fusion in which the first has weight 1.
-            root: the folder above prompts/.
+        """Keep part and model, and load the prompt, which reads passages, and whose answer is a query or "enough".
 
         Raises:
-            IfqaError: there is not exactly one part, no such prompt, the prompt reads no passages or shows choices, or a setting
-                is out of range.
+            IfqaError: there is not exactly one part, no such prompt, or the prompt reads no passages or shows choices.
         """
         super().__init__("steps-llm", parts, passages, steps, look, step_weight)
         self.llm, self.prompt = llm, load_prompt(prompt, root)

@@ -44,9 +44,9 @@ _UNBROKEN = re.compile(rf"(?<= )(?:then )?(?P<start>(?:{_PREPOSITION} )?{_WH}(?:
 class Clauses:
     """A question's two clauses, each a stripped substring of its text.
 
-    `presupposition` is the if-clause as it stands, with its conjunction and the words before that ("According to the act,
-    if ..."). It is empty where there is no if-clause. `question` is the main clause, or the whole text where there is no
-    if-clause.
+    Attributes:
+        presupposition: the if-clause with its conjunction and the words before that ("According to the act, if ..."); or "".
+        question: the main clause, or the whole text where there is no if-clause.
     """
 
     presupposition: str
@@ -106,11 +106,10 @@ def _main_clause(masked: str, begin: int) -> tuple[int, int] | None:
 
 
 def _rank(segment: str, supposed: bool) -> int:
-    """How likely the text between a break and the next break opens the main clause: 0 certainly ... 5 not.
+    """How likely the text between two breaks opens the main clause: 0 certainly ... 5 not.
 
-    `supposed` says whether the if-clause already has its verb. ", which was built in 1900," and ", who would later be
-    king," are relative clauses. A question inverts verb and subject ("which would he"), names the thing ("which town
-    would"), or begins with a word that opens no relative clause ("what", "how", "why").
+    `supposed` says whether the if-clause already has its verb. ", who would later be king," is a relative clause. A question
+    inverts verb and subject ("which would he"), names the thing ("which town would"), or begins with "what", "how" or "why".
     """
     if asking := _ASKING.match(segment):
         word, rest = asking["wh"].lower(), segment[asking.end() :]
@@ -144,9 +143,8 @@ _NO_NAME = (
 def content_terms(text: str) -> list[str]:
     """The names, quoted titles, dates and numbers of a text, each once, in order, for boosting in a keyword search.
 
-    A name of several words is a single term, and so is a date. The first word of a sentence is capitalised anyway. It
-    counts as a name only if a capitalised word follows, if it has a further capital or a digit, or if the same word is
-    capitalised later.
+    A name of several words is a single term, and so is a date. The first word of a sentence counts as a name only if a
+    capitalised word follows, if it has a further capital or a digit, or if the same word is capitalised later.
     """
     terms: dict[str, None] = {}
     # The last position of each word

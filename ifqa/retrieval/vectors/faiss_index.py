@@ -49,11 +49,10 @@ def build(
     part_passages: int = PART,
     seed: int = 0,
 ) -> dict[str, object]:
-    """Build an index in a folder; the files of another build are removed.
+    """Build an index of the vectors of `shards` in `folder`; the files of another build are removed.
 
     Args:
-        shards: the vectors to index.
-        folder: gets the index.
+        shards, folder: see above.
         factory: a string of faiss.index_factory, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48", "HNSW32".
         train_sample: vectors to train on, drawn evenly from all shards; 0 for 64 per centroid.
         part_passages: maximal number of vectors in a part; only a shard with more vectors makes a larger part.
@@ -107,8 +106,7 @@ class FaissIndex:
         """Open an index.
 
         Args:
-            folder: the folder that `build` filled.
-            shape: number and dimension of the vectors that the index was built from.
+            folder, shape: what `build` filled; number and dimension of the vectors that it was built from.
             nprobe: lists of an IVF that are searched; 0 for 1/64 of all lists, and at least 64.
             ef_search: candidates that the search of an HNSW keeps; 0 for 128.
             device: "cpu", or "cuda" for all GPUs.
@@ -120,9 +118,9 @@ class FaissIndex:
         """
         self._folder, self._shape, self._device = folder, shape, device
         self._nprobe, self._ef_search = nprobe, ef_search
-        if device == "cuda" and not load_faiss().get_num_gpus():
+        faiss = load_faiss()
+        if device == "cuda" and not faiss.get_num_gpus():
             raise IfqaError("faiss finds no GPU; set device = \"cpu\", or, on Linux: pip install 'ifqa[gpu]'")
-        load_faiss()
         path = require(folder / LOG, "FAISS index")
         self._parts = check_stored(_Log, read_json(path), str(path), "build the index again").parts
         if sum(part.passages for part in self._parts) != shape[0]:
@@ -154,13 +152,16 @@ class FaissIndex:
             index = load_faiss().read_index(str(require(path, "FAISS index")))
         except (RuntimeError, MemoryError) as error:
             raise IfqaError(f"{path} is damaged or too large ({_reason(error)}); build the index again") from error
-        if (index.ntotal, index.d) != (part.passages, self._shape[1]):
-            raise IfqaError(
-                f"{path}: {index.ntotal:,} vectors of {index.d} numbers, wanted {part.passages:,} of {self._shape[1]}; build "
-                "the index again"
-            )
+        shape, wanted = (index.ntotal, index.d), (part.passages, self._shape[1])
+        if shape != wanted:
+            raise IfqaError(f"{path}: vectors of shape {shape}, wanted {wanted}; build the index again")
         self._tune(index)
-        return load_faiss().index_cpu_to_all_gpus(index) if self._device == "cuda" else index
+        if self._device == "cpu":
+            return index
+        try:
+            return load_faiss().index_cpu_to_all_gpus(index)
+        except RuntimeError as error:
+            raise IfqaError(f'{path} cannot go to a GPU ({_reason(error)}); set device = "cpu"') from error
 
     def _tune(self, index: Any) -> None:
         faiss = load_faiss()

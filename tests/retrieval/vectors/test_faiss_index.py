@@ -162,7 +162,7 @@ def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
         assert "\n" not in str(caught.value)
     path.write_bytes(whole)
     log.write_text(text.replace('"passages": 5001', '"passages": 5000').replace('"passages": 5199', '"passages": 5200'))
-    with pytest.raises(IfqaError, match="vectors of 32 numbers, wanted"):
+    with pytest.raises(IfqaError, match=r"vectors of shape .*, wanted"):
         FaissIndex(tmp_path, (len(vectors), DIMENSION))
     other = folder_of(tmp_path / "other", np.eye(3))
     with pytest.raises(IfqaError, match="not an index of 3 vectors"):
