@@ -35,12 +35,7 @@ class ColBERT(SinglePart, TokenIndexed):
 
     @checked("setting of retriever 'colbert'")
     def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
-        """Open an index and its model, and keep the part.
-
-        Args:
-            index: a folder that `build` filled.
-            parts: a single retriever of the same corpus, whose best passages, as many as its `k`, are reordered.
-            device: "cpu", "cuda", "mps", or "auto", for the question's vectors; MaxSim runs on the CPU.
+        """Open an index and its model; `device` is for the question's vectors, and MaxSim runs on the CPU.
 
         Raises:
             IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.

@@ -25,7 +25,6 @@ class Fusion(Retriever):
         """Keep the parts.
 
         Args:
-            parts: the retrievers, each with its depth, its weight and its query.
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
                 weight x score / best score of that part's ranking; see `ifqa.retrieval.parts.by_score`.
             rrf_k: the higher, the less the first ranks stand out.

@@ -76,12 +76,7 @@ class Ranker(SinglePart):
 
     @checked("setting of retriever 'ranker'")
     def __init__(self, *, parts: Sequence[Part], passages: Fetch, model: Place = OWN) -> None:
-        """Keep the part, and read the weights.
-
-        Args:
-            parts: a single retriever, whose best passages, as many as its `k`, are reordered.
-            passages: returns the passages of a list of ids.
-            model: "ifqa", or a file `ranker.json` that `ifqa train ranker` wrote.
+        """Keep the part, and read the weights: "ifqa", or a file `ranker.json` that `ifqa train ranker` wrote.
 
         Raises:
             IfqaError: there is not exactly one part, or the model is missing or of other features.
@@ -104,11 +99,7 @@ class Ranker(SinglePart):
         return cached_sha256(_file(model))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question, best first.
-
-        Raises:
-            IfqaError: a passage of the part's ranking is missing.
-        """
+        """The `k` best passages of each question, best first."""
         rankings = []
         for question, ranking in zip(questions, self._part.search(questions), strict=True):
             texts = [passage.text for passage in passages_of(ranking, self._fetch)]

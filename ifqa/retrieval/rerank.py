@@ -48,8 +48,6 @@ class Rerank(SinglePart):
         """Keep the part, and load the model.
 
         Args:
-            parts: a single retriever, whose best passages are reordered.
-            passages: returns the passages of a list of ids.
             model: "ifqa", a folder of `ifqa train rerank`, a cross-encoder on the hub, or "extractive": the span reader that
                 ships with ifqa, which scores a passage by how much of an answer it holds (`Extractive.relevance`).
             reads: the part of the question that the model reads, by its name in `ifqa.retrieval.queries.QUERIES`.
@@ -103,11 +101,7 @@ class Rerank(SinglePart):
         return hashlib.sha256(f"{code_of(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question, best first.
-
-        Raises:
-            IfqaError: a passage of the part's ranking is missing.
-        """
+        """The `k` best passages of each question, best first."""
         rankings = self._part.search(questions)
         pairs = [
             (question.text, passage.text)

@@ -34,11 +34,7 @@ class Splade(TokenIndexed):
 
     @checked("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:
-        """Open an index and its model.
-
-        Args:
-            index: a folder that `build` filled.
-            device: "cpu", "cuda", "mps", or "auto", for the question's weights; the lists are searched on the CPU.
+        """Open an index and its model; `device` is for the question's weights, and the lists are searched on the CPU.
 
         Raises:
             IfqaError: the index is missing, damaged or of another model; the model is missing.

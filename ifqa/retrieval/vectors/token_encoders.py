@@ -1,7 +1,7 @@
 """Models of sentence-transformers that weigh the vocabulary (learned sparse) or give a vector a token (late interaction)."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -91,18 +91,15 @@ class TokenIndexed(Indexed):
         """
         precise = precision_name(precision, device)
         facts = {"model": model, "weights": identity_of(model), "titles": titles, "precision": precise}
-        encode = cls._encode(open_token_model(cls.kind, model, precise, device), titles)
+        encode = partial(cls._encode, open_token_model(cls.kind, model, precise, device), titles)
         made_with = f"{VERSION} {identity(facts | {'version': cls.version, 'model': ''})} "
         count = encode_corpus(passages, folder, cls.arrays, made_with, encode)
         write_json(folder / f"{cls.name}.json", facts | {"passages": count})
 
     @classmethod
-    def _encode(cls, model: "TokenModel", titles: bool) -> Callable[[Sequence[Passage]], Arrays]:
-        def encode(passages: Sequence[Passage]) -> Arrays:
-            texts = [f"{one.title} {one.text}" if titles and one.title else one.text for one in passages]
-            return cls.encode(model, passages, [whole(text) for text in texts])
-
-        return encode
+    def _encode(cls, model: "TokenModel", titles: bool, passages: Sequence[Passage]) -> Arrays:
+        texts = [f"{one.title} {one.text}" if titles and one.title else one.text for one in passages]
+        return cls.encode(model, passages, [whole(text) for text in texts])
 
     @classmethod
     def forecast(
@@ -110,7 +107,7 @@ class TokenIndexed(Indexed):
     ) -> Cost:
         """What `build` will take on this machine, measured by encoding some passages."""
         opened = open_token_model(cls.kind, model, precision, device)
-        return forecast(passages, cls._encode(opened, titles), opened.device.type, once=cls.once)
+        return forecast(passages, partial(cls._encode, opened, titles), opened.device.type, once=cls.once)
 
     @classmethod
     def build_requirements(cls, index: Path, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
@@ -124,7 +121,7 @@ class TokenIndexed(Indexed):
 
 
 def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
-    """A `SparseEncoder` ("sparse") or `MultiVectorEncoder` ("late") of sentence-transformers; the last one opened is kept.
+    """A `SparseEncoder` ("sparse") or `MultiVectorEncoder` ("late") of sentence-transformers.
 
     Args:
         kind: what to open.
@@ -135,17 +132,11 @@ def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
     Raises:
         IfqaError: the model is missing, does not load, is of another kind, or lacks weights.
     """
-    device = resolve_device(device)
-    return _opened(kind, name, precision_name(precision, device), device, identity_of(name))
-
-
-@lru_cache(maxsize=1)  # by the files' hash too, for a model may be trained again in the same folder
-def _opened(kind: Kind, name: str, precision: str, device: str, weights: str) -> "TokenModel":
     import torch
     from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
     quiet()
-    folder = model_folder(name)
+    device, folder = resolve_device(device), model_folder(name)
     opens = SparseEncoder if kind == "sparse" else MultiVectorEncoder
     with loading(name, _CALLED[kind]):
         _refuse_untrained(kind, name, folder)
@@ -157,7 +148,7 @@ def _opened(kind: Kind, name: str, precision: str, device: str, weights: str) ->
         raise IfqaError(
             f"{name} compares by {model.similarity_fn_name!r}; wanted a model that compares by inner product"
         )
-    if precision == "bfloat16":
+    if precision_name(precision, device) == "bfloat16":
         model[0].to(torch.bfloat16)
         model[0].register_forward_hook(in_float)
     return model.eval()
