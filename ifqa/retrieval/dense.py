@@ -60,7 +60,7 @@ class Dense(Indexed):
             index: a folder that `build` filled.
             nprobe: cells of an IVF index that are searched; 0 for the default.
             ef_search: candidates that the search of an HNSW index keeps; 0 for the default.
-            device: "cpu", "cuda", or "auto" for a GPU where there is one.
+            device: of the encoder and of a FAISS index: "cpu", "cuda", or "auto". Vectors are searched exactly on the CPU.
             memory_gb: memory in 10^9 bytes above which a FAISS index is searched part by part; 0 for most of the free memory.
 
         Raises:
@@ -77,14 +77,14 @@ class Dense(Indexed):
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._shards = Shards(index)
-        where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search runs on no other device
         if facts.factory:
             shape = (facts.passages, facts.dimension or 0)
+            where = "cuda" if self.encoder.device == "cuda" else "cpu"  # FAISS runs on no other device
             self._searcher = faiss_index.FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
         else:
             if nprobe or ef_search:
                 raise IfqaError(f"nprobe and ef_search are for a FAISS index, and {index} is searched exactly")
-            self._searcher = FlatIndex(self._shards, where)
+            self._searcher = FlatIndex(self._shards)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest inner product, best first."""

@@ -16,16 +16,17 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
-from ifqa.retrieval.vectors.flat_index import room_for_vectors
 from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.settings import Natural, Stored, check_stored
 from ifqa.storage.files import create, read_json, require, write, write_json
+from ifqa.workers.machine import free_memory
 
 LOG = "faiss.json"
 PART = 500_000  # vectors in a part: "Flat" at 768 dimensions is 1.5 GB, which any machine with an encoder has
 _EF_SEARCH, _EF_CONSTRUCTION = 128, 200  # of HNSW, as DPR sets them (dpr/indexer/faiss_indexers.py)
 _NPROBE = 64  # at least 64 lists, and at least 1/64 of all lists: 64 for IVF4096, 1,024 for IVF65536
 _PER_CENTROID = 64  # vectors to train a centroid on: FAISS warns below 39 and ignores those above 256
+_SHARE = 0.7  # of the free memory is for an index
 _SAMPLE = 10_000  # vectors at least, to train an index without centroids (the ranges of "SQ8")
 
 
@@ -125,8 +126,8 @@ class FaissIndex:
         self._parts = check_stored(_Log, read_json(path), str(path), "build the index again").parts
         if sum(part.passages for part in self._parts) != shape[0]:
             raise IfqaError(f"{folder / LOG}: not an index of {shape[0]:,} vectors; build the index again")
-        # if they do not all fit, each search reads them in turn
-        fits = sum(part.bytes for part in self._parts) <= (memory_gb * 1e9 or room_for_vectors(device))
+        room = memory_gb * 1e9 or _SHARE * _free(device)  # if they do not all fit, each search reads them in turn
+        fits = sum(part.bytes for part in self._parts) <= room
         self._kept = [self._open(part) for part in self._parts] if fits else []
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -172,6 +173,15 @@ class FaissIndex:
         for name, value, has in (("nprobe", self._nprobe, lists), ("ef_search", self._ef_search, graph)):
             if value and not has:
                 raise IfqaError(f"{name} = {value} for {self._folder}; wanted 0, for the index has no such setting")
+
+
+def _free(device: str) -> float:
+    """Free bytes of a GPU's memory or of this machine's; 0 where the system reports none."""
+    if device == "cuda":
+        import torch
+
+        return float(torch.cuda.mem_get_info()[0])
+    return free_memory() or 0.0
 
 
 def load_faiss() -> Any:

@@ -1,10 +1,9 @@
-"""Exact search equals brute force with numpy, and with torch from files or from kept vectors."""
+"""Exact search equals brute force."""
 
 import hashlib
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from vector_folder import folder_of
@@ -19,13 +18,6 @@ def brute_force(shards, queries, k):
     rows = np.array([sorted(range(len(all_vectors)), key=lambda row, s=s: (-s[row], row))[:k] for s in scores])
     rows = rows.reshape(len(queries), -1)
     return np.take_along_axis(scores, rows, 1), rows
-
-
-def ways(shards, block):
-    """Search with numpy, with torch from the files, and with torch where the device keeps all vectors."""
-    exact, kept = FlatIndex(shards, block=block), FlatIndex(shards, block=block)
-    kept._kept = [(first, torch.from_numpy(np.array(vectors))) for first, vectors in shards.vectors()]
-    return [exact.search, exact._search_torch, kept._search_torch]
 
 
 @given(
@@ -44,12 +36,11 @@ def test_every_search_equals_brute_force_with_ties_in_row_order(
     queries = rng.integers(-2, 3, (questions, dimension)).astype(np.float32)
     expected_scores, expected_rows = brute_force(shards, queries, k)
     vectors = folder_of(tmp_path_factory.mktemp("v"), *shards)
-    for search in ways(vectors, block):
-        scores, rows = search(queries, k)
-        assert scores.dtype == np.float32
-        assert rows.dtype == np.int64
-        np.testing.assert_array_equal(rows, expected_rows)
-        np.testing.assert_array_equal(scores, expected_scores)
+    scores, rows = FlatIndex(vectors, block).search(queries, k)
+    assert scores.dtype == np.float32
+    assert rows.dtype == np.int64
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_array_equal(scores, expected_scores)
 
 
 @pytest.mark.parametrize("block", [1 << 13, 1 << 26])
@@ -58,23 +49,20 @@ def test_real_numbers_score_as_in_float64(tmp_path, block):
     shards = [rng.standard_normal((size, 48)).astype(np.float16) for size in (300, 1, 500)]
     queries = rng.standard_normal((20, 48)).astype(np.float32)
     expected_scores, expected_rows = brute_force(shards, queries, 10)
-    for search in ways(folder_of(tmp_path, *shards), block):
-        scores, rows = search(queries, 10)
-        np.testing.assert_array_equal(rows, expected_rows)
-        np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)
+    scores, rows = FlatIndex(folder_of(tmp_path, *shards), block).search(queries, 10)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)
 
 
 def test_no_queries_give_empty_arrays(tmp_path):
-    for search in ways(folder_of(tmp_path, np.eye(3)), 64):
-        scores, rows = search(np.empty((0, 3), np.float32), 2)
-        assert scores.shape == rows.shape == (0, 2)
+    scores, rows = FlatIndex(folder_of(tmp_path, np.eye(3))).search(np.empty((0, 3), np.float32), 2)
+    assert scores.shape == rows.shape == (0, 2)
 
 
 def test_a_search_changes_neither_vectors_nor_queries(tmp_path):
     vectors = folder_of(tmp_path, np.eye(3))
     queries = np.ones((2, 3), np.float32)
     before = {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()}
-    for search in ways(vectors, 64):
-        search(queries, 2)
+    FlatIndex(vectors, 64).search(queries, 2)
     assert (queries == 1).all()
     assert {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()} == before
