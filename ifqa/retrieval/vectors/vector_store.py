@@ -53,9 +53,8 @@ class Shards:
         if not lines:
             raise IfqaError(f"{folder} holds no vectors; {_MEND}")
         self.numbers = [line.shard for line in lines]
-        self.keys = [line.key for line in lines]  # hash of what each shard was made from
         self.starts: NDArray[np.int64] = np.cumsum([0, *(line.passages for line in lines)])
-        self._sorted: tuple[NDArray[np.bytes_], NDArray[np.intp]] | None = None  # ids in order, and their rows
+        self._rows: dict[bytes, int] | None = None
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -102,18 +101,15 @@ class Shards:
         Raises:
             IfqaError: the folder has no passage of an id.
         """
-        if self._sorted is None:
-            every = np.concatenate([self.array("ids", place) for place in range(len(self.numbers))])
-            order = np.argsort(every, kind="stable")
-            self._sorted = every[order], order
-        known, order = self._sorted
-        if not ids:
-            return order[:0]
-        wanted = np.array([passage_id.encode("utf-8", "surrogatepass") for passage_id in ids], dtype=np.bytes_)
-        places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        if absent := np.flatnonzero(known[places] != wanted).tolist():
-            raise IfqaError(f"{self.folder} has no passage {ids[absent[0]]}; {_MEND}")
-        return order[places]
+        if self._rows is None:
+            every = (
+                passage_id for place in range(len(self.numbers)) for passage_id in self.array("ids", place).tolist()
+            )
+            self._rows = {passage_id: row for row, passage_id in enumerate(every)}
+        rows = [self._rows.get(passage_id.encode("utf-8", "surrogatepass"), -1) for passage_id in ids]
+        if -1 in rows:
+            raise IfqaError(f"{self.folder} has no passage {ids[rows.index(-1)]}; {_MEND}")
+        return np.array(rows, np.int64)
 
     def dimension(self) -> int:
         """The dimension of the vectors, after a look at the shape of every file.
