@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import pytest
 from file_server import serving
-from ifqa.pipeline.requirements import corpus_requirements
+from  import corpus_requirements
 
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus.store import write_id_index
