@@ -8,7 +8,6 @@ from importlib.metadata import version
 
 import pytest
 from file_server import serving
-from  import corpus_requirements
 
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus.store import write_id_index
@@ -110,7 +109,7 @@ def test_a_copy_in_pyserinis_cache_is_used_and_survives_there(published, index, 
         '[index.bm25]\nretriever = "bm25"\nprebuilt = "tiny"\n'
     )
     corpus = load_corpus("mine", tmp_path)
-    assert corpus_requirements(corpus, ["bm25"])[1] == Requirement("the prebuilt index tiny")
+    assert BM25.build_requirements(corpus.folder / "bm25", prebuilt="tiny") == [Requirement("the prebuilt index tiny")]
     stages.build_passages(corpus)
     folder = stages.build_index(corpus, "bm25")
     assert ask(folder) == ask(index)
@@ -168,18 +167,14 @@ def test_a_fault_of_the_download_is_one_line_and_the_cache_stays_empty(
 
 
 def test_what_is_needed_names_the_bytes_and_the_command(published, tmp_path):
-    (tmp_path / "indexes").mkdir()
-    table = (
-        '[[passages.sources]]\nformat = "passages"\npath = "{}"\n[index.bm25]\nretriever = "bm25"\nprebuilt = "{}"\n'
-    )
-    for name in ("tiny", "tini"):
-        (tmp_path / f"indexes/{name}.toml").write_text(table.format("data/psgs_w100/psgs_w100.tsv.gz", name))
-    passages, index = corpus_requirements(load_corpus("tiny", tmp_path), ["bm25"])
-    assert "fetch it with: ifqa data psgs_w100" in passages.how
-    size = published.entry.bytes
+    folder = tmp_path / "indexes/tiny/bm25"
+    [index] = BM25.build_requirements(folder, prebuilt="tiny")
     assert index.what == "the prebuilt index tiny"
-    assert index.how == f"{size:,} bytes, fetched into {tmp_path / 'cache/indexes'} by: ifqa index tiny"
-    assert "did you mean 'tiny'" in corpus_requirements(load_corpus("tini", tmp_path), ["bm25"])[1].how
+    assert (
+        index.how == f"{published.entry.bytes:,} bytes, fetched into {tmp_path / 'cache/indexes'} by: ifqa index tiny"
+    )
+    assert "did you mean 'tiny'" in BM25.build_requirements(folder, prebuilt="tini")[0].how
+    assert BM25.build_requirements(folder) == []
 
 
 def test_a_name_that_pyserini_lacks_and_settings_of_a_build_are_refused(published, passages, tmp_path):
