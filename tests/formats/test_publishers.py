@@ -220,7 +220,7 @@ def test_a_wrong_file_of_an_archive_is_named_with_the_archive(tmp_path):
         list(build(tmp_path / "out", tmp_path))
     data = (tmp_path / "searchqa/train.zip").read_bytes()
     (tmp_path / "searchqa/train.zip").write_bytes(data.replace(b'"question"', b'"QUESTION"'))
-    with pytest.raises(IfqaError, match=r"train.zip/000001.json: the archive is damaged, or cannot be read"):
+    with pytest.raises(IfqaError, match=r"train.zip/000001.json: the archive is damaged"):
         list(build(tmp_path / "out", tmp_path))
     (tmp_path / "searchqa/train.zip").write_bytes(data[:-9])
     with pytest.raises(IfqaError, match=r"train.zip: not a zip archive that can be read"):

@@ -117,12 +117,12 @@ class Reading:
         """
         try:
             with self._handle(part) as handle:
-                self._now = handle.tell if not part.member else lambda: 0  # a member is counted as a whole
+                whole = self._archives[part.path].getinfo(part.member).file_size if part.member else part.size
+                share = part.size / max(whole, 1)
+                self._now = lambda: handle.tell() * share
                 yield handle
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # or encrypted, or packed otherwise
-            raise IfqaError(
-                f"{part}: the archive is damaged, or cannot be read ({error}); fetch it again, or unpack it"
-            ) from error
+        except zipfile.BadZipFile as error:
+            raise IfqaError(f"{part}: the archive is damaged ({error}); fetch it again") from error
         finally:
             self._now = lambda: 0
             self._done += part.size
@@ -136,7 +136,10 @@ class Reading:
             return open(part.path, "rb")
         if part.path not in self._archives:
             self._archives[part.path] = self._stack.enter_context(zipfile.ZipFile(part.path))
-        return BufferedReader(self._archives[part.path].open(part.member))  # type: ignore[arg-type]
+        try:
+            return BufferedReader(self._archives[part.path].open(part.member))  # type: ignore[arg-type]
+        except (RuntimeError, NotImplementedError) as error:  # encrypted, or another kind of packing
+            raise IfqaError(f"{part}: cannot be read ({error}); unpack the archive and remove it") from error
 
     def lines(self, part: Part) -> Iterator[tuple[int, str]]:
         """Number and text of each line of a part, packed or not."""
