@@ -43,7 +43,7 @@ def grouped(device: str) -> Iterator[None]:
 def common(prompts: Sequence[list[int]]) -> int:
     """How many tokens all prompts begin with alike; each keeps one token at least, as the answer begins after it."""
     first, last = min(prompts), max(prompts)  # in the order of a dictionary, all others lie between them
-    same = next((n for n, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return min(same, min(map(len, prompts)) - 1)
 
 

@@ -137,14 +137,14 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         line = check_table(LineTable, record, where)
         if line.version != VERSION:
             raise IfqaError(f"{where}: a recording of version {line.version}; this ifqa reads {VERSION}")
-        asked = check_table(RequestTable, line.request, f"{where}: request")
+        prompt = check_table(RequestTable, line.request, f"{where}: request")
         answer = check_table(CompletionTable, line.completion, f"{where}: completion")
-        if asked.model:
-            models[asked.model] = None
-        messages = tuple((role, text) for role, text in asked.messages)
+        if prompt.model:
+            models[prompt.model] = None
+        messages = tuple((role, text) for role, text in prompt.messages)
         try:
             request = Request(
-                messages, asked.text, asked.max_tokens, asked.temperature, tuple(asked.stop), sample=asked.sample
+                messages, prompt.text, prompt.max_tokens, prompt.temperature, tuple(prompt.stop), sample=prompt.sample
             )
         except ValueError as error:
             raise IfqaError(f"{where}: {error}") from error

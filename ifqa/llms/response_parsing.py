@@ -86,12 +86,12 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
     used = _usage(answer.get("usage"))
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    said = choice.get("message") if chat and isinstance(choice, dict) else choice
-    if not isinstance(choice, dict) or not isinstance(said, dict):
+    message = choice.get("message") if chat and isinstance(choice, dict) else choice
+    if not isinstance(choice, dict) or not isinstance(message, dict):
         return Failure("again", "the answer has no text in it", used=used)
-    text, finish = said.get("content" if chat else "text"), str(choice.get("finish_reason") or "")
+    text, finish = message.get("content" if chat else "text"), str(choice.get("finish_reason") or "")
     if text is None and chat:
-        text = said.get("refusal")
+        text = message.get("refusal")
     if finish == "content_filter" and not text:
         return Failure("alone", "the server's content filter held the answer back", used=used)
     if finish == "length" and not text:

@@ -101,9 +101,9 @@ def _of_adapter(folder: Path, root: Path) -> Found:
         raise IfqaError(f"{folder}: its model {name} is an adapter itself; wanted an adapter on a whole model")
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
     wanted = manifest.get("base", {}).get("sha256", "")
-    if wanted and wanted != (found := base.identity):
+    if wanted and wanted != (sha256 := base.identity):
         raise IfqaError(
-            f"{folder} was trained on another {name} (SHA-256 {wanted[:8]}..., here {found[:8]}...); train it again, or put that "
-            "model there"
+            f"{folder} was trained on another {name} (SHA-256 {wanted[:8]}..., here {sha256[:8]}...); train it again, or put "
+            "that model there"
         )
     return Found(base.folder, folder, manifest.get("family", ""), frozenset(manifest.get("sources", {}).values()))

