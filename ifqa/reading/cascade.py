@@ -30,9 +30,6 @@ class Cascade(Reader):
     Attributes:
         family, trained_on: of both readers.
         label: the language model's.
-
-    Raises:
-        IfqaError: as both readers do; or the span reader's weights and the demonstrations are of different split families.
     """
 
     version = 1
@@ -83,11 +80,7 @@ class Cascade(Reader):
 
     @classmethod
     def trained(cls, **settings: Any) -> str:
-        """The split family of the span reader's weights and of the demonstrations, found without a model.
-
-        Raises:
-            IfqaError: they are of different families.
-        """
+        """The split family of the span reader's weights and of the demonstrations, found without a model."""
         families = {Plugins().reader(name).trained(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))

@@ -41,10 +41,6 @@ class Llm(Reader):
         family: split family of the demonstrations; `learnt` is the verb of the message that refuses a family.
         trained_on: SHA-256 of the files of questions that the language model was tuned on.
         label: the model's label, shown with the scores; empty if it has none.
-
-    Raises:
-        IfqaError: the prompt or file does not exist, a demonstration lacks a field that the prompt shows, or a setting is
-            out of range.
     """
 
     version = 2
@@ -85,9 +81,6 @@ class Llm(Reader):
 
         The evidence is the passages shown. `completion` is the whole text that the answer was parsed from. With several
         samples, `score` is the logarithm of the share of samples that agree.
-
-        Raises:
-            IfqaError: the model cannot be asked at all (a wrong key, no money left).
         """
         fitted = self.fitted(questions, passages)
         requests = self._requests(fitted)

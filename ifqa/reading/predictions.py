@@ -20,10 +20,6 @@ class Predictions(Reader):
 
         Args:
             path: the file, plain or compressed.
-
-        Raises:
-            IfqaError: the file is missing, a line lacks a key, a confidence is not from 0 to 1, or a question is answered
-                twice.
         """
         self.path = path
         self.answers: dict[str, str] = {}
@@ -44,11 +40,7 @@ class Predictions(Reader):
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
-        """Each question's answer; a question that is not in the file is a failure.
-
-        Raises:
-            IfqaError: the file answers none of the questions of this split.
-        """
+        """Each question's answer; a question that is not in the file is a failure."""
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
         for question in questions:
             if question.id.rpartition("/")[0] not in splits:

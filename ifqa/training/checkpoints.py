@@ -39,11 +39,7 @@ def world() -> tuple[int, int]:
 
 
 def refuse_strangers(folder: Path) -> None:
-    """Refuse a folder that holds weights or checkpoints of somebody else, which a training would overwrite.
-
-    Raises:
-        IfqaError: there are some, and no file shows that ifqa made them; or the manifest is no JSON object.
-    """
+    """Refuse a folder that holds weights or checkpoints of somebody else, which a training would overwrite."""
     own = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
     if strange := [path for path in own if not isinstance(read_json(path), dict)]:
         raise IfqaError(f"{strange[0]} is not from a training of ifqa; train into another folder, or move it away")
@@ -57,11 +53,7 @@ def refuse_strangers(folder: Path) -> None:
 
 
 def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
-    """Whether to train: False if the folder holds a finished training with the same inputs and whole weights.
-
-    Raises:
-        IfqaError: the folder holds another training, or checkpoints or weights of an unknown training.
-    """
+    """Whether to train: False if the folder holds a finished training with the same inputs and whole weights."""
     refuse_strangers(folder)
     if (folder / MANIFEST).exists():
         there = _of_same(folder, MANIFEST, inputs)

@@ -288,11 +288,7 @@ class Choice(ChoiceTrainer):
 
 
 def usable(data: TrainingData) -> TrainingData:
-    """The questions that offer choices and have an answer, with their passages.
-
-    Raises:
-        IfqaError: there are none, or a question's answer is not offered.
-    """
+    """The questions that offer choices and have an answer, with their passages."""
     multiple = "questions of multiple choice, such as those of sample-wiqa"
     require(data, lambda question: question.choices and question.answers, "choices and an answer", multiple)
     chosen = data.only([n for n, question in enumerate(data.questions) if question.choices and question.answers])
@@ -314,11 +310,7 @@ def right(question: Question) -> int:
 
 
 def classes_of(questions: Sequence[Question]) -> list[str]:
-    """The choices that all training questions share, as a classifier's classes, in the order of the first question.
-
-    Raises:
-        IfqaError: a question offers others, or all questions have the same answer.
-    """
+    """The choices that all training questions share, as a classifier's classes, in the order of the first question."""
     classes = list(dict.fromkeys(map(plain, questions[0].choices)))
     for question in questions:
         if {*map(plain, question.choices)} != {*classes}:

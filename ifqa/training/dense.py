@@ -134,17 +134,14 @@ class Dense(Passes):
             for n in draw.sample(usable, len(usable)):
                 gold = draw.choice(golds[n]) if self.shuffle_positives else golds[n][0]
                 passages = [gold, *draw.sample(wrong[n], self.negatives)]
-                own = set().union(*(gold_for[passage.text] for passage in passages))
-                place = next(
-                    (m for m, (_, held, taken) in enumerate(waiting) if n not in taken and not own & held), None
-                )
-                if place is None:
-                    place = len(waiting)
+                others = set().union(*(gold_for[passage.text] for passage in passages))
+                open_to = (m for m, (_, held, taken) in enumerate(waiting) if n not in taken and not others & held)
+                if (place := next(open_to, len(waiting))) == len(waiting):
                     waiting.append(([], set(), set()))
                 rows, held, taken = waiting[place]
                 rows.append(_row(questions[n], passages, self.two_encoders, titled))
                 held.add(n)
-                taken |= own
+                taken |= others
                 if len(rows) == self.batch:
                     full.append(waiting.pop(place)[0])
         return full + [rows for rows, _, _ in waiting]
@@ -172,12 +169,9 @@ class Dense(Passes):
         from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Router, Transformer
 
         def tower() -> list[Any]:
-            bert = Transformer(
-                str(start),
-                max_seq_length=self.max_tokens,
-                # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does (dpr/models/biencoder.py:230)
-                processing_kwargs={"text": {"return_token_type_ids": False}},
-            )
+            # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does (dpr/models/biencoder.py:230)
+            plain = {"text": {"return_token_type_ids": False}}
+            bert = Transformer(str(start), max_seq_length=self.max_tokens, processing_kwargs=plain)
             return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
 
         settings: dict[str, Any] = {"device": self.device, "prompts": {"query": "", "document": ""}}
@@ -204,8 +198,11 @@ class Dense(Passes):
 
 def _golds(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
     """A question's gold passages, with the titles of ranked passages that cover them."""
-    titles = [next((one.title for one in ranking if covers(one.text, text)), "") for text in question.gold_passages]
-    return [Passage("", *pair) for pair in zip(titles, question.gold_passages, strict=True)]
+    golds = []
+    for text in question.gold_passages:
+        title = next((passage.title for passage in ranking if covers(passage.text, text)), "")
+        golds.append(Passage("", title, text))
+    return golds
 
 
 def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, set[int]]:
@@ -214,21 +211,20 @@ def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, 
     for n, question in enumerate(questions):
         for gram in (gram for gold in question.gold_passages for gram in word_grams(gold)):
             holders[gram].add(n)
-    found = {}
+    gold_for = {}
     for text in texts:
         near = {n for gram in word_grams(text) for n in holders.get(gram, ())}
-        found[text] = {n for n in near if any(covers(text, gold) for gold in questions[n].gold_passages)}
-    return found
+        gold_for[text] = {n for n in near if any(covers(text, gold) for gold in questions[n].gold_passages)}
+    return gold_for
 
 
 def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> _Row:
     """A question with its passages; passages are (title, text) pairs if any has a title (a column holds one type)."""
     text = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
-    names = ["positive", *(f"negative_{n}" for n in range(1, len(passages)))]
     row: _Row = {"question": text}
-    return row | {
-        name: [one.title, one.text] if titled else one.text for name, one in zip(names, passages, strict=True)
-    }
+    for n, passage in enumerate(passages):
+        row[f"negative_{n}" if n else "positive"] = [passage.title, passage.text] if titled else passage.text
+    return row
 
 
 def _as_cut(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:

@@ -98,11 +98,7 @@ def lists_of(data: TrainingData) -> list[Listed]:
 
 
 def usable(lists: Sequence[Listed], negatives: Negatives) -> list[tuple[Any, Any]]:
-    """The features and the right passages of each list, of the passages that are trained on.
-
-    Raises:
-        IfqaError: no list has both a right passage and a wrong one.
-    """
+    """The features and the right passages of each list, of the passages that are trained on."""
     pairs = []
     for each in lists:
         used = each.right | each.gold | (negatives == "all")

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
@@ -82,10 +82,10 @@ class Rerank(Passes):
         checkpoints.save_adapter(trainer.model.model, folder, NAME)
         checkpoints.finish(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
 
-    def _rows(self, data: TrainingData) -> list["_Row"]:
+    def _rows(self, data: TrainingData) -> list[dict[str, Any]]:
         """One row for each question and epoch, in training order, each with its own draw of a gold passage and negatives."""
         questions, (wrong, usable) = data.questions, with_negatives(data, self.negatives, self.pool)
-        rows: list[_Row] = []
+        rows: list[dict[str, Any]] = []
         for epoch in range(self.epochs):
             draw = random.Random(f"{self.seed} {epoch}")
             draw.shuffle(usable)
@@ -96,7 +96,7 @@ class Rerank(Passes):
                 rows.append({"query": questions[n].text, "passages": texts, "labels": labels})
         return rows
 
-    def _trainer(self, rows: list["_Row"], folder: Path) -> Any:
+    def _trainer(self, rows: list[dict[str, Any]], folder: Path) -> Any:
         import torch
         from datasets import Dataset
         from peft import LoraConfig, set_peft_model_state_dict
@@ -104,6 +104,8 @@ class Rerank(Passes):
         from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
         from sentence_transformers.cross_encoder.losses import ListNetLoss
         from transformers import set_seed
+
+        from ifqa.models.transformer import BERT_LINEAR
 
         quiet()
         set_seed(self.seed)
@@ -114,14 +116,17 @@ class Rerank(Passes):
             device=self.device,
             activation_fn=torch.nn.Identity(),
         )
-        adapter = LoraConfig(
-            r=self.rank,
-            lora_alpha=self.rank,
-            target_modules=_targets(),
-            modules_to_save=["classifier"],
-            task_type="SEQ_CLS",
+        layers = "|".join(name.replace(".", r"\.") for name in BERT_LINEAR)
+        targets = rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"  # full names, for peft
+        model.add_adapter(
+            LoraConfig(
+                r=self.rank,
+                lora_alpha=self.rank,
+                target_modules=targets,
+                modules_to_save=["classifier"],
+                task_type="SEQ_CLS",
+            )
         )
-        model.add_adapter(adapter)
         if self.start:
             tensors = cross_encoder.tensors_of(self.start)
             named = {name.removeprefix(PREFIX): tensor.float() for name, tensor in tensors.items()}
@@ -133,17 +138,3 @@ class Rerank(Passes):
         return CrossEncoderTrainer(
             model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=ListNetLoss(model)
         )
-
-
-class _Row(TypedDict):
-    query: str
-    passages: list[str]
-    labels: list[float]
-
-
-def _targets() -> str:
-    """A regular expression for peft that matches the full names of all linear layers and the pooler."""
-    from ifqa.models.transformer import BERT_LINEAR
-
-    layers = "|".join(name.replace(".", r"\.") for name in BERT_LINEAR)
-    return rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"

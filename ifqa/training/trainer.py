@@ -14,11 +14,7 @@ _Trainer = TypeVar("_Trainer", bound=Trainer)
 
 
 def configured(trainer: type[_Trainer], **settings: object) -> _Trainer:
-    """A trainer with these settings, over those of its recipe.
-
-    Raises:
-        IfqaError: there is no such recipe or setting, or a value is of the wrong type or size.
-    """
+    """A trainer with these settings, over those of its recipe."""
     recipe = str(settings.pop("recipe", next(iter(trainer.recipes)))) if trainer.recipes else ""
     if recipe and recipe not in trainer.recipes:
         raise unknown("recipe", recipe, trainer.recipes)

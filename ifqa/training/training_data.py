@@ -80,11 +80,7 @@ def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) ->
 
 
 def with_negatives(data: TrainingData, least: int, most: int) -> tuple[list[list[Passage]], list[int]]:
-    """The first `most` hard negatives of each question; the numbers of questions with a gold passage and `least` of them.
-
-    Raises:
-        IfqaError: there is no such question.
-    """
+    """The first `most` hard negatives of each question; the numbers of questions with a gold passage and `least` of them."""
     negatives = [hard_negatives(*pair, most) for pair in zip(data.questions, data.rankings, strict=True)]
     usable = [n for n, each in enumerate(negatives) if data.questions[n].gold_passages and len(each) >= least]
     if not usable:

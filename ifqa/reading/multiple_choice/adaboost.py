@@ -57,9 +57,6 @@ class AdaBoost(ClassifierReader):
 
     Args:
         checkpoint: a folder that `ifqa train adaboost` made.
-
-    Raises:
-        IfqaError: the weights are missing or damaged.
     """
 
     name = "adaboost"

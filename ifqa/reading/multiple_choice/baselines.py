@@ -22,9 +22,6 @@ class Majority(OptionReader):
         split: the training questions, as benchmark/split; the first of equally frequent answers counts.
         answer: this answer instead.
         root: the folder that the benchmark's files count from.
-
-    Raises:
-        IfqaError: both are given, or neither; or the training questions have no answers.
     """
 
     name = "majority"

@@ -51,9 +51,6 @@ class Choice(OptionReader):
 
     Attributes:
         label: shown with the scores if it is unknown what the weights were trained on.
-
-    Raises:
-        IfqaError: the checkpoint is missing, not whole or of another kind, or there is no such device.
     """
 
     name = "choice"
@@ -167,9 +164,6 @@ def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
     Args:
         name: a folder, or a model of the hub.
         untrained: whether the head, and a pooler before it, may be missing: they are then drawn at random, from torch's seed.
-
-    Raises:
-        IfqaError: the model is missing, incomplete, no encoder with such a head, or its tokenizer has no [CLS] and [SEP].
     """
     from transformers import AutoModelForMultipleChoice
 

@@ -27,9 +27,6 @@ class DecompAttn(ClassifierReader):
     Args:
         checkpoint: a folder that `ifqa train decomp-attn` made.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-
-    Raises:
-        IfqaError: the weights are missing or damaged, or there is no such device.
     """
 
     name = "decomp-attn"

@@ -22,11 +22,7 @@ class OptionReader(Reader):
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
-        """One prediction a question, in their order; a score is the logarithm of the choice's probability.
-
-        Raises:
-            IfqaError: a question has no choices, or is not in the words that the reader takes.
-        """
+        """One prediction a question, in their order; a score is the logarithm of the choice's probability."""
         if open_question := next((question for question in questions if not question.choices), None):
             raise IfqaError(
                 f"question {open_question.id or open_question.text[:60]!r} offers no choices, and reader {self.name!r} only "
@@ -111,11 +107,7 @@ def chosen(question: Question, scores: Sequence[float], passages: Sequence[Passa
 
 
 def manifest_of(checkpoint: str, reader: str) -> Manifest:
-    """The manifest of a reader's weights.
-
-    Raises:
-        IfqaError: it is missing, `ifqa train` did not write it, or the weights are of another reader.
-    """
+    """The manifest of a reader's weights."""
     mend = f"name a folder that `ifqa train {reader}` made"
     path = Path(checkpoint) / "manifest.json"
     if not path.exists() and (Path(checkpoint) / "inputs.json").exists():

@@ -8,11 +8,7 @@ _STEM = re.compile(r"suppose (.*?) happens, how will it affect (.*)\.", re.DOTAL
 
 
 def parts(stem: str) -> tuple[str, str]:
-    """Change and effect of a question in WIQA's words, "suppose CHANGE happens, how will it affect EFFECT.".
-
-    Raises:
-        IfqaError: the question has other words.
-    """
+    """Change and effect of a question in WIQA's words, "suppose CHANGE happens, how will it affect EFFECT."."""
     match = _STEM.fullmatch(stem)
     if not match:
         raise IfqaError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")

@@ -131,11 +131,7 @@ class _Stored(Stored):
 
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:
-    """The calibration beside the reader's weights, whose hash is `weights`; None if there is none.
-
-    Raises:
-        IfqaError: the file is not as `ifqa train calibration` writes it, or was fitted for other weights.
-    """
+    """The calibration beside the reader's weights, whose hash is `weights`; None if there is none."""
     path = folder / FILE
     if not path.exists():
         return None

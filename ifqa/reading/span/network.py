@@ -120,9 +120,6 @@ class SpanModel(nn.Module):
     question, adding it and subtracting it; one of two numbers to compute with, or an end of a list; at a number of the
     question, the two operations on these. A span's score is start + end + a score of its length. A computed answer's score
     is that of the passage's number, or of both, + the operation's.
-
-    Raises:
-        IfqaError: the encoder reads too few tokens.
     """
 
     def __init__(self, encoder: Encoder) -> None:

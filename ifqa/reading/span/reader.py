@@ -65,10 +65,6 @@ class Extractive(Reader):
     Attributes:
         family: split family the weights were trained on, such as "ifqa/full"; IfQA's two families share questions.
         trained_on: SHA-256 of the files of the training questions.
-
-    Raises:
-        IfqaError: the weights are missing or damaged, their encoder is missing or is another, a setting has an invalid value, or
-            there is a threshold and no calibration.
     """
 
     version = 4

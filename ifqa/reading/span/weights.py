@@ -24,11 +24,7 @@ ADAPTER, HEADS = "adapter.safetensors", "heads.safetensors"
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """The manifest of a training.
-
-    Raises:
-        IfqaError: there is none, or it is of something else.
-    """
+    """The manifest of a training."""
     path = require(folder / "manifest.json", "the weights of reader 'extractive'")
     manifest = read_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("family"), str):
@@ -46,9 +42,6 @@ def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> Found:
         folder: the folder of the weights.
         encoder: a name or folder as `ifqa.models.encoders.find_encoder` takes it; empty for the name in the manifest.
         root: the folder that a relative folder counts from.
-
-    Raises:
-        IfqaError: the encoder is not here and cannot be fetched, or the weights were trained on another.
     """
     wanted = manifest_of(folder)["encoder"]
     found = find_encoder(encoder or wanted["name"], root)
@@ -80,11 +73,7 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
 
 
 def load_weights(model: "SpanModel", folder: Path) -> None:
-    """Put a folder's weights into a network that nothing was loaded into yet.
-
-    Raises:
-        IfqaError: a file is missing or damaged, or of a network of another shape.
-    """
+    """Put a folder's weights into a network that nothing was loaded into yet."""
     load_average(model, [folder])
 
 

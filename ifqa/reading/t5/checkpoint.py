@@ -104,9 +104,6 @@ def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's own (see `DEFAULT`).
 
     `mend` says how to name another one, empty for the way of a reader.
-
-    Raises:
-        IfqaError: the checkpoint does not exist, is not a T5, or its training is not finished.
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
         raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
@@ -142,9 +139,6 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
         tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
         reader: "fid", "rag" or "unifiedqa": decides the default model and `CONVENTIONS`, and what a message says.
         mend: see `checkpoint_folder`.
-
-    Raises:
-        IfqaError: the checkpoint is missing, incomplete, or of another architecture.
     """
     quiet()
     folder = checkpoint_folder(name, reader, mend)
@@ -189,11 +183,7 @@ def _load(folder: Path, mend: str) -> "FusionInDecoder":
 
 
 def tokenizer_folder(folder: Path, name: str) -> Path:
-    """The folder of a checkpoint's tokenizer: the named folder or model of the hub, else its own, else T5's.
-
-    Raises:
-        IfqaError: the tokenizer is missing.
-    """
+    """The folder of a checkpoint's tokenizer: the named folder or model of the hub, else its own, else T5's."""
     if not name and _has_tokenizer(folder):
         return folder
     try:

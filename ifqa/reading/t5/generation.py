@@ -69,9 +69,6 @@ def read(
         max_answer_tokens: most tokens of an answer, including the token that starts decoding.
         beams: 1 for greedy decoding, as FiD's.
         room: batch sizes; halved, with a message, if memory runs out.
-
-    Raises:
-        IfqaError: a single question does not fit into the memory.
     """
     room = room or budget(model, beams)
     return in_groups(model, features, counts, room, partial(_read, model, max_answer_tokens, beams, room))

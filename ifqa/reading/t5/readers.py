@@ -55,9 +55,6 @@ class OpenedT5(Checkpoint):
         """What the decoder gives for each question, and its text; `texts` has one or more inputs for each question.
 
         `decode` takes the arguments of `ifqa.reading.t5.generation.read`.
-
-        Raises:
-            IfqaError: a single question does not fit into the memory.
         """
         if not texts:  # batch_decode gives one text for an empty batch
             return []
@@ -74,11 +71,7 @@ def open_t5(
     reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int, beams: int,
     device: str, precision: str, batch_tokens: int, encoder_eos: YesNo = "auto",
 ) -> OpenedT5:  # fmt: skip
-    """Open a checkpoint with a reader's settings; those given replace the checkpoint's own conventions.
-
-    Raises:
-        IfqaError: the checkpoint is missing or not a T5, there is no such device, or `max_tokens` is too small.
-    """
+    """Open a checkpoint with a reader's settings; those given replace the checkpoint's own conventions."""
     device = resolve_device(device)
     stored = open_checkpoint(checkpoint, tokenizer, reader)
     changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
@@ -110,11 +103,7 @@ class T5Reader(Reader):
 
     @classmethod
     def trained(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
-        """The split family a checkpoint was trained on, read without loading it; empty if unknown.
-
-        Raises:
-            IfqaError: the groups' checkpoints were trained on several families.
-        """
+        """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
         folders = [checkpoint_folder(name, cls.name) for name in group_folders(checkpoint, root).values()]
         families = sorted({manifest_of(folder, cls.name).family for folder in folders} - {""})
         if len(families) > 1:
@@ -149,9 +138,6 @@ class Fid(T5Reader):
 
     Attributes:
         label: shown with the scores if the checkpoint was not trained on a benchmark.
-
-    Raises:
-        IfqaError: the checkpoint is missing or not a T5, or a setting has an invalid value.
     """
 
     name = "fid"
@@ -190,9 +176,6 @@ class Fid(T5Reader):
         """One prediction a question, in their order; `passages` are each question's, best first.
 
         A prediction's passages are ordered by their `passage_scores`: the decoder's attention to them, or what RAG says.
-
-        Raises:
-            IfqaError: a single question does not fit into the memory.
         """
         texts = [
             passage_inputs(question.text, ranking, self.conventions.titles)
@@ -254,9 +237,6 @@ class Rag(Fid):
         beams: hypotheses of each passage, or in mode "token" of the question; 1 for greedy decoding, as the paper for question
             answering (its appendix A).
         tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as of `Fid`.
-
-    Raises:
-        IfqaError: as `Fid`; or a setting does not fit another.
     """
 
     name = "rag"
@@ -341,10 +321,6 @@ class UnifiedQA(T5Reader):
 
     Attributes:
         label: shown with the scores if it is unknown what a checkpoint was trained on.
-
-    Raises:
-        IfqaError: a checkpoint is missing or not a T5, the groups' checkpoints were trained on several families, or a setting
-            has an invalid value.
     """
 
     name = "unifiedqa"
@@ -383,11 +359,7 @@ class UnifiedQA(T5Reader):
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` are each question's, in the order in which they are read.
-
-        Raises:
-            IfqaError: a single question does not fit into the memory, or there is no checkpoint for a question's group.
-        """
+        """One prediction a question, in their order; `passages` are each question's, in the order in which they are read."""
         groups: dict[str, list[int]] = defaultdict(list)
         for number, question in enumerate(questions):
             group = question.group if GROUP in self._checkpoint else ""
@@ -431,11 +403,7 @@ class UnifiedQA(T5Reader):
 
 
 def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
-    """Group -> the checkpoint that answers its questions; for a checkpoint without `{group}`, "" -> the checkpoint.
-
-    Raises:
-        IfqaError: no folder fits a checkpoint with `{group}`, or it has `{group}` twice.
-    """
+    """Group -> the checkpoint that answers its questions; for a checkpoint without `{group}`, "" -> the checkpoint."""
     if GROUP not in checkpoint:
         return {"": checkpoint}
     before, *after = str(root / checkpoint).split(GROUP)

@@ -130,11 +130,7 @@ def train_reader(data: TrainingData, folder: Path, **settings: object) -> None:
 
 
 def fit(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> dict[str, Any]:
-    """The "intercept", the "coefficients" and the "threshold" of a calibration; arguments are as in `CalibrationTrainer`.
-
-    Raises:
-        IfqaError: no answer is right, or all are.
-    """
+    """The "intercept", the "coefficients" and the "threshold" of a calibration; arguments are as in `CalibrationTrainer`."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
