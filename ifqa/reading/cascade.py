@@ -26,10 +26,6 @@ class Cascade(Reader):
         sure: the confidence from which the span reader's answer stands, above 0 to 1.
         weights: of the span reader, with a calibration; empty for those that ship with ifqa.
         prompt, demos, shots, seed: of the reader 'llm'.
-
-    Attributes:
-        family, trained_on: of both readers.
-        label: the language model's.
     """
 
     version = 1

@@ -30,17 +30,11 @@ class Llm(Reader):
         llm: the language model of the experiment's [llm].
         prompt: a file `prompts/NAME.toml`; a prompt without passages is closed-book.
         demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw some of its questions.
-        shots: number of demonstrations; 0 for all of a file, or for none if `demos` is empty.
-        seed: for the draw of demonstrations.
+        shots, seed: number of demonstrations, 0 for all of a file, or for none if `demos` is empty; seed of the draw.
         samples: answers sampled per question; the most frequent answer counts, and the first of equally frequent answers
             (self-consistency; Wang et al. 2023). More than 1 needs a temperature.
         temperature: 0 for the most likely answer.
         order: whether the best passage stands "best first", or "best last", next to the question.
-
-    Attributes:
-        family: split family of the demonstrations; `learnt` is the verb of the message that refuses a family.
-        trained_on: SHA-256 of the files of questions that the language model was tuned on.
-        label: the model's label, shown with the scores; empty if it has none.
     """
 
     version = 2

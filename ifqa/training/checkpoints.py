@@ -200,13 +200,9 @@ def save_adapter(network: Any, folder: Path, base: str) -> None:
 def finish(
     folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str], flat: bool = False
 ) -> dict[str, Any]:
-    """Write the manifest, with the SHA-256 of the weights, and remove the files that only a resumed training needs.
+    """Write the manifest, with the SHA-256 of the weights (glob patterns), and remove what only a resumed training needs.
 
-    Args:
-        folder, inputs: those of `begin`.
-        record: what happened.
-        weights: glob patterns, relative to the folder, of the files of weights.
-        flat: whether the record's keys lie beside the inputs, and not under "record".
+    If `flat`, the keys of the record of what happened lie beside the inputs, and not under "record".
     """
     paths = sorted({path for pattern in weights for path in folder.glob(pattern) if path.is_file()})
     files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}

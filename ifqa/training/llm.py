@@ -187,10 +187,7 @@ class Row(TypedDict, total=False):
 class Asks:
     """Makes the tokens of prompts as the reader's language model gets them, and those of the answers to learn.
 
-    Args:
-        reader: the language model.
-        prompt: without reasoning.
-        most: tokens of a prompt and its answer.
+    `prompt` is without reasoning; `most` tokens of a prompt and its answer are used.
     """
 
     def __init__(self, reader: HF, prompt: Prompt, most: int) -> None:

@@ -23,12 +23,9 @@ _MOST = 512  # positions of an encoder whose settings name none
 
 @dataclass(frozen=True)
 class Scheme:
-    """What is read beside question and option.
+    """What is read beside question and option: the passages (`paragraph`), and the question's label "explanation" after them.
 
-    Attributes:
-        paragraph: whether the passages are read.
-        explanation: whether the question's label "explanation" is read, after the paragraph.
-        max_tokens: most tokens of a sequence, special tokens included. The paragraph is cut first, then the question.
+    `max_tokens` of a sequence are read, special tokens included. The paragraph is cut first, then the question.
     """
 
     paragraph: bool = True
@@ -159,11 +156,9 @@ class Encoder:
 
 
 def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
-    """Load an encoder without running any code from it.
+    """Load an encoder, a folder or a model of the hub, without running any code from it.
 
-    Args:
-        name: a folder, or a model of the hub.
-        untrained: whether the head, and a pooler before it, may be missing: they are then drawn at random, from torch's seed.
+    If `untrained`, the head, and a pooler before it, may be missing: they are then drawn at random, from torch's seed.
     """
     from transformers import AutoModelForMultipleChoice
 

@@ -124,13 +124,9 @@ def _is_asked(passage: Number, question_text: str) -> bool:
 
 
 def compute_two(first: Number, second: Number, questions: Sequence[Number], question_text: str) -> list[Results]:
-    """Answers computed from two numbers of a passage, with each number of the question.
+    """Answers computed from two numbers of a passage, with each number of the question, the implicit one first.
 
-    Args:
-        questions: the question's numbers, the implicit one first.
-
-    Returns:
-        For the implicit one [sum, difference]; for the others [difference + number, difference - number].
+    For the implicit one [sum, difference]; for the others [difference + number, difference - number].
     """
     difference, total = combined(first, second, question_text)
     steps: list[Results] = [[_written(number, question_text) if number else None for number in (total, difference)]]
@@ -141,11 +137,7 @@ def compute_two(first: Number, second: Number, questions: Sequence[Number], ques
 
 
 def compute_list(items: Number, questions: Sequence[Number], question_text: str) -> list[Results]:
-    """Answers computed from the number of a list's items, with each number of the question.
-
-    Returns:
-        For the implicit one [items, items - 1]; for the others [items + number, items - number].
-    """
+    """Answers computed from the number of a list's items: [items, items - 1]; with each other number [sum, difference]."""
     if not _seen(_COUNT, question_text) or _seen(_PERIOD, question_text):
         return [[None, None] for _ in questions]
     steps: list[Results] = [[_written(items, question_text), str(int(items.value) - 1)]]

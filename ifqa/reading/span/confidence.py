@@ -101,13 +101,7 @@ def _names(question: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A logistic regression over features.
-
-    Attributes:
-        intercept: the log odds where all features are 0.
-        coefficients: a number for each feature.
-        threshold: the confidence below which an opened system gives no answer.
-    """
+    """A logistic regression over features; an opened system gives no answer of less confidence than `threshold`."""
 
     intercept: float
     coefficients: Mapping[str, float]

@@ -18,12 +18,7 @@ _STEP = re.compile(
 
 
 def explain(pair: Pair, passage_id: str, answer: str, source: tuple[int, ...]) -> How:
-    """Where a candidate comes from.
-
-    Args:
-        answer: the candidate's text.
-        source: where `best_candidates` says it comes from.
-    """
+    """Where a candidate comes from: `answer` is its text, and `source` what `best_candidates` gives with it."""
     if len(source) == 2:
         span = pair.offsets[source[0] - pair.start][0], pair.offsets[source[1] - pair.start][1]
         return How(passage_id, sentence_at(pair.text, *span), span)

@@ -261,14 +261,10 @@ ONE = Number(0, 0, 1.0)
 
 
 def find_numbers(text: str, asked: bool = False, question: str = "", as_written: bool = False) -> list[Number]:
-    """The numbers in a text: digits, words, ordinals, dates, months.
+    """The numbers in a text: digits, words, ordinals, dates, months; if `asked` also "twice" and the "a" of "a year".
 
-    In a question (`asked`): also factors such as "twice" and the "a" of "a year".
-
-    Args:
-        question: a date without a year takes the year of the question if the question has just one, else the nearest in the
-            text, before it or after it.
-        as_written: dates are moved in the order of day and month that the text has.
+    A date without a year takes the year of the question if that has just one, else the nearest in the text.
+    With `as_written` dates are moved in the order of day and month that the text has.
     """
     dates = list(_dates(text, question, as_written))
     numbers = [*dates, *_months(text, question)]

@@ -43,28 +43,20 @@ class Extractive(Reader):
 
     The candidates of all passages of a question share one softmax. Probabilities of candidates with the same normalised
     text (SQuAD's normalisation) are summed. A span is of whole words and amounts. An answer is computed from numbers of one kind.
-    Dates are written as IfQA's answers are, and as the file has them where the passage is of a user's own documents.
-
-    Titles are not read: IfQA's gold passages have none and retrieved articles do, so titles would tell gold passages
-    from negatives. For the same reason its training negatives are gold passages of other questions. Question and
-    passage are cut to 256 tokens together, about 170 words.
+    Dates are written as IfQA's answers are, and as the file has them where the passage is of a user's own documents. Titles are
+    not read (see `ifqa.reading.span.network`). Question and passage are cut to 256 tokens together, about 170 words.
 
     Args:
         weights: a folder that `ifqa train extractive` made; empty for the weights that ship with ifqa.
-        rank_weight: how much a passage counts for its place in the ranking: `-rank_weight * log(place)` is added to
-            its candidates' scores.
+        rank_weight: `-rank_weight * log(place)` of a passage in the ranking is added to its candidates' scores.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        threshold: the reader abstains below this confidence; 0 answers every question. Weights with a calibration
-            (`ifqa train calibration`) give confidences. An opened system asks with the calibration's own threshold.
+        threshold: the reader abstains below this confidence, which weights with a calibration give; 0 answers every question.
+            An opened system asks with the calibration's own threshold.
         precision: "float32"; "bfloat16", with about 3 other answers in 100 (MiniLM); or "auto": where the processor multiplies in
             bfloat16, questions are read in it, and those whose best two answers are close again in float32.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
         encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2", or a folder; empty for the
             one that their manifest names. Another one is refused.
-
-    Attributes:
-        family: split family the weights were trained on, such as "ifqa/full"; IfQA's two families share questions.
-        trained_on: SHA-256 of the files of the training questions.
     """
 
     version = 4

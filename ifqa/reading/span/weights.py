@@ -36,12 +36,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> Found:
-    """The files of the encoder that a folder's weights were trained on.
+    """The files of the encoder that a folder's weights were trained on; an IfqaError if `encoder` is another.
 
-    Args:
-        folder: the folder of the weights.
-        encoder: a name or folder as `ifqa.models.encoders.find_encoder` takes it; empty for the name in the manifest.
-        root: the folder that a relative folder counts from.
+    `encoder` is a name or folder as `ifqa.models.encoders.find_encoder` takes it; empty for the name in the manifest.
     """
     wanted = manifest_of(folder)["encoder"]
     found = find_encoder(encoder or wanted["name"], root)

@@ -38,11 +38,8 @@ Mode = Literal["sequence", "token"]  # of RAG (see `ifqa.reading.t5.rag_model.lo
 class Conventions:
     """How texts become inputs; a checkpoint reads best with the conventions of its training.
 
-    Attributes:
-        max_tokens: most tokens of question and passage together; the rest is cut off.
-        titles: whether a passage's title is read. IfQA's gold passages have no titles and articles do, so in a corpus
-            with both a title shows that a passage is not gold.
-        encoder_eos: whether an input ends in `</s>`.
+    `max_tokens` of question and passage together are read, and passages' `titles`: IfQA's gold passages have none and articles
+    do, so in a corpus with both a title shows that a passage is not gold. With `encoder_eos` an input ends in `</s>`.
     """
 
     max_tokens: int = MAX_TOKENS
@@ -134,11 +131,8 @@ def identity(folder: Path, tokenizer: str = "") -> str:
 def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: str = "") -> Checkpoint:
     """Load a checkpoint without running any code from it.
 
-    Args:
-        name: see `checkpoint_folder`.
-        tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
-        reader: "fid", "rag" or "unifiedqa": decides the default model and `CONVENTIONS`, and what a message says.
-        mend: see `checkpoint_folder`.
+    `tokenizer` is a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none. `reader`, "fid", "rag"
+    or "unifiedqa", decides the default model and `CONVENTIONS`, and what a message says. The others are as of `checkpoint_folder`.
     """
     quiet()
     folder = checkpoint_folder(name, reader, mend)

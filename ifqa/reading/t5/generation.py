@@ -158,11 +158,7 @@ def _read(
 def encode(
     model: "FusionInDecoder", features: Features, counts: Sequence[int], tokens: int
 ) -> tuple["Tensor", "Tensor", "Tensor"]:
-    """Encode passages in batches of similar length, then concatenate each question's passages without the padding.
-
-    Args:
-        model, features, counts: as of `read`.
-        tokens: most tokens of a batch, padding included.
+    """Encode passages in batches of at most so many tokens, then concatenate each question's passages without the padding.
 
     Returns:
         Hidden states [questions, most tokens, d_model]; their mask; and the float32 mean of each passage's hidden

@@ -75,15 +75,10 @@ class FusionInDecoder(T5ForConditionalGeneration):
     def passage_scores(self, first: Sequence[Tensor], means: Tensor) -> Tensor:
         """The decoder's attention to each passage when it makes the first token, before the softmax (FiD src/model.py:95-118).
 
-        Averaged over layers, heads and the passage's tokens. The mean of a query's products with all tokens is its product
-        with the tokens' mean, so no tensor over all tokens is needed.
-
-        Args:
-            first: input of each layer's cross-attention at the first position, [layers] of [questions, d_model].
-            means: mean of the hidden states of each passage's tokens, float32, [questions, passages, d_model].
-
-        Returns:
-            [questions, passages], float32.
+        Averaged over layers, heads and the passage's tokens, [questions, passages]. The mean of a query's products with all
+        tokens is its product with the tokens' mean. `first` is the input of each layer's cross-attention at the first position,
+        [layers] of [questions, d_model]; `means` the float32 mean of the hidden states of each passage's tokens, [questions,
+        passages, d_model].
         """
         total = means.new_zeros(means.shape[:2])
         heads = self.config.num_heads
@@ -97,13 +92,8 @@ class FusionInDecoder(T5ForConditionalGeneration):
 def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Concatenate the hidden states of each question's passages, without the padding between them.
 
-    Args:
-        hidden: [passages, tokens, d_model].
-        mask: False at padding, [passages, tokens].
-        counts: passages of each question.
-
-    Returns:
-        [questions, most tokens, d_model], zero after a question's last token, and its mask.
+    `hidden` is [passages, tokens, d_model], `mask` False at padding, `counts` the passages of each question. Gives [questions,
+    most tokens, d_model], zero after a question's last token, and its mask.
     """
     ends = torch.tensor(counts, device=mask.device).cumsum(0) - 1
     tokens = mask.sum(1).cumsum(0)[ends].diff(prepend=ends.new_zeros(1))

@@ -33,15 +33,9 @@ def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | floa
 
 
 def mixed(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
-    """The mean over each question's passages, weighted by the priors, of probabilities.
+    """The logarithms, [questions, ...], of the mean over each question's passages, weighted by the priors, of probabilities.
 
-    Args:
-        log_probabilities: [passages, ...].
-        priors: log p(z|x), [passages].
-        counts: passages of each question.
-
-    Returns:
-        Logarithms of the means, [questions, ...].
+    `log_probabilities` are [passages, ...], `priors` log p(z|x), [passages], and `counts` the passages of each question.
     """
     weighted = log_probabilities + priors.view(-1, *[1] * (log_probabilities.dim() - 1))
     if len(set(counts)) == 1:  # a single operation; a beam search has a group for each passage
@@ -53,13 +47,8 @@ def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode:
     """The log-likelihood log p(y|x) of an answer to each question, [questions] or [questions, answers].
 
     "sequence": one passage is drawn for the whole answer, sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1). "token": a passage is drawn
-    for each token, prod_i sum_z p(z|x) p(y_i|x,z,y_1..i-1).
-
-    Args:
-        tokens: log p(y_i|x,z,y_1..i-1) of the answer's tokens, 0 at padding, [passages, tokens] or
-            [passages, answers, tokens].
-        priors, counts: as `mixed` takes them.
-        mode: "sequence" or "token".
+    for each token, prod_i sum_z p(z|x) p(y_i|x,z,y_1..i-1). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, 0 at
+    padding, [passages, tokens] or [passages, answers, tokens]; the others are as `mixed` takes them.
     """
     if mode == "sequence":
         return mixed(tokens.sum(-1), priors, counts)
@@ -134,13 +123,10 @@ def as_t5(model: Marginal) -> float:
 
 @dataclass(frozen=True)
 class Mixture:
-    """How passages are marginalised.
+    """How passages are marginalised: the mode, and what retrieval scores are divided by.
 
-    Attributes:
-        mode: "sequence" or "token" (see `log_likelihoods`).
-        decoding: of "sequence": "thorough" computes each hypothesis's probability from every passage; "fast" takes it as 0 from
-            the passages whose beam lacks it (Lewis et al. 2020, section 2.5).
-        temperature: what retrieval scores are divided by.
+    `decoding` is of "sequence": "thorough" computes each hypothesis's probability from every passage; "fast" takes it as 0 from
+    the passages whose beam lacks it (Lewis et al. 2020, section 2.5).
     """
 
     mode: Mode = "sequence"
@@ -152,16 +138,11 @@ def read(
     model: FusionInDecoder, features: Features, counts: Sequence[int], *, scores: Sequence[float], mixture: Mixture,
     max_answer_tokens: int, beams: int = 1, room: Budget | None = None,
 ) -> list[Reading]:  # fmt: skip
-    """Answers to questions, in their order; batching changes no answer.
+    """Answers to questions, in their order; batching changes no answer. Arguments are as of `ifqa.reading.t5.generation.read`.
 
-    A reading's `score` is log p(y|x), over the passages' mixture; "fast" leaves terms out of it. Its `passage_scores` are the
-    passages' `posteriors`.
-
-    Args:
-        model, features, counts, max_answer_tokens, room: as `ifqa.reading.t5.generation.read` takes them.
-        scores: of the retriever, of all passages of all questions, in order.
-        mixture: how passages are marginalised.
-        beams: hypotheses of each passage's beam, or in mode "token" of each question's.
+    `scores` are the retriever's, of all passages of all questions, in order. `beams` are hypotheses of each passage, or in mode
+    "token" of each question. A reading's `score` is log p(y|x), over the passages' mixture; "fast" leaves terms out of it. Its
+    `passage_scores` are the passages' `posteriors`.
     """
     room = room or budget(model, beams)
     priors = log_priors(torch.tensor(list(scores), dtype=torch.float32), counts, mixture.temperature)
@@ -227,22 +208,12 @@ def token_scores(
 def beam_search(
     model: FusionInDecoder, states: Tensor, mask: Tensor, counts: Sequence[int], priors: Tensor, beams: int, most: int
 ) -> list[list[_Hypothesis]]:
-    """The answers of the highest probability that a beam search finds, of the mixture of each group's passages.
+    """Up to `beams` answers of each group, best first: the most probable ones of the mixture of its passages that are found.
 
     The next token's probability is the mean over the group's passages, weighted by the priors. With one passage a group this is
     T5's own beam search. A hypothesis ends with `</s>`, or is cut off at `most` tokens. As in transformers, `</s>` counts only
     among the `beams` best continuations. No length is preferred: the search ends when no hypothesis that goes on can come among
-    the `beams` best of those that ended.
-
-    Args:
-        model: on its device.
-        states, mask: of the passages, [passages, tokens, d_model] and, False at padding, [passages, tokens].
-        counts, priors: passages of each group, and their log p(z|x), [passages].
-        beams: hypotheses that are kept, 1 for greedy decoding.
-        most: most tokens of an answer, including the token that starts decoding.
-
-    Returns:
-        Up to `beams` hypotheses for each group, best first.
+    the best of those that ended. `states` and `mask` are the passages', `counts` and `priors` as `mixed` takes them.
     """
     groups, device = len(counts), states.device
     owners = torch.repeat_interleave(torch.arange(groups), torch.tensor(counts)).to(device)

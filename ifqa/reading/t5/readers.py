@@ -127,17 +127,13 @@ class Fid(T5Reader):
             on IfQA.
         tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
         max_tokens: most tokens of question and passage together; 0 for the checkpoint's own (250, as published, by default).
-        titles: whether passages' titles are read: "yes", "no", or "auto" for the checkpoint's own (yes).
-        encoder_eos: whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own (yes).
+        titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`: "yes", "no", or "auto" for the
+            checkpoint's own (yes).
         max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
         beams: 1 for greedy decoding; more beams take longer and that many times the memory.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
-        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved, with a message, if
-            memory runs out.
-
-    Attributes:
-        label: shown with the scores if the checkpoint was not trained on a benchmark.
+        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved if memory runs out.
     """
 
     name = "fid"
@@ -305,10 +301,9 @@ def scores_of(scores: Sequence[float], inputs: int) -> list[float]:
 class UnifiedQA(T5Reader):
     """UnifiedQA-v2 (Khashabi et al. 2022): reads the question and all its passages as one text, as CausalQA's baseline.
 
-    The passages are joined in their order and cut off at `max_tokens`. What the model writes is split at tabs, and the first part
-    is the answer, because CausalQA trains on all answers of a question, joined by tabs. T5's own tokenizers read a tab as a blank
-    and so write none: the whole text is then the answer, as CausalQA scores it (evaluate_unifiedqa.py:61-71 splits the gold
-    answers alone). ByT5's tokenizer keeps tabs.
+    The passages are joined in their order and cut off at `max_tokens`. The answer is what the model writes up to the first tab,
+    because CausalQA trains on all answers of a question, joined by tabs. T5's own tokenizers read a tab as a blank, so the whole
+    text is then the answer, as CausalQA scores it (evaluate_unifiedqa.py:61-71); ByT5's tokenizer keeps tabs.
 
     Args:
         checkpoint: a folder that `ifqa train unifiedqa` made, CausalQA's published folders, or a T5 of the hub; empty for
@@ -318,9 +313,6 @@ class UnifiedQA(T5Reader):
         max_answer_tokens: as of `Fid`; CausalQA's is 500 (evaluate_unifiedqa.py:47).
         tokenizer, titles, beams, device, precision, batch_tokens: as of `Fid`.
         root: the folder that a relative checkpoint with `{group}` counts from.
-
-    Attributes:
-        label: shown with the scores if it is unknown what a checkpoint was trained on.
     """
 
     name = "unifiedqa"

@@ -162,12 +162,10 @@ def confidence_of(row: Row, calibration: Calibration) -> float:
 
 
 def cross_fitted(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> dict[str, float | None]:
-    """How well the confidences of each fold do that are fitted on the other folds.
+    """How well the confidences of each fold do that are fitted on the other folds, in percent; None where it is not defined.
 
-    Returns:
-        In percent: "ECE", "Brier", "EM-50" over the questions as they were retrieved; "AUROC" of the readings with a gold
-        passage against those without, "false_abstentions" and "true_abstentions", the shares of these that are abstained
-        from. None where it is not defined.
+    "ECE", "Brier" and "EM-50" are over the questions as they were retrieved, "AUROC" of the readings with a gold passage against
+    those without; "false_abstentions" and "true_abstentions" are the shares of these that are abstained from.
     """
     import numpy as np
 

@@ -93,11 +93,7 @@ class Made:
 def make(text: str, title: str, seed: str, names: Names) -> list[Made]:
     """One question by each rule that fits a passage, drawn from those that it makes; equal for equal arguments.
 
-    Args:
-        text: the passage.
-        title: of its article; empty if it is unknown.
-        seed: of the draws, such as "0 PASSAGE_ID".
-        names: of the corpus, for the swaps.
+    `title` is of its article, empty if it is unknown; `seed` such as "0 PASSAGE_ID"; `names` of the corpus, for the swaps.
     """
     told, made = list(clauses(text, title)), []
     for rule in RULES:
