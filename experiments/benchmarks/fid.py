@@ -38,6 +38,7 @@ import platform
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -66,9 +67,6 @@ def main(given: Sequence[str] | None = None) -> None:
         help="questions to read; 0 for 2,400 passages in all, 24 to 256",
     )
     parser.add_argument("--answer", type=int, default=6, help="tokens generated or trained on per question")
-    parser.add_argument(
-        "--micro-batches", nargs="+", type=int, default=[0, 4, 16, 32], help="passages at a time in training; 0 for all"
-    )
     parser.add_argument("--rounds", type=int, default=3, help="rounds per way; the median counts")
     parser.add_argument("--seconds", type=float, default=3.0, help="no round of a way starts after this many seconds")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -178,7 +176,7 @@ def _timed(way: ways.Way, model: Any, data: ways.Data, at_a_time: int, arguments
 def measure_training(
     shape: str, passages: int, device: torch.device, most: float, arguments: Any
 ) -> list[dict[str, Any]]:
-    """Print the table of micro-batches, with and without recomputing the encoder."""
+    """Print the table of training, with and without recomputing the layers."""
     ids = torch.randint(
         3, ways.VOCABULARY, (passages, ways.LENGTH), generator=torch.Generator().manual_seed(arguments.seed)
     )
@@ -198,36 +196,37 @@ def measure_training(
         optimizer.zero_grad(set_to_none=True)
 
     print(f"\n### Training: {shape}, one question of {passages} passages of {ways.LENGTH} tokens a step\n")
-    print("| passages at a time | recompute | s/step | tokens/s | peak GB | of peak |\n|---|---|--:|--:|--:|--:|")
+    print("| recompute | s/step | tokens/s | peak GB | of peak |\n|---|--:|--:|--:|--:|")
     rows: list[dict[str, Any]] = []
     for recompute in (False, True):
-        for several in arguments.micro_batches:
-            say(f"{shape}, training: {several or 'all'} passages at a time, recompute {recompute}")
-            model.recompute, model.micro_batch = recompute, several
-            times: list[float] = []
-            with _memory(device) as memory:
-                try:
-                    step()
-                    while len(times) < arguments.rounds and sum(times) < arguments.seconds:
-                        times.append(_seconds(device, step))
-                except torch.OutOfMemoryError:
-                    times = []
-            optimizer.zero_grad(set_to_none=True)
-            rows.append({"shape": shape, "passages": passages, "micro_batch": several, "recompute": recompute})
-            line = f"| {several or 'all'} | {'yes' if recompute else 'no'} |"
-            if not times:
-                print(f"{line} out of memory | | | |", flush=True)
-                continue
-            seconds = statistics.median(times)
-            share = (3 * work + recompute * encoder) / seconds / most
-            rows[-1] |= {"seconds": times, "memory": memory[0], "share": share}
-            cells = [
-                f"{seconds:.3f}",
-                f"{data.ids.numel() / seconds:,.0f}",
-                _gigabytes(memory[0]),
-                f"{100 * share:.1f} %",
-            ]
-            print(f"{line} {' | '.join(cells)} |", flush=True)
+        say(f"{shape}, training: recompute {recompute}")
+        if recompute:
+            warnings.filterwarnings("ignore", ".gradient_checkpointing", FutureWarning)  # its old name
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        times: list[float] = []
+        with _memory(device) as memory:
+            try:
+                step()
+                while len(times) < arguments.rounds and sum(times) < arguments.seconds:
+                    times.append(_seconds(device, step))
+            except torch.OutOfMemoryError:
+                times = []
+        optimizer.zero_grad(set_to_none=True)
+        rows.append({"shape": shape, "passages": passages, "recompute": recompute})
+        line = f"| {'yes' if recompute else 'no'} |"
+        if not times:
+            print(f"{line} out of memory | | | |", flush=True)
+            continue
+        seconds = statistics.median(times)
+        share = (3 * work + recompute * encoder) / seconds / most
+        rows[-1] |= {"seconds": times, "memory": memory[0], "share": share}
+        cells = [
+            f"{seconds:.3f}",
+            f"{data.ids.numel() / seconds:,.0f}",
+            _gigabytes(memory[0]),
+            f"{100 * share:.1f} %",
+        ]
+        print(f"{line} {' | '.join(cells)} |", flush=True)
     return rows
 
 

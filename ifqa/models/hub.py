@@ -137,7 +137,9 @@ def quiet() -> None:
     log: Any = logging
     log.set_verbosity_error()
     log.disable_progress_bar()
-    warnings.filterwarnings("ignore", r".is_gradient_checkpointing", FutureWarning)  # peft asks by the old name
+    warnings.filterwarnings(
+        "ignore", r".(is_)?gradient_checkpointing", FutureWarning
+    )  # its old name, which peft uses too
 
 
 @contextmanager

@@ -57,11 +57,11 @@ class T5Trainer(Settings):
         evaluate_every: steps between checkpoints; each answers the dev questions, and the best checkpoint is kept.
         device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
         device_batch: questions that go through the network at once; it leaves the gradient the same except for dropout.
-        recompute: keep only the encoder's output, and compute the encoder again for the gradients.
+        recompute: keep only each layer's input, and compute the layers again for the gradients (gradient checkpointing).
     """
 
     libraries = ("accelerate",)
-    not_identity = ("device", "device_batch", "micro_batch", "recompute")
+    not_identity = ("device", "device_batch", "recompute")
     corpus = "ifqa-gold"
     dev = "full-dev"
     takes_experiment = True
@@ -73,8 +73,7 @@ class T5Trainer(Settings):
     #: Whether the loss is the mean over all tokens of a step's targets, as in transformers' T5; else the mean over questions of
     #: the mean over a target's tokens, as in FiD.
     by_token: ClassVar[bool] = False
-    micro_batch = 0  # passages that go through the encoder at once, 0 for all; a subclass may have it as a setting
-    max_target = 0  # most tokens of a target, 0 for no limit; likewise
+    max_target = 0  # most tokens of a target, 0 for no limit; a subclass may have it as a setting
 
     model: str = "google/flan-t5-base"
     passages: Positive = 20
@@ -170,7 +169,7 @@ class T5Trainer(Settings):
         except torch.OutOfMemoryError as error:
             raise IfqaError(
                 f"{folder}: {self.passages} passages of {self.max_tokens} tokens do not fit into the memory of {self.device}; "
-                "resume with --set device_batch=1 --set recompute=true and a lower micro_batch, or fewer passages"
+                "resume with --set device_batch=1 --set recompute=true, or take fewer passages"
             ) from error
         if checkpoints.world()[0] == 0:
             if dev.questions:
@@ -189,8 +188,6 @@ class Fid(T5Trainer):
     Attributes:
         gold: "retrieved": passages as they were retrieved; "included": if no gold passage is among them, the question's
             first gold passage replaces the last.
-        micro_batch: passages that go through the encoder at once, 0 for all; it leaves the gradient the same except for
-            dropout. With `recompute`, only the encoder's output of each micro-batch is kept.
     """
 
     recipes: ClassVar = {
@@ -206,7 +203,6 @@ class Fid(T5Trainer):
 
     gold: Gold = "retrieved"
     steps: Positive = 1000
-    micro_batch: Natural = 16
 
     def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
         """The first passages, perhaps with a gold passage."""
@@ -227,8 +223,6 @@ class Rag(Fid):
         temperature: the temperature that the training starts from; 0 for the mean standard deviation of a question's scores, so
             that the start does not depend on the unit of the retriever's scores.
         temperature_rate: learning rate of the temperature's logarithm; 0 keeps the temperature.
-        micro_batch: passages that go through the network at once, 0 for all; it leaves the gradient the same except for
-            dropout. With `recompute`, only the log-probabilities of the answer's tokens are kept of each micro-batch.
     """
 
     recipes: ClassVar = {}
@@ -242,7 +236,6 @@ class Rag(Fid):
     passages: Positive = 10
     temperature: NotNegative = 0.0
     temperature_rate: NotNegative = 0.01
-    micro_batch: Natural = 10
 
     def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
         """The network with a temperature."""
@@ -457,7 +450,6 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionI
     dev_rows = rows.of_dev(dev)
     set_seed(settings.seed)
     model = settings.network(start, rows.data.scores).train()
-    model.micro_batch, model.recompute = settings.micro_batch, settings.recompute
     arguments = checkpoints.arguments(
         Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,
         learning_rate=settings.learning_rate, every=settings.evaluate_every, device=settings.device,
@@ -466,7 +458,7 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionI
         per_device_eval_batch_size=16, predict_with_generate=True, eval_strategy="steps" if dev_rows else "no",
         eval_steps=settings.evaluate_every, load_best_model_at_end=bool(dev_rows),
         metric_for_best_model="EM" if dev_rows else None, greater_is_better=True, ddp_find_unused_parameters=False,
-        **checkpoints.PLAIN,
+        gradient_checkpointing=settings.recompute, gradient_checkpointing_kwargs={"use_reentrant": False}, **checkpoints.PLAIN,
     )  # fmt: skip
     # In one process, several GPUs would split a question's passages between them; torchrun starts one process for each
     arguments._n_gpu = min(arguments.n_gpu, 1)

@@ -65,7 +65,7 @@ def training_passages(question: Question, ranking: Sequence[Passage], most: int,
 def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) -> list[Passage]:
     """The first `most` passages of a ranking that neither cover a gold passage nor hold an answer.
 
-    DPR's rule (Karpukhin et al. 2020, section 3.2) skips those with an answer; gold passages need not contain counterfactual ones.
+    DPR's rule (Karpukhin et al. 2020, section 3.2) skips those with an answer; gold passages need not hold counterfactual ones.
     """
     wrong: list[Passage] = []
     for passage in ranking:

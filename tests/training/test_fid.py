@@ -36,7 +36,7 @@ QUESTIONS = [
 ]
 RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
 SETTINGS = {
-    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "micro_batch": 2, "max_tokens": 40,
+    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "max_tokens": 40,
     "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
 }  # fmt: skip
 LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
@@ -113,11 +113,11 @@ def test_a_gold_passage_is_included_where_none_was_retrieved() -> None:
 @pytest.mark.usefixtures("exact")
 def test_batch_sizes_change_no_weight(tmp_path: Path, start: str) -> None:
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS))}  # without dropout
-    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, micro_batch=0, recompute=False)
-    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, micro_batch=1, recompute=True)
+    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, recompute=False)
+    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, recompute=True)
     moved = apart(whole, open_checkpoint(plain["model"]).model.state_dict())
     assert apart(whole, parts) < 0.01 * moved
-    other = trained(tmp_path / "other", start, **plain, device_batch=4, micro_batch=0, recompute=False, seed=1)
+    other = trained(tmp_path / "other", start, **plain, device_batch=4, recompute=False, seed=1)
     assert apart(whole, other) > 0.3 * moved
 
 
@@ -172,7 +172,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) ->
     words.save_pretrained(tmp_path / "start")
     data = TrainingData(questions, gold, "sample/dev")
     configured(
-        Trainer, model=str(tmp_path / "start"), steps=STEPS, batch=LEARNT, device_batch=LEARNT, micro_batch=0, recompute=False,
+        Trainer, model=str(tmp_path / "start"), steps=STEPS, batch=LEARNT, device_batch=LEARNT, recompute=False,
         learning_rate=1e-2, max_tokens=160, evaluate_every=STEPS // 3, device="cpu",
     ).train(data, tmp_path / "made", data)  # fmt: skip
     reader = Fid(str(tmp_path / "made"), device="cpu")
@@ -201,7 +201,7 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path
 
     trained(tmp_path / "made", start, steps=1)
     before = (tmp_path / "made/manifest.json").read_bytes()
-    trained(tmp_path / "made", start, steps=1, micro_batch=1, recompute=False, device_batch=1)
+    trained(tmp_path / "made", start, steps=1, recompute=False, device_batch=1)
     assert (tmp_path / "made/manifest.json").read_bytes() == before
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
         trained(tmp_path / "made", start, steps=2)

@@ -31,7 +31,7 @@ QUESTIONS = [
 RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
 SCORES = [[12.0, 9.5, 3.0][: len(ranking)] for ranking in RANKINGS]
 SETTINGS = {
-    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "micro_batch": 2, "max_tokens": 40,
+    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "max_tokens": 40,
     "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
 }  # fmt: skip
 ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
@@ -103,7 +103,7 @@ def able(tmp_path_factory: pytest.TempPathFactory) -> str:
     words.save_pretrained(folder / "start")
     gold = [[Passage(f"p{n}", "", text)] for n, text in enumerate(TEXTS)]
     configured(
-        Trainer, model=str(folder / "start"), steps=60, batch=6, device_batch=6, micro_batch=0, recompute=False,
+        Trainer, model=str(folder / "start"), steps=60, batch=6, device_batch=6, recompute=False,
         learning_rate=1e-2, max_tokens=90, device="cpu",
     ).train(TrainingData(ASKED, gold, "sample/dev", scores=[[1.0]] * 6), folder / "able")  # fmt: skip
     return str(folder / "able")
@@ -119,7 +119,7 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
     data = TrainingData(ASKED, rankings, "sample/dev", scores=scores)
     configured(
         Trainer, model=able, temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6,
-        micro_batch=0, recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
+        recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
     ).train(data, tmp_path / "made", data)  # fmt: skip
     mode, temperature = learnt(tmp_path / "made")
     assert mode == "sequence"
@@ -138,8 +138,8 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
 def test_batch_sizes_change_no_weight(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "learning_rate": 1e-3}  # without dropout
-    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, micro_batch=0, recompute=False)
-    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, micro_batch=1, recompute=True)
+    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, recompute=False)
+    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, recompute=True)
     one, other, first = (
         torch.cat([weight.flatten() for weight in open_checkpoint(str(folder)).model.state_dict().values()])
         for folder in (whole, parts, plain["model"])
@@ -163,7 +163,7 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path
 
     made = trained(tmp_path / "made", start, steps=1)
     before = (made / "manifest.json").read_bytes()
-    trained(made, start, steps=1, micro_batch=1, recompute=False, device_batch=1)
+    trained(made, start, steps=1, recompute=False, device_batch=1)
     assert (made / "manifest.json").read_bytes() == before
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
         trained(made, start, steps=1, mode="token")

@@ -210,10 +210,9 @@ def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path: Path, start: 
     )
     few = [flag for one in (f"model={start}", "steps=1", "device=cpu") for flag in ("--set", one)]
     train = ["train", "unifiedqa", "--benchmark", "mills_of_towns:Mills", "--split", "train", *few]
-    for dataset, told in (("old", "3 of 3 questions of train/old come with a text"), ("new", "2 of 2 questions")):
+    for dataset in ("old", "new"):
         made = ifqa_here(*train, "--dataset", dataset, folder=tmp_path)
         assert (made.returncode, made.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), made.stderr
-        assert told in made.stderr
         manifest = json.loads((tmp_path / f"models/unifiedqa-{dataset}/manifest.json").read_text())
         assert manifest["sources"] == {f"{dataset}.jsonl": sha256(tmp_path / f"{dataset}.jsonl")}
         assert manifest["family"] == "mills/train"

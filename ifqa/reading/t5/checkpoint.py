@@ -132,7 +132,7 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
     """Load a checkpoint without running any code from it.
 
     `tokenizer` is a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none. `reader`, "fid", "rag"
-    or "unifiedqa", decides the default model and `CONVENTIONS`, and what a message says. The others are as of `checkpoint_folder`.
+    or "unifiedqa", decides the default model and `CONVENTIONS`. The others are as of `checkpoint_folder`.
     """
     quiet()
     folder = checkpoint_folder(name, reader, mend)

@@ -4,31 +4,20 @@ The encoder reads each passage apart; the decoder attends to all of a question's
 (FiD src/model.py:30-55, 139-147).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 from transformers import T5ForConditionalGeneration
 from transformers.modeling_outputs import BaseModelOutput
 
 
 class FusionInDecoder(T5ForConditionalGeneration):
-    """A T5 that reads several passages per question.
+    """A T5 that reads several passages per question."""
 
-    Attributes:
-        micro_batch: while training, passages that go through the encoder at once; 0 for all.
-        recompute: while training, keep only the encoder's outputs of each micro-batch, and compute the encoder again for
-            the gradients (gradient checkpointing; FiD src/model.py:149-192 does so for each layer).
-    """
-
-    micro_batch: int = 0
-    recompute: bool = False
-    accepts_loss_kwargs = (
-        False  # the loss is a mean already, so transformers' trainer divides it by the accumulated steps
-    )
+    accepts_loss_kwargs = False  # the loss is a mean, so transformers' trainer divides it by the accumulated steps
 
     def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
         """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
@@ -46,10 +35,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
         passage_mask, counts = inputs.pop("passage_mask"), inputs.pop("counts")
         labels, weights = inputs.pop("labels", None), inputs.pop("weights", None)
-        size = self.micro_batch or len(passage_ids)
-        batches = zip(torch.split(passage_ids, size), torch.split(passage_mask, size), strict=True)
-        parts = [self.checkpointed(self.encode, *batch) for batch in batches]
-        states, mask = fuse(torch.cat(parts), passage_mask, counts.tolist())
+        states, mask = fuse(self.encode(passage_ids, passage_mask), passage_mask, counts.tolist())
         if labels is not None:
             inputs["decoder_input_ids"] = self._shift_right(labels)
         encoded: Any = BaseModelOutput(last_hidden_state=states)
@@ -59,13 +45,6 @@ class FusionInDecoder(T5ForConditionalGeneration):
             means = losses.sum(1) / (labels != -100).sum(1)
             outputs.loss = (means if weights is None else means * weights).mean()
         return outputs
-
-    def checkpointed(self, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-        """`function` of the inputs, computed again for the gradients where `recompute` says so."""
-        if self.recompute and self.training:
-            output: Tensor = checkpoint(function, *inputs, use_reentrant=False)
-            return output
-        return function(*inputs)
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
         """The hidden states of passages, [passages, tokens, d_model]; ids and mask, False at padding, are [passages, tokens]."""

@@ -69,8 +69,7 @@ def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
 class Marginal(FusionInDecoder):
     """A T5 in training for RAG: its loss is the negative log-likelihood of the answers, and it learns the temperature too.
 
-    `micro_batch` passages go through encoder and decoder at once; with `recompute` only their tokens' log-probabilities are kept
-    for the gradients. `log_temperature` is a parameter of one number.
+    `log_temperature` is a parameter of one number.
     """
 
     mode: Mode
@@ -87,17 +86,13 @@ class Marginal(FusionInDecoder):
         if passage_ids is None:
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
         counts, labels = inputs["counts"], inputs["labels"]
-        size = self.micro_batch or len(passage_ids)
-        tensors = (passage_ids, inputs["passage_mask"], labels.repeat_interleave(counts, 0))
-        batches = zip(*(torch.split(tensor, size) for tensor in tensors), strict=True)
-        tokens = torch.cat([self.checkpointed(self._tokens, *batch) for batch in batches])
+        tokens = self._tokens(passage_ids, inputs["passage_mask"], labels.repeat_interleave(counts, 0))
         priors = log_priors(inputs["scores"], counts.tolist(), self.log_temperature.exp())
         return Seq2SeqLMOutput(loss=-log_likelihoods(tokens, priors, counts.tolist(), self.mode).mean())
 
     def _tokens(self, ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Log-probabilities log p(y_i|x,z,y_1..i-1), 0 at padding, [passages, tokens]."""
-        hidden = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        encoded: Any = BaseModelOutput(last_hidden_state=hidden)
+        encoded: Any = BaseModelOutput(last_hidden_state=self.encode(ids, mask))
         inputs = self._shift_right(labels)
         outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=inputs)
         return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
