@@ -110,11 +110,7 @@ def compare(
     ] = "",
     show: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="Show this many of those questions, with the ranks of their gold passages. Of two experiments 10, of "
-            "several none.",
-        ),
+        typer.Option(min=0, help="Show this many of those questions. Of two experiments 10, of several none."),
     ] = None,
     common: Annotated[
         bool, typer.Option("--common", help="Compare over the questions that both have, if they differ in others.")

@@ -10,12 +10,11 @@ from rich.console import Console
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
+from ifqa.pipeline.stage_inputs import predictions_of
 from ifqa.records import Prediction, Question
 from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
 from ifqa.scoring.aggregation import Sample, aggregate
-from ifqa.scoring.measures.gold_recall import first_rank
 from ifqa.scoring.scheme import Declared
 from ifqa.scoring.score_files import Row, read_rows, score_in
 from ifqa.scoring.statistics import holm
@@ -53,8 +52,6 @@ class Comparison:
         differences: a difference for each measure.
         measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
         largest: questions with both rows of `per_question.jsonl`.
-        gold_ranks: for each of `largest`, the rank of the first gold passage in both runs; 0 if none was retrieved, None
-            without a run or without gold passages.
         of: the number of questions of each.
     """
 
@@ -65,7 +62,6 @@ class Comparison:
     differences: list[Difference]
     measure: str
     largest: list[tuple[Question, Row, Row]]
-    gold_ranks: list[tuple[int | None, int | None]]
     of: tuple[int, int]
 
     def __getitem__(self, measure: str) -> Difference:
@@ -83,10 +79,7 @@ class Comparison:
             "measures": [asdict(difference) for difference in self.differences],
             "largest": {
                 "measure": self.measure,
-                "questions": [
-                    {"id": question.id, "a": row, "b": other, "gold_rank": {"a": rank, "b": its}}
-                    for (question, row, other), (rank, its) in zip(self.largest, self.gold_ranks, strict=True)
-                ],
+                "questions": [{"id": question.id, "a": row, "b": other} for question, row, other in self.largest],
             },
         }
 
@@ -103,15 +96,13 @@ class Comparison:
         shared = "" if of_a == of_b == self.questions else f" that both have, of {of_a:,} of A and {of_b:,} of B"
         note = f"{self.questions:,} questions{shared}; p of a paired randomisation test, intervals by bootstrap."
         console.print(note, soft_wrap=True)
-        for (question, row, other), ranks in zip(self.largest, self.gold_ranks, strict=True):
+        for question, row, other in self.largest:
             wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
-            for letter, scores, rank in zip("AB", (row, other), ranks, strict=True):
+            for letter, scores in zip("AB", (row, other), strict=True):
                 answer = f"  {plain(str(scores['answer'])) or '(none)'}" if "answer" in scores else ""
                 score = score_in(scores, self.measure) or 0.0
-                place = f"rank {rank}" if rank else "not retrieved"
-                gold = "" if rank is None else f"  [dim]gold passage: {place}[/dim]"
-                console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}{gold}", soft_wrap=True)
+                console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
 
     def __str__(self) -> str:
         return drawn(self.show)
@@ -188,10 +179,8 @@ def comparison(
     single = [difference.measure for difference in differences if difference.won is not None]
     chosen = measure or first.scheme.headline(single)
     largest = _largest(ours, theirs, questions, chosen, count) if chosen else []
-    shown = [question for question, _, _ in largest]
-    ranks = list(zip(ours.gold_ranks(shown), theirs.gold_ranks(shown), strict=True))
     sizes = len(ours.run.questions), len(theirs.run.questions)
-    return Comparison(first.name, second.name, first.scheme, len(questions), differences, chosen, largest, ranks, sizes)
+    return Comparison(first.name, second.name, first.scheme, len(questions), differences, chosen, largest, sizes)
 
 
 def comparisons(
@@ -250,16 +239,6 @@ class _Scored:
             predictions = [of_question[question.id] for question in questions]
         rows = [self.rows[question.id] for question in questions]
         return aggregate(rows, questions, by, None, predictions).sample()
-
-    def gold_ranks(self, questions: Sequence[Question]) -> list[int | None]:
-        """The rank of each question's first gold passage in the experiment's run."""
-        if not self.experiment.retriever or not questions:
-            return [None for _ in questions]
-        every = self.run.questions
-        rankings = dict(zip([question.id for question in every], rankings_of(self.experiment, every), strict=True))
-        retrieved = passages_of(self.experiment, (rankings[question.id] for question in questions))
-        pairs = zip(questions, retrieved, strict=True)
-        return [first_rank(question, [passage.text for passage in passages]) for question, passages in pairs]
 
 
 def _questions(first: _Scored, second: _Scored, common: bool) -> list[Question]:

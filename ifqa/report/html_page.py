@@ -98,7 +98,9 @@ def _about(results: Sequence[Result]) -> str:
     if not there:
         return "No experiment has been completed in this folder."
     days, machines = ({result.made[key] for result in there} for key in ("at", "hardware"))
-    count = f"{len(there)} experiment{'s' * (len(there) > 1)} measured, between {min(days)[:10]} and {max(days)[:10]}"
+    first, last = min(days)[:10], max(days)[:10]
+    when = f"on {first}" if first == last else f"between {first} and {last}"
+    count = f"{len(there)} experiment{'s' * (len(there) > 1)} measured, {when}"
     missing = len(results) - len(there)
     return f"{count}{f'; {missing} not run' if missing else ''}. Hardware: {'; '.join(sorted(machines))}."
 

@@ -18,15 +18,13 @@ from urllib.parse import urlsplit
 from ifqa.errors import IfqaError
 
 COOKIE = "ifqa-session"
+TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
+SESSION = "/v1/session"
+PROBES = ("/healthz", "/readyz")  # a cluster calls them by any name
+_OPEN = ("/", "/favicon.ico", SESSION, *PROBES)  # they need no token: nothing of the system is in them
 _SHORTEST_TOKEN = 16  # characters
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^][\s:/?#@,\\]+))(?::\d*)?")
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that need a token and names
-TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
-# They need no token: nothing of the system is in them.
-SESSION = "/v1/session"
-_OPEN = ("/", "/favicon.ico", "/healthz", "/readyz", SESSION)
-PROBES = ("/healthz", "/readyz")  # a cluster calls them by any name
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
@@ -44,10 +42,8 @@ HEADERS = {
 
 def is_loopback(host: str) -> bool:
     """Whether a host's name or address is this machine's own, which no other machine reaches."""
-    if host in _LOOPBACK:
-        return True
     try:
-        return ip_address(host).is_loopback
+        return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -70,10 +66,8 @@ class Guard:
 
     def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the header Host names this server."""
-        if path in PROBES:
-            return True
         host = host_name(headers.get("host", ""))
-        return bool(host) and (is_loopback(host) or host in self.hosts)
+        return path in PROBES or (bool(host) and (is_loopback(host) or host in self.hosts))
 
     def is_foreign(self, headers: Mapping[str, str]) -> bool:
         """Whether a page of an origin that is not allowed sends the request."""
@@ -143,12 +137,10 @@ def make_guard(
         IfqaError: the address can be reached from elsewhere and there is no token, or nobody would be let in; or a name or an
             origin is none.
     """
-    token = ""
-    if token_file:
-        token = check_token(token_file.read_text(encoding="utf-8", errors="replace"), str(token_file))
-    elif os.environ.get(TOKEN):
-        token = check_token(os.environ[TOKEN], TOKEN)
-    if not token and not is_loopback(host):
+    token = token_file.read_text(encoding="utf-8", errors="replace") if token_file else os.environ.get(TOKEN, "")
+    if token_file or token:
+        token = check_token(token, str(token_file or TOKEN))
+    elif not is_loopback(host):
         raise IfqaError(
             f"{host} can be reached from other machines, so requests must show a token: put one into a file and "
             f"name it with --token-file, or set {TOKEN}; or listen on 127.0.0.1"
@@ -160,7 +152,6 @@ def make_guard(
         if host_name(f"[{name}]" if ":" in name else name) != name:
             raise IfqaError(f"--allow-host {name!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
     for origin in allow_origins:
-        location = network_location(origin)
-        if origin.lower() not in (f"http://{location}", f"https://{location}"):
+        if origin.lower() not in (f"{scheme}://{network_location(origin)}" for scheme in ("http", "https")):
             raise IfqaError(f"--allow-origin {origin!r:.80}: wanted an origin, as in https://example.org")
     return Guard(frozenset(hosts), frozenset(allow_origins), token)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from answered import run_answers, write_answers
-from scored_experiments import benchmark, ctxs, scored, write
+from scored_experiments import write
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
@@ -61,33 +61,6 @@ def test_the_screen_shows_answers_as_they_are(two):
     told = str(comparison(*two, "EM", 3))
     assert "[bold]never[/bold]" in told
     assert "83 questions" in told
-
-
-def test_a_shown_question_has_the_rank_of_its_gold_passage_in_both_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    gold, other = ("g", "T", "one two three four five six"), ("o", "T", "nothing of all that was asked here")
-    first = {"question": "If so, who?", "answers": ["x"], "context": [gold[2]]}
-    benchmark(first, first | {"question": "If not, who?"}, first | {"question": "And if both?", "context": []})
-    asked = ["If so, who?", "If not, who?", "And if both?"]
-    runs = {"a": [[other, gold], [other], [other]], "b": [[gold], [gold, other], [other]]}
-    a, b = (
-        scored(name, ctxs(f"{name}.json", *zip(asked, rankings, strict=True)), dict.fromkeys(range(3), said))
-        for (name, rankings), said in zip(runs.items(), "xy", strict=True)
-    )
-    compared = comparison(a, b, "EM", 3)
-    assert compared.gold_ranks == [(2, 1), (0, 1), (None, None)]
-    lines = [line.strip() for line in str(compared).splitlines() if " EM " in line][-6:]
-    assert lines == [
-        "A EM 100  x  gold passage: rank 2", "B EM 0  y  gold passage: rank 1",
-        "A EM 100  x  gold passage: not retrieved", "B EM 0  y  gold passage: rank 1",
-        "A EM 100  x", "B EM 0  y",
-    ]  # fmt: skip
-    told = compared.to_dict()["largest"]["questions"]
-    assert [one["gold_rank"] for one in told] == [{"a": 2, "b": 1}, {"a": 0, "b": 1}, {"a": None, "b": None}]
-
-
-def test_without_a_run_there_is_no_rank(two):
-    assert comparison(*two, "EM", 1).gold_ranks == [(None, None)]
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):

@@ -109,12 +109,6 @@ def gold_all(question: Question, texts: Sequence[str], depths: Sequence[int]) ->
     return {k: float(max(firsts) <= k) for k in depths if firsts}
 
 
-def first_rank(question: Question, texts: Sequence[str]) -> int | None:
-    """The rank, from 1, of the first text that covers a gold passage; 0 if none does; None without gold passages."""
-    firsts = _first_ranks(question.gold_passages, tuple(texts))
-    return None if not firsts else 0 if min(firsts) == math.inf else int(min(firsts))
-
-
 @lru_cache(maxsize=4)  # both measures ask for the same ranking, one after the other
 def _first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
     """The rank, from 1, of the first text that covers each gold passage; infinity if none does."""
