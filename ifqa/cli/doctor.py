@@ -5,6 +5,7 @@ import platform
 import shutil
 from collections.abc import Callable
 from importlib import metadata
+from itertools import starmap
 from pathlib import Path
 
 from rich.filesize import decimal
@@ -41,44 +42,38 @@ _DATA = {  # of `ifqa data NAME`
 
 def doctor(json: Json = False) -> None:
     """Show the installation: Python, Java, torch, models; and whether they work together."""
-    from ifqa.pipeline.check import line_of
+    from ifqa.pipeline.check import fields_of, line_of
 
-    memory, free = total_memory(), shutil.disk_usage(Path.cwd()).free
+    facts = {
+        "ifqa": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "memory": decimal(round(total_memory() or 0)),
+        "disk free": decimal(shutil.disk_usage(Path.cwd()).free),
+        "accelerator": _accelerator() or "none, models run on the CPU",
+    }
     vital = [_working("Java", _java), _working("the encoder", _encoder)]
-    needs = [_package(*package) for package in _PACKAGES] + vital
-    needs.append(Requirement(f"{KEY}, for language models of a server", "" if os.environ.get(KEY) else "set it"))
-    needs += [_data(name, purpose) for name, purpose in _DATA.items()]
+    key = Requirement(f"{KEY}, for language models of a server", "" if os.environ.get(KEY) else "set it")
+    needs = [*starmap(_package, _PACKAGES), *vital, key, *starmap(_data, _DATA.items())]
     problems = [need.how for need in vital if not need.here]
     if all(map(_version, ("faiss-cpu", "faiss-gpu"))):
         problems.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
-    python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
     if json:
-        facts = {"ifqa": __version__, "python": python, "system": system, "cores": os.cpu_count(), "memory": memory}
-        listed = [{"what": need.what, "here": need.here, "how": need.how} for need in needs]
-        more = {"disk_free": free, "accelerator": _accelerator(), "needs": listed, "problems": problems}
-        print_json(facts | more | {"ready": not problems})
+        print_json({**facts, "needs": list(map(fields_of, needs)), "problems": problems, "ready": not problems})
     else:
-        held = f", {decimal(round(memory))} memory" if memory else ""
-        print_line(
-            f"ifqa {__version__}, Python {python}, {system}, {os.cpu_count()} cores{held}, {decimal(free)} disk free"
-        )
-        print_line(f"accelerator: {_accelerator() or 'none, models run on the CPU'}")
+        print_line(", ".join(f"{name}: {fact}" for name, fact in facts.items()))
         for need in needs:
             print_line(line_of(need))
-        verdict = (
-            "not ready; see below" if problems else "ready: BM25, dense retrieval and the default reader can run here"
-        )
-        print_line(f"verdict: {verdict}")
+        ready = "ready: BM25, dense retrieval and the default reader can run here"
+        print_line(f"verdict: {'not ready; see below' if problems else ready}")
     if problems:
         raise IfqaError("; ".join(problems))
 
 
 def _package(name: str, purpose: str, extra: str) -> Requirement:
-    version = _version(name)
-    mend = f"pip install 'ifqa[{extra}]'" if extra else f"pip install {name}"
-    return Requirement(
-        f"{name} {version}, for {purpose}" if version else f"{name}, for {purpose}", "" if version else mend
-    )
+    version, mend = _version(name), f"pip install 'ifqa[{extra}]'" if extra else f"pip install {name}"
+    return Requirement(f"{name} {version}, for {purpose}".replace(" ,", ","), "" if version else mend)
 
 
 def _version(name: str) -> str:

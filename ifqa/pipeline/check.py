@@ -89,11 +89,16 @@ def as_json(name: str, found: Sequence[Finding], problem: str) -> dict[str, obje
     return {
         "name": name,
         "work": [asdict(part) for part in found if isinstance(part, Work)],
-        "needs": [{"what": need.what, "here": need.here, "how": need.how} for need in needs],
+        "needs": list(map(fields_of, needs)),
         "verified": [asdict(part) for part in found if isinstance(part, Verified)],
         "missing": sum(not need.here for need in needs),
         "problem": problem,
     }
+
+
+def fields_of(need: Requirement) -> dict[str, object]:
+    """A requirement as JSON data."""
+    return {"what": need.what, "here": need.here, "how": need.how}
 
 
 def line_of(finding: Finding) -> str:

@@ -5,7 +5,6 @@ from math import isnan
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table as Drawing
 from typing_extensions import TypedDict
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
@@ -33,6 +32,12 @@ RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "absta
 _COMPUTED = "computed"  # whatever its kind
 TURNS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # what `ifqa run --show N` shows in turn
 _ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifqa's own, `file`
+_STATES = {
+    "scored": "scored here",
+    "ready": "ready to run",
+    "needs": "in need of something (ifqa check NAME says what)",
+    "broken": "broken (ifqa check NAME says why)",
+}
 _LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
@@ -197,28 +202,20 @@ def _about(path: Path) -> str:
 
 
 def show_list() -> None:
-    """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
-    console = Console(highlight=False)
-    table = Drawing(title="experiments", title_justify="left", show_header=False)
+    """Print the names that `list_json` gives, experiments by their state; benchmarks with their splits."""
+    listed: dict[str, list[str]] = {f"experiments, {about}": [] for about in _STATES.values()}
     for name, listing in _experiments().items():
-        needs = f"needs {', '.join(listing['needs'])}" if listing["state"] == "needs" else listing["state"]
-        table.add_row(plain(name), plain(listing["about"]), plain(needs))
-    console.print(table)
-    console.print(
-        "scored: it was scored here; ready: it can run here; else what it needs first (ifqa check NAME says more)"
-    )
-    table = Drawing(title="corpora", title_justify="left", show_header=False)
-    for name, about in _corpora().items():
-        table.add_row(plain(name), plain(about))
-    console.print(table)
+        listed[f"experiments, {_STATES[listing['state']]}"].append(name)
     benchmarks = []
     for name in names("benchmark"):
         splits = open_benchmark(name).splits  # a part of a split, "original-valid/paq", is named by --json alone
         whole = [split for split in splits if split.partition("/")[0] not in splits or "/" not in split]
         benchmarks.append(f"{name} ({', '.join(whole) or _ANY})")
-    for kind, listed in ({"benchmarks": benchmarks} | _kinds()).items():
-        if listed:
-            console.print(f"{kind}: {plain(', '.join(listed))}", soft_wrap=True)
+    listed |= {"corpora": list(_corpora()), "benchmarks": benchmarks, **_kinds()}
+    console = Console(highlight=False)
+    for kind, entries in listed.items():
+        if entries:
+            console.print(f"[bold]{kind}:[/bold] {plain(', '.join(entries))}", soft_wrap=True)
 
 
 def kind_of(row: Row, by: Declared) -> str:
