@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat, takewhile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ifqa.config.corpus import Corpus, build_settings
 from ifqa.config.overrides import write_resolved
@@ -106,14 +106,7 @@ def retrieve(run: Run, session: Session | None = None, workers: Workers | None =
     A retriever that makes its passages also writes `passages.jsonl`.
     """
     _ = run.retriever  # raises if there is none
-    folder = run.artifact("retrieve").folder
-    with _making(run, "retrieve", resume="same") as draft:
-        if draft is None:
-            return folder
-        ask(draft, run, "retrieve", session, workers or Workers())
-    hits, questions = counted(draft.record["hits"], "passage"), counted(draft.record["questions"], "question")
-    say(f"{folder}: {hits} for {questions}{_again(draft.record)}")
-    return folder
+    return _ask_all(run, "retrieve", session, workers)
 
 
 def read(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
@@ -122,12 +115,24 @@ def read(run: Run, session: Session | None = None, workers: Workers | None = Non
     Without a retriever the reader gets no passages.
     """
     _ = run.reader  # raises if there is none
-    folder = run.artifact("read").folder
-    with _making(run, "read", resume="same") as draft:
+    return _ask_all(run, "read", session, workers)
+
+
+def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | None, workers: Workers | None) -> Path:
+    folder = run.artifact(stage).folder
+    with _making(run, stage, resume="same") as draft:
         if draft is None:
             return folder
-        ask(draft, run, "read", session, workers or Workers())
-    say(f"{folder}: {counted(draft.record['questions'], 'question')} answered{_again(draft.record)}")
+        ask(draft, run, stage, session, workers or Workers())
+    record, questions = draft.record, counted(draft.record["questions"], "question")
+    message = (
+        f"{counted(record['hits'], 'passage')} for {questions}" if stage == "retrieve" else f"{questions} answered"
+    )
+    if record.get("unparsed"):
+        message += f"; for {record['unparsed']:,} of them a completion could not be parsed"
+    if record.get("retry"):
+        message += f"; {record['retry']:,} of them not wholly, which the next run asks again"
+    say(f"{folder}: {message}")
     return folder
 
 
@@ -206,16 +211,6 @@ def open_system(run: Run, session: Session | None = None) -> System:
     """Build an experiment's corpus if need be, and open its retriever and reader for questions of your own."""
     prepare(run)
     return System(run, session)
-
-
-def _again(record: dict[str, Any]) -> str:
-    """What went wrong with a language model, as the end of a message: unparsed completions, and questions to ask again."""
-    message = ""
-    if record.get("unparsed"):
-        message += f"; for {record['unparsed']:,} of them a completion could not be parsed"
-    if record.get("retry"):
-        message += f"; {record['retry']:,} of them not wholly, which the next run asks again"
-    return message
 
 
 @contextmanager
