@@ -322,7 +322,7 @@ def test_data_is_taken_from_a_folder_and_verified(work):
     release = work / "release"
     (release / "full_split").mkdir(parents=True)
     (release / "full_split/train.json").write_text("[]")
-    assert_refused(ifqa("data", "--from", "release", folder=work), "SHA256", "not the published file")
+    assert_refused(ifqa("data", "--from", "release", folder=work), "SHA256", "published is")
     assert not (work / "data/ifqa/full_split/train.json").exists()
 
 
