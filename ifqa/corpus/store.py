@@ -34,22 +34,12 @@ OFFSET_BITS = 40  # low bits of a location: the byte in the shard, up to 1 TB; t
 _READ = 4096  # bytes; nearly every passage of 100 words is shorter
 
 
-def write_passages(path: Path, passages: Iterable[Passage]) -> int:
-    """Write a file of passages atomically; returns their number.
+def made_line(passage: Passage) -> bytes:
+    """A passage that a retriever made, as a line.
 
     Raises:
-        IfqaError: an id is empty or contains white space, which separates the columns of a TREC run.
+        IfqaError: its id is empty or contains white space, which separates the columns of a TREC run.
     """
-    count = 0
-    with create(path) as handle:
-        for passage in passages:
-            write(handle, made_line(passage))
-            count += 1
-    return count
-
-
-def made_line(passage: Passage) -> bytes:
-    """A passage that a retriever made, as a line."""
     if passage.id.split() != [passage.id]:
         raise IfqaError(
             f"the passage with the title {passage.title!r} has the id {passage.id!r}; "
@@ -97,9 +87,6 @@ class PassageStore:
         """All passages, shard by shard; one is in memory at a time."""
         return chain.from_iterable(map(read_shard, self._shards.values()))
 
-    def __contains__(self, passage_id: str) -> bool:
-        return passage_id in self.find([passage_id])
-
     def get(self, ids: Sequence[str]) -> list[Passage]:
         """The passages of `ids`, in that order.
 
@@ -126,7 +113,7 @@ class PassageStore:
         for number, group in groupby(sorted(places), key=lambda place: place[0] >> OFFSET_BITS):
             if number not in self._shards:
                 raise self._misfit(f"shard {number} is missing")
-            with open(self._shards[number], "rb", buffering=0) as handle:
+            with open(self._shards[number], "rb", _READ) as handle:
                 for location, passage_id in group:
                     try:
                         passage = read_at(handle, location)
@@ -208,10 +195,7 @@ def read_at(handle: BinaryIO, location: int) -> Passage:
     """The passage that begins at a location; `handle` is its shard, open for reading."""
     offset = location & ((1 << OFFSET_BITS) - 1)
     handle.seek(offset)
-    block = handle.read(_READ)
-    while b"\n" not in block and (more := handle.read(16 * _READ)):
-        block += more
-    return parse(block.partition(b"\n")[0], f"{handle.name}, byte {offset}")
+    return parse(handle.readline(), f"{handle.name}, byte {offset}")
 
 
 def parse(line: bytes, where: str) -> Passage:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ifqa.corpus.screening import ShardTask, merge, screen, screen_shard
-from ifqa.corpus.store import write_passages
+from ifqa.corpus.store import made_line
 from ifqa.records import Passage
 
 
@@ -47,8 +47,8 @@ def shards(tmp_path):
         for n in range(90)
     ]
     paths = [tmp_path / "a", tmp_path / "b"]
-    write_passages(paths[0], made[:50])
-    write_passages(paths[1], made[50:])
+    paths[0].write_bytes(b"".join(map(made_line, made[:50])))
+    paths[1].write_bytes(b"".join(map(made_line, made[50:])))
     return [ShardTask(path, 7, 4, 0) for path in paths]
 
 
