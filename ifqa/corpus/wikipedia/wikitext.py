@@ -4,14 +4,8 @@
 passages, which look like output of WikiExtractor 3.0. A heading is a sentence of its own ("History."), kept only if
 text follows it. Templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become
 double quotes. A formula becomes `formula_1`. Gaps of dropped templates stay as in the release ("(; born",
-"more than ."), and a link whose label was a template shows nothing. The profile differs where the release loses or
-garbles text that a reader of the page sees:
-- it leaves no entities and tags in the text ("A&amp;M", "&lt;br&gt;");
-- links whose title has a colon keep their words ("Star Wars: Episode I"), and so do links to other wikis with a label
-  ([[:de:X|label]], [[wikt:x|y]]);
-- <small> and <code> keep their words;
-- a line that is one pair of brackets is kept;
-- a heading that ends in ".", "?" or "!" gets no second stop.
+"more than ."). Where the release loses or garbles text that a reader of the page sees, the text is kept: entities and
+tags are resolved, and the words of links with a colon, of <small> and of <code> stay.
 
 "ifqa", the default: "release" plus indented prose, such as quotations, minus the brackets and separators
 around dropped templates, and a raised number is kept apart from the number before it (10^6). The blank before a
