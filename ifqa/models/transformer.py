@@ -1,4 +1,4 @@
-"""BERT's encoder in plain torch, such as all-MiniLM-L6-v2: frozen, with adapters, or with its layers trained.
+"""The encoders all-MiniLM-L6-v2 and all-mpnet-base-v2 in plain torch: frozen, with adapters, or with their layers trained.
 
 It is written in plain torch because importing transformers takes three seconds, even to answer a single question. Tests
 compare it with transformers and peft.
@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,11 +17,13 @@ from torch import Tensor, nn
 
 from ifqa.errors import IfqaError
 
-_NORMS = ("attention.output.LayerNorm", "output.LayerNorm")  # after attention, and after the feed-forward part
+_NORM = "output.LayerNorm"  # after the feed-forward part
 #: The linear layers of an encoder layer, by their names in the weights' file. Each of them gets an adapter.
 BERT_LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
           "intermediate.dense", "output.dense")  # fmt: skip
-_WORDS, _PLACES, _TYPES = (f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type"))
+_TYPES = "embeddings.token_type_embeddings.weight"
+_BIAS = "encoder.relative_attention_bias.weight"
+_FARTHEST = 128  # tokens; farther ones share the last bucket
 
 
 @cache
@@ -36,16 +38,28 @@ def tokenizer(folder: Path) -> Any:
 
 
 class Encoder(nn.Module):
-    """BERT's encoder (Devlin et al. 2019): all weights frozen, low-rank adapters (LoRA; Hu et al. 2022), or its layers trained.
+    """An encoder, with all weights frozen, with low-rank adapters (LoRA; Hu et al. 2022), or with its layers trained.
 
     Args:
         folder: the folder with its `config.json`, `model.safetensors` and `tokenizer.json`.
         dropout: share of features that training sets to zero, the same features at every position of a sequence.
 
     Attributes:
+        LINEAR: the linear layers of an encoder layer, by their names in the weights' file: query, key, value and output of
+            attention, then the two of the feed-forward part. Each of them gets an adapter.
+        NORM: the layer norm after attention.
+        OTHERS: weights that only this kind of network has.
+        FIRST: the row of the table of positions that the first token takes.
+        MARKS: the special tokens before, between and after the two texts of a pair.
         positions: the most tokens of a sequence.
         padding: the id of the token that fills a sequence up.
     """
+
+    LINEAR: ClassVar[tuple[str, ...]]
+    NORM: ClassVar[str]
+    OTHERS: ClassVar[tuple[str, ...]]
+    FIRST: ClassVar[int] = 0
+    MARKS: ClassVar[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
 
     def __init__(self, folder: Path, dropout: float = 0.0) -> None:
         from safetensors.torch import load_file
@@ -56,7 +70,7 @@ class Encoder(nn.Module):
         self.heads: int = config["num_attention_heads"]
         self.layers: int = config["num_hidden_layers"]
         self.size: int = config["hidden_size"]
-        self.positions: int = config["max_position_embeddings"]
+        self.positions: int = config["max_position_embeddings"] - self.FIRST
         self.padding: int = config.get("pad_token_id") or 0
         self.epsilon: float = config["layer_norm_eps"]
         self.rank = 0  # of the adapters
@@ -74,13 +88,13 @@ class Encoder(nn.Module):
 
     def layer_names(self) -> list[str]:
         """Names of all linear layers, which may have an adapter."""
-        return [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in BERT_LINEAR]
+        return [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in self.LINEAR]
 
     def _needed(self) -> Iterator[str]:
-        norms = [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in _NORMS]
+        norms = [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in (self.NORM, _NORM)]
         for name in ("embeddings.LayerNorm", *self.layer_names(), *norms):
             yield from (f"{name}.weight", f"{name}.bias")
-        yield from (_WORDS, _PLACES, _TYPES)
+        yield from ("embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight", *self.OTHERS)
 
     def weight(self, name: str) -> Tensor:
         """A weight, by its name in the weights' file; those of the layers in the type that is computed in."""
@@ -138,14 +152,9 @@ class Encoder(nn.Module):
             generator: draws the dropout; without a generator there is no dropout.
         """
         rows, length = ids.shape
-        *projections, mixing, inner, outer = BERT_LINEAR
-        embedded = (
-            F.embedding(ids, self.weight(_WORDS))
-            + self.weight(_PLACES)[:length]
-            + F.embedding(types, self.weight(_TYPES))
-        )
-        x = self._drop(self._norm(embedded, "embeddings.LayerNorm").to(self.dtype), generator)
-        added = torch.where(mask, 0.0, -1e4).to(x.dtype)[:, None, None, :]
+        *projections, mixing, inner, outer = self.LINEAR
+        x = self._drop(self._norm(self._embedded(ids, types), "embeddings.LayerNorm").to(self.dtype), generator)
+        added = self._added(torch.where(mask, 0.0, -1e4).to(x.dtype)[:, None, None, :])
         for layer in range(self.layers):
             prefix = f"encoder.layer.{layer}"
             query, key, value = (
@@ -154,12 +163,23 @@ class Encoder(nn.Module):
             )
             mixed = _attention(query, key, value, added).transpose(1, 2).reshape(rows, length, self.size)
             mixed = self._drop(self._linear(mixed, f"{prefix}.{mixing}"), generator)
-            x = self._norm(x + mixed, f"{prefix}.{_NORMS[0]}")
+            x = self._norm(x + mixed, f"{prefix}.{self.NORM}")
             within = F.gelu(self._linear(x, f"{prefix}.{inner}"))
-            x = self._norm(
-                x + self._drop(self._linear(within, f"{prefix}.{outer}"), generator), f"{prefix}.{_NORMS[1]}"
-            )
+            x = self._norm(x + self._drop(self._linear(within, f"{prefix}.{outer}"), generator), f"{prefix}.{_NORM}")
         return x
+
+    def _embedded(self, ids: Tensor, types: Tensor) -> Tensor:
+        """The sum of what a token is represented by, before its layer norm; `forward` has the arguments."""
+        places = self.weight("embeddings.position_embeddings.weight")[self.FIRST : self.FIRST + ids.shape[1]]
+        return F.embedding(ids, self.weight("embeddings.word_embeddings.weight")) + places
+
+    def _added(self, padding: Tensor) -> Tensor:
+        """What is added to attention's scores, which broadcasts to [sequences, heads, tokens, tokens].
+
+        Args:
+            padding: 0, and very low at padding, [sequences, 1, 1, tokens].
+        """
+        return padding
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         y = F.linear(x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
@@ -183,12 +203,60 @@ def token_embeddings(folder: Path) -> Tensor:
     from safetensors import safe_open
 
     with safe_open(folder / "model.safetensors", "pt") as file:
-        embeddings: Tensor = file.get_tensor(_WORDS)
+        embeddings: Tensor = file.get_tensor("embeddings.word_embeddings.weight")
     return embeddings
 
 
+class MiniLM(Encoder):
+    """BERT's encoder (Devlin et al. 2019), as in all-MiniLM-L6-v2 (Wang et al. 2020).
+
+    It has absolute positions, and types that tell the two texts of a pair apart.
+    """
+
+    LINEAR = BERT_LINEAR
+    NORM = "attention.output.LayerNorm"
+    OTHERS = (_TYPES,)
+    MARKS = (("[CLS]",), ("[SEP]",), ("[SEP]",))
+
+    def _embedded(self, ids: Tensor, types: Tensor) -> Tensor:
+        return super()._embedded(ids, types) + F.embedding(types, self.weight(_TYPES))
+
+
+class MPNet(Encoder):
+    """MPNet's encoder (Song et al., NeurIPS 2020), as in all-mpnet-base-v2.
+
+    It is BERT's with a bias on attention by relative position, which the layers share, and without types of tokens. Two `</s>`
+    stand between the texts of a pair, as in RoBERTa.
+    """
+
+    LINEAR = ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
+              "intermediate.dense", "output.dense")  # fmt: skip
+    NORM = "attention.LayerNorm"
+    OTHERS = (_BIAS,)
+    FIRST = 2  # the rows before it are those of padding
+    MARKS = (("<s>",), ("</s>", "</s>"), ("</s>",))
+
+    def _added(self, padding: Tensor) -> Tensor:
+        table, places = self.weight(_BIAS), torch.arange(padding.shape[-1], device=padding.device)
+        bias = F.embedding(buckets(places - places[:, None], len(table)), table)  # [tokens, tokens, heads]
+        return padding + bias.permute(2, 0, 1)
+
+
+def buckets(distances: Tensor, count: int) -> Tensor:
+    """The buckets of distances in tokens, from a query to a key, as in T5: half of them for keys behind the query.
+
+    Of each half, the first half has a bucket for each distance; the others grow with the logarithm of the distance.
+    """
+    half = count // 2
+    exact = half // 2
+    far = distances.abs()
+    grown = torch.log(far.clamp(min=1).float() / exact) / math.log(_FARTHEST / exact) * (half - exact)
+    near = torch.where(far < exact, far, (exact + grown.long()).clamp(max=half - 1))
+    return near + (distances > 0).long() * half
+
+
 def _attention(query: Tensor, key: Tensor, value: Tensor, added: Tensor) -> Tensor:
-    """Scaled dot-product attention; all [sequences, heads, tokens, size of a head], `added` 0 and very low at padding."""
+    """Scaled dot-product attention; all [sequences, heads, tokens, size of a head], `added` as `Encoder._added` gives it."""
     if torch.is_grad_enabled():  # on a CPU the backward pass of torch's own takes several times as long as this one's
         scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2) + added
         return torch.softmax(scores, -1) @ value

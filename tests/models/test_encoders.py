@@ -5,10 +5,10 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_bert import tiny_bert
+from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
-from ifqa.models.encoders import find_encoder, marks, open_encoder
+from ifqa.models.encoders import find_encoder, is_found, marks, open_encoder
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder
 from ifqa.models.transformer import tokenizer
 from ifqa.reading.span.network import SpanModel
@@ -18,8 +18,10 @@ def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
     for name in (NAME, "all-MiniLM-L6-v2", str(encoder_folder())):
         found = find_encoder(name)
         assert (found.folder, found.identity) == (encoder_folder(), {"name": NAME, "sha256": WEIGHTS_SHA256})
-    tiny_bert(tmp_path / "mine", "a")
+    tiny_mpnet(tmp_path / "mine", "a")
     assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == ("mine", tmp_path / "mine")
+    assert is_found("mine", tmp_path)
+    assert not is_found("mine", tmp_path / "elsewhere")
 
 
 def test_minilms_pair_is_marked_as_its_tokenizer_marks_it():
@@ -31,16 +33,16 @@ def test_minilms_pair_is_marked_as_its_tokenizer_marks_it():
 @pytest.mark.parametrize(
     ("file", "changed", "complaint"),
     [
-        ("config.json", {"model_type": "roberta"}, r"unknown model_type in .*config\.json: 'roberta'; .*known: bert"),
-        ("config.json", {"num_hidden_layers": 3}, r"has no encoder\.layer\.2\.attention\.self\.query\.weight; wanted a network of kind bert"),
+        ("config.json", {"model_type": "roberta"}, r"unknown model_type in .*config\.json: 'roberta'; .*known: bert, mpnet"),
+        ("config.json", {"num_hidden_layers": 3}, r"has no encoder\.layer\.2\.attention\.attn\.q\.weight; wanted a network of kind mpnet"),
         ("config.json", {"hidden_size": None}, None),
         ("config.json", {"num_hidden_layers": "two"}, r"does not load as an encoder \(TypeError"),
-        ("config.json", {"max_position_embeddings": 198}, "reads 198 tokens; wanted an encoder of 256 or more"),
-        ("tokenizer.json", {"added_tokens": [], "model": {"type": "WordLevel", "vocab": {"[CLS]": 0, "[UNK]": 1}, "unk_token": "[UNK]"}, "post_processor": None}, r"has no token \[SEP\]"),
+        ("config.json", {"max_position_embeddings": 200}, "reads 198 tokens; wanted an encoder of 256 or more"),
+        ("tokenizer.json", {"added_tokens": [], "model": {"type": "WordLevel", "vocab": {"<s>": 0, "[UNK]": 1}, "unk_token": "[UNK]"}, "post_processor": None}, "has no token </s>"),
     ],
 )  # fmt: skip
 def test_an_encoder_that_does_not_fit_is_refused_in_one_line(tmp_path, file, changed, complaint):
-    folder = tiny_bert(tmp_path / "tiny", "a")
+    folder = tiny_mpnet(tmp_path / "tiny", "a")
     path = folder / file
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     if complaint is None:  # a key that is missing
@@ -53,22 +55,24 @@ def test_an_encoder_that_does_not_fit_is_refused_in_one_line(tmp_path, file, cha
 
 
 def test_damaged_or_missing_weights_are_refused_in_one_line(tmp_path):
-    folder = tiny_bert(tmp_path / "tiny", "a")
+    folder = tiny_mpnet(tmp_path / "tiny", "a")
     (folder / "model.safetensors").write_bytes(b"{")
     with pytest.raises(IfqaError, match="does not load as an encoder"):
         open_encoder(folder)
     (folder / "model.safetensors").unlink()
-    with pytest.raises(IfqaError, match=r"has no model\.safetensors; wanted a folder with a BERT"):
+    with pytest.raises(
+        IfqaError, match=r"has no model\.safetensors; wanted a folder with an encoder, or all-mpnet-base-v2"
+    ):
         find_encoder(str(folder))
 
 
 def test_what_fills_a_sequence_up_changes_no_score(tmp_path):
-    folder = tiny_bert(tmp_path / "tiny", "a b c d")
+    folder = tiny_mpnet(tmp_path / "tiny", "a b c d")
     weights = load_file(folder / "model.safetensors")
-    model, ids = open_encoder(folder), torch.tensor([[1, 4, 2, 5, 2, 0, 0]])
+    model, ids = open_encoder(folder), torch.tensor([[0, 4, 2, 2, 5, 2, 1, 1]])
     mask = ids != model.padding
     with torch.inference_mode():
         expected = model(ids, ids * 0, mask)[mask]
-        weights["embeddings.word_embeddings.weight"][0] += 5
+        weights["embeddings.word_embeddings.weight"][1] += 5
         save_file(weights, folder / "model.safetensors")
         torch.testing.assert_close(open_encoder(folder)(ids, ids * 0, mask)[mask], expected)

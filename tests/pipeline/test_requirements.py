@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.models.hub import FETCHED
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.run import Run
 from ifqa.protocols import Requirement
@@ -68,11 +67,11 @@ def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
     experiment = parse_experiment("x", {"benchmark": "sample", "split": "dev", "reader": table}, "x")
     assert missing(experiment) == ["mine"]
     Path("mine").mkdir()
-    encoder = {"name": "mine-too/encoder", "sha256": "78"}
+    encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}
     Path("mine/manifest.json").write_text(json.dumps({"family": "ifqa/full", "encoder": encoder}))
     [need] = [one for one in requirements(Run(experiment)) if not one.here]
-    assert need == Requirement(encoder["name"], FETCHED)
-    Path("mine-too/encoder").mkdir(parents=True)
+    assert need == Requirement(encoder["name"], "fetch it with: ifqa data all-mpnet-base-v2")
+    Path("models/all-mpnet-base-v2").mkdir(parents=True)
     assert missing(experiment) == []
 
 

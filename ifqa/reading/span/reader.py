@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from ifqa.corpus.documents.chunking import place_of
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import is_packaged, model_requirement
+from ifqa.models.encoders import SHORT, is_found, is_mpnet
+from ifqa.models.hub import FETCHED, is_packaged, model_requirement
 from ifqa.protocols import Advance, Place, Reader, Requirement, silent
 from ifqa.reading.span.confidence import FILE as CALIBRATION
 from ifqa.reading.span.confidence import features, load_calibration
@@ -55,7 +56,7 @@ class Extractive(Reader):
         precision: "float32"; "bfloat16", with about 3 other answers in 100 (MiniLM); or "auto": where the processor multiplies in
             bfloat16, questions are read in it, and those whose best two answers are close again in float32.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
-        encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2", or a folder; empty for the
+        encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder; empty for the
             one that their manifest names. Another one is refused.
     """
 
@@ -197,7 +198,8 @@ class Extractive(Reader):
             except IfqaError as error:
                 yield Requirement(f"the manifest of {weights}", str(error))
         if encoder and not is_packaged(encoder):
-            yield model_requirement(encoder, root)
+            how = f"fetch it with: ifqa data {SHORT}" if is_mpnet(encoder) else FETCHED
+            yield Requirement(encoder, "" if is_found(encoder, root) else how)
 
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:

@@ -35,10 +35,10 @@ _WORDS = 190  # of a reading question's context; more do not fit the reader
 
 @dataclass(kw_only=True)
 class Extractive(Passes):
-    """Train the span reader on all-MiniLM-L6-v2, or on another BERT: --set encoder=bert-base-uncased.
+    """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set encoder=all-mpnet-base-v2.
 
     Attributes:
-        encoder: what is trained: "all-MiniLM-L6-v2", or a folder with a BERT
+        encoder: what is trained: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet
             (`ifqa.models.encoders`).
         reading: files of reading questions, as `ifqa.formats.questions.read_questions` reads them, each with its passage and
             its answer in it. They are trained on before the training questions, with all weights of the encoder's layers,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_bert import tiny_bert
+from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
 from ifqa.models.encoders import open_encoder
@@ -27,11 +27,11 @@ def changed(rank: int, folder: Path) -> SpanModel:
     return model
 
 
-@pytest.mark.parametrize("kind", ["MiniLM", "BERT"])
+@pytest.mark.parametrize("kind", ["MiniLM", "MPNet"])
 @torch.inference_mode()
 def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path: Path, kind: str) -> None:
     question, text = "If Ada had lost, who won?", "Ada, a rower from Brill, won before Bo did."
-    folder = encoder_folder() if kind == "MiniLM" else tiny_bert(tmp_path / "tiny", question, text)
+    folder = encoder_folder() if kind == "MiniLM" else tiny_mpnet(tmp_path / "tiny", question, text)
     pairs = [make_pair(folder, question, text)]
     model, loaded = changed(3, folder), SpanModel(open_encoder(folder))
     expected, _ = model(pairs)

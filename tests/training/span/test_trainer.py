@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_bert import tiny_bert
+from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
@@ -77,16 +77,16 @@ def weights(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mpnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [text for one in QUESTIONS for text in (one.text, *one.gold_passages)]
-    made: Path = tiny_bert(tmp_path_factory.mktemp("bert") / "tiny", *texts)
+    made: Path = tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", *texts)
     return made
 
 
 @pytest.fixture(scope="module")
-def settings(bert: Path) -> dict[str, Any]:
-    """Settings of a short training of the tiny BERT; the golden files hold trainings of MiniLM."""
-    return SETTINGS | {"encoder": str(bert)}
+def settings(mpnet: Path) -> dict[str, Any]:
+    """Settings of a short training of the tiny MPNet; the golden files hold trainings of MiniLM."""
+    return SETTINGS | {"encoder": str(mpnet)}
 
 
 @pytest.fixture(scope="module")
@@ -277,25 +277,26 @@ def test_reading_questions_without_a_short_passage_are_refused(tmp_path: Path) -
         train(MATERIAL, tmp_path / "made", **SETTINGS, reading=[file])
 
 
-def test_the_reader_is_trained_on_bert_from_reading_to_answers(tmp_path: Path, bert: Path) -> None:
-    settings = SETTINGS | {"encoder": str(bert), "epochs": 40, "rank": 16, "learning_rate": 5e-3, "dropout": 0.0}
+def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path: Path, mpnet: Path) -> None:
+    settings = SETTINGS | {"encoder": str(mpnet), "epochs": 40, "rank": 16, "learning_rate": 5e-3, "dropout": 0.0}
     made = tmp_path / "made"
     manifest = train(MATERIAL, made, **settings, reading=[reading_file(tmp_path)])
-    sha = hashlib.sha256((bert / "model.safetensors").read_bytes()).hexdigest()
-    assert manifest["encoder"] == manifest["start"]["trained"]["encoder"] == {"name": str(bert), "sha256": sha}
+    sha = hashlib.sha256((mpnet / "model.safetensors").read_bytes()).hexdigest()
+    assert manifest["encoder"] == manifest["start"]["trained"]["encoder"] == {"name": str(mpnet), "sha256": sha}
     stored = load_file(made / "adapter.safetensors")
-    assert stored["encoder.layer.0.attention.self.query.weight.A"].shape == (16, 32)
+    assert stored["encoder.layer.0.attention.attn.q.weight.A"].shape == (16, 32)
+    assert stored["encoder.relative_attention_bias.weight"].shape == (32, 4)
 
     passages = [[Passage("p", "", one.gold_passages[0])] for one in QUESTIONS[:3]]
     reader = Extractive(weights=str(made), precision="float32")
     assert [one.answer for one in reader.answer(QUESTIONS[:3], passages)] == ["7", "Old Mill", "Oslo"]
-    shutil.copytree(bert, tmp_path / "copy")
+    shutil.copytree(mpnet, tmp_path / "copy")
     copied = Extractive(weights=str(made), precision="float32", encoder="copy", root=tmp_path)
     assert copied.answer(QUESTIONS[:3], passages) == reader.answer(QUESTIONS[:3], passages)
 
 
-def test_weights_of_another_encoder_are_refused(tmp_path: Path, bert: Path) -> None:
-    train(MATERIAL, tmp_path / "made", **SETTINGS | {"epochs": 1}, encoder=str(bert))
+def test_weights_of_another_encoder_are_refused(tmp_path: Path, mpnet: Path) -> None:
+    train(MATERIAL, tmp_path / "made", **SETTINGS | {"epochs": 1}, encoder=str(mpnet))
     with pytest.raises(IfqaError, match=r"made was trained on the encoder .*tiny \(SHA-256 .*\), and .* holds another"):
         Extractive(weights=str(tmp_path / "made"), encoder="all-MiniLM-L6-v2")
     with pytest.raises(IfqaError, match=r"made was trained on the encoder .*tiny"):

@@ -1,4 +1,4 @@
-"""A BERT of two layers with random weights, and a tokenizer of the words of some texts."""
+"""An MPNet of two layers with random weights, and a tokenizer of the words of some texts."""
 
 import json
 
@@ -6,11 +6,11 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-MARKS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+MARKS = ["<s>", "<pad>", "</s>", "[UNK]"]
 SIZE, HEADS, LAYERS, INNER = 32, 4, 2, 48
 
 
-def tiny_bert(folder, *texts, seed=0, **changed):
+def tiny_mpnet(folder, *texts, seed=0, **changed):
     """Write `config.json`, `model.safetensors` and `tokenizer.json`; returns the folder. `changed` replaces keys of the config."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces, lower = pre_tokenizers.BertPreTokenizer(), normalizers.Lowercase()
@@ -19,29 +19,30 @@ def tiny_bert(folder, *texts, seed=0, **changed):
     made = Tokenizer(models.WordLevel(vocabulary, "[UNK]"))
     made.normalizer, made.pre_tokenizer = lower, pieces
     made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     made.save(str(folder / "tokenizer.json"))
     config = {
-        "model_type": "bert", "vocab_size": len(vocabulary), "hidden_size": SIZE, "num_hidden_layers": LAYERS,
-        "num_attention_heads": HEADS, "intermediate_size": INNER, "max_position_embeddings": 258, "layer_norm_eps": 1e-5,
-        "pad_token_id": 0, "type_vocab_size": 2, "hidden_act": "gelu",
+        "model_type": "mpnet", "vocab_size": len(vocabulary), "hidden_size": SIZE, "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS, "intermediate_size": INNER, "max_position_embeddings": 260, "layer_norm_eps": 1e-5,
+        "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "relative_attention_num_buckets": 32, "hidden_act": "gelu",
     } | changed  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
     generator = torch.Generator().manual_seed(seed)
     shapes = {
         "embeddings.word_embeddings.weight": (config["vocab_size"], SIZE),
         "embeddings.position_embeddings.weight": (config["max_position_embeddings"], SIZE),
-        "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], SIZE),
+        "encoder.relative_attention_bias.weight": (config["relative_attention_num_buckets"], HEADS),
         **_norm("embeddings.LayerNorm"),
     }
     for layer in (f"encoder.layer.{number}" for number in range(LAYERS)):
-        for name in ("self.query", "self.key", "self.value", "output.dense"):
-            shapes |= _linear(f"{layer}.attention.{name}", SIZE, SIZE)
-        shapes |= _norm(f"{layer}.attention.output.LayerNorm") | _norm(f"{layer}.output.LayerNorm")
+        for name in "qkvo":
+            shapes |= _linear(f"{layer}.attention.attn.{name}", SIZE, SIZE)
+        shapes |= _norm(f"{layer}.attention.LayerNorm") | _norm(f"{layer}.output.LayerNorm")
         shapes |= _linear(f"{layer}.intermediate.dense", INNER, SIZE) | _linear(f"{layer}.output.dense", SIZE, INNER)
     weights = {name: torch.randn(shape, generator=generator) * SIZE**-0.5 for name, shape in shapes.items()}
     weights |= {name: one + 1 for name, one in weights.items() if name.endswith("LayerNorm.weight")}
+    weights["encoder.relative_attention_bias.weight"] *= SIZE**0.5  # so that it matters
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     return folder
 
