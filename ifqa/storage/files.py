@@ -58,15 +58,8 @@ def unpack(handle: BufferedReader) -> IO[bytes]:
 
 
 @contextmanager
-def open_unpacked(
-    path: Path, opened: BufferedReader | None = None, progress: Callable[[], str] = str
-) -> Iterator[IO[bytes]]:
-    """A handle on the uncompressed bytes of a file.
-
-    Args:
-        path: the file.
-        opened: a handle on it, if it is already open.
-        progress: how far the reading is, for messages: " after line 7".
+def open_unpacked(path: Path, opened: BufferedReader | None = None) -> Iterator[IO[bytes]]:
+    """A handle on the uncompressed bytes of a file; `opened` is a handle on it, if it is already open.
 
     Raises:
         IfqaError: the file is missing, or its compressed data is cut short or damaged.
@@ -77,28 +70,23 @@ def open_unpacked(
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
             raise
-        raise IfqaError(f"{path}: compressed data ends or breaks{progress()} ({error}); fetch it again") from error
+        raise IfqaError(f"{path}: compressed data ends or breaks ({error}); fetch it again") from error
 
 
-def read_lines(
-    path: Path, opened: BufferedReader | None = None, longest: int = LONGEST_LINE
-) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text, without newline, of each line of a text file, compressed or not.
-
-    Args:
-        path: the file.
-        opened: a handle on it, if it is already open.
-        longest: how many bytes a line may have.
+def read_lines(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text, without newline, of each line of a text file, compressed or not; `opened` as above.
 
     Raises:
         IfqaError: the file is missing, cut short or not UTF-8, or a line is too long.
     """
     number = 0
     try:
-        with open_unpacked(path, opened, lambda: f" after line {number}") as lines:
-            for number, raw in enumerate(iter(partial(lines.readline, longest + 1), b""), start=1):
-                if len(raw) > longest:
-                    raise IfqaError(f"{path}:{number}: a line of more than {longest:,} bytes; wanted shorter lines")
+        with open_unpacked(path, opened) as lines:
+            for number, raw in enumerate(iter(partial(lines.readline, LONGEST_LINE + 1), b""), start=1):
+                if len(raw) > LONGEST_LINE:
+                    raise IfqaError(
+                        f"{path}:{number}: a line of more than {LONGEST_LINE:,} bytes; wanted shorter lines"
+                    )
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error

@@ -89,10 +89,11 @@ def test_the_dearest_line_of_json_takes_forty_times_its_length(tmp_path):
     assert done.stdout == f"{line.count(b'{}') + 1}\n", done.stderr
 
 
-def test_a_line_may_be_as_long_as_the_given_limit(tmp_path):
+def test_a_line_may_be_as_long_as_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST_LINE", 9)
     path = tmp_path / "x.txt"
     path.write_bytes(b"12345678\n123456789\n")
-    lines = files.read_lines(path, longest=9)
+    lines = files.read_lines(path)
     assert next(lines) == (1, "12345678")
     with pytest.raises(IfqaError, match=r"x\.txt:2: a line of more than 9 bytes"):
         next(lines)
