@@ -28,7 +28,7 @@ from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers.datasets import PUBLISHERS
 from ifqa.formats.publishers.parts import Part, Reading, parts
-from ifqa.formats.publishers.publisher import Causal, Rest, Units
+from ifqa.formats.publishers.publisher import Candidates, Causal, Rest
 from ifqa.progress import bar
 from ifqa.settings import Stored, check_shape, check_stored
 from ifqa.storage.artifacts import MANIFEST, Artifact, damaged, identity, read_manifest
@@ -74,12 +74,12 @@ class _Record(TypedDict):
 
 
 class Source(NamedTuple):
-    """Where a dataset is read from: "publisher" or "release", its parts, and what gives their units."""
+    """Where a dataset is read from: "publisher" or "release", its parts, and what gives their questions."""
 
     origin: str
     parts: Sequence[Part]
     size: int
-    units: Callable[[Reading, Sequence[Part], Causal], Units]
+    questions: Callable[[Reading, Sequence[Part], Causal], Candidates]
     inputs: dict[str, object]
 
 
@@ -153,10 +153,10 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
                 names = ", ".join(part.base for part in available[:5]) or "no files"
                 raise IfqaError(f"{place}: wanted {publisher.wanted}; found {names}")
             facts = _facts(chosen, publisher.identity(place))
-            sources[name] = Source("publisher", chosen, publisher.size(chosen), publisher.units, facts)
+            sources[name] = Source("publisher", chosen, publisher.size(chosen), publisher.questions, facts)
         elif name in released and release.has_texts(released[name]):
-            chosen, units = released[name], partial(release.units, name)
-            sources[name] = Source("release", chosen, sum(part.size for part in chosen), units, _facts(chosen))
+            chosen, questions = released[name], partial(release.questions, name)
+            sources[name] = Source("release", chosen, sum(part.size for part in chosen), questions, _facts(chosen))
         elif name in released:
             absent[name] = f"the release has its ids alone; put {publisher.wanted} into {place}"
         else:
@@ -207,26 +207,25 @@ def _filled(folder: Path, name: str, source: Source, rules: str, seed: int) -> T
         handles = {split: stack.enter_context(create(folder / split / f"{name}.jsonl")) for split in SPLITS}
         advance = stack.enter_context(bar(name, source.size, unit="bytes"))
         reading = stack.enter_context(Reading())
-        units = source.units(reading, source.parts, lambda question: bool(matched(question, rules)))
-        for number, unit in enumerate(stack.enter_context(closing(units)), start=1):
+        candidates = source.questions(reading, source.parts, lambda question: bool(matched(question, rules)))
+        for number, candidate in enumerate(stack.enter_context(closing(candidates)), start=1):
             if number % 1024 == 0:
                 advance(reading.position - seen)
                 seen = reading.position
-            for candidate in unit():
-                tally["questions"] += not released
-                names = matched(candidate.question, rules)
-                if not (names or released):
-                    continue
-                rest = candidate.rest()
-                answers = [text for answer in rest.answers if (text := _clean(answer))]
-                if not answers:
-                    tally["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
-                    continue
-                line, words = _record(candidate.question, rest, answers, names)
-                for split in splits_of(rest, name, seed):
-                    write(handles[split], line)
-                    for place, more in enumerate((1, *words)):
-                        tally["splits"][split][place] += more
+            tally["questions"] += not released
+            names = matched(candidate.question, rules)
+            if not (names or released):
+                continue
+            rest = candidate.rest()
+            answers = [text for answer in rest.answers if (text := _clean(answer))]
+            if not answers:
+                tally["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
+                continue
+            line, words = _record(candidate.question, rest, answers, names)
+            for split in splits_of(rest, name, seed):
+                write(handles[split], line)
+                for place, more in enumerate((1, *words)):
+                    tally["splits"][split][place] += more
     return tally
 
 

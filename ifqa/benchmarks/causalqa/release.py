@@ -18,13 +18,12 @@ split.
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ifqa.errors import IfqaError
 from ifqa.formats.publishers.parts import Part, Reading, parts
-from ifqa.formats.publishers.publisher import Candidate, Causal, Rest, Units
+from ifqa.formats.publishers.publisher import Candidate, Candidates, Causal, Rest
 
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"
@@ -95,8 +94,8 @@ def has_texts(chosen: Sequence[Part]) -> bool:
     raise IfqaError(f"{chosen[0]} is empty; fetch the release again")
 
 
-def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
-    """A unit for each row of a dataset's parts. An id that a part has again gets the number of its row behind it."""
+def questions(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Candidates:
+    """The questions of a dataset's parts. An id that a part has again gets the number of its row behind it."""
     for part, match in ((part, match) for part in chosen if (match := _match(part))):
         with reading.table(part) as rows:
             columns = [_column(rows.fieldnames or (), name, part) for name in ("question", "context", "answer")]
@@ -108,7 +107,7 @@ def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal
                 else:
                     seen.add(name)
                 split = f"{match['family']}-{match['part']}"
-                yield partial(_candidates, row, name, columns, split, f"{part}:{rows.line_num}")
+                yield _candidate(row, name, columns, split, f"{part}:{rows.line_num}")
 
 
 def _column(columns: Sequence[str], name: str, part: Part) -> str:
@@ -119,12 +118,12 @@ def _column(columns: Sequence[str], name: str, part: Part) -> str:
     return known
 
 
-def _candidates(
+def _candidate(
     row: Mapping[str | None, str | None], name: str, columns: Sequence[str], split: str, where: str
-) -> tuple[Candidate]:
+) -> Candidate:
     question, context, answer = (row.get(column) for column in columns)
     if None in row or question is None or answer is None:
         raise IfqaError(
             f"{where}: wanted as many cells as there are columns, found {'more' if None in row else 'fewer'}"
         )
-    return (Candidate(question, lambda: Rest(name, context or "", answer.split("\t"), split)),)
+    return Candidate(question, lambda: Rest(name, context or "", answer.split("\t"), split))

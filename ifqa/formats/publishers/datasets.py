@@ -3,7 +3,7 @@
 import os
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from csv import reader
 from functools import partial
 from itertools import pairwise
@@ -164,7 +164,7 @@ class MSMARCO(Publisher):
     files = ((r"(train|dev)_v2\.1\.json|eval_v2\.1_public\.json",),)
     reads = 3
 
-    def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
+    def records(self, part: Part) -> Iterator[Record]:
         rows: dict[str, dict[str, object]] = {}
         for _, row, stream in self._columns(part, "query"):
             query = stream.value()
@@ -179,7 +179,7 @@ class MSMARCO(Publisher):
         for _, row, stream in self._columns(part, "passages"):
             where = f"{part}:{stream.line}: row {row!r}"
             values = rows.pop(row) | {"passages": stream.value()} if row in rows else not_causal
-            yield partial(Record, values, where, part)
+            yield Record(values, where, part)
         if rows:
             raise IfqaError(f"{part}: row {next(iter(rows))!r} has a query and no passages; fetch the file again")
 
@@ -311,13 +311,10 @@ class SearchQA(Publisher):
                 raise IfqaError(f"{first} and {second}: one question twice; keep the archive or the folder")
         return chosen
 
-    def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
-        yield partial(self._document, part)
-
-    def _document(self, part: Part) -> Record:
+    def records(self, part: Part) -> Iterator[Record]:
         with self.reading.json(part) as stream:
             where = f"{part}:{stream.line}"
-            return Record.of(stream.value(), where, part)
+            yield Record.of(stream.value(), where, part)
 
     def candidates(self, record: Record) -> Iterator[Candidate]:
         def rest() -> Rest:

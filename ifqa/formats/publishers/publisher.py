@@ -4,7 +4,6 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -33,9 +32,7 @@ class Candidate(NamedTuple):
     rest: Callable[[], Rest]
 
 
-#: A piece of a file that was not parsed yet. A build that goes on passes over units without parsing them.
-Unit = Callable[[], Iterable[Candidate]]
-Units = Generator[Unit, None, None]
+Candidates = Generator[Candidate, None, None]
 Causal = Callable[[str], bool]
 
 
@@ -145,38 +142,31 @@ class Publisher(ABC):
         return ()
 
     @classmethod
-    def units(cls, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
-        """The pieces of the chosen parts, always in the same order."""
+    def questions(cls, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Candidates:
+        """The questions of the chosen parts, always in the same order."""
         beside = [part for part in chosen if re.fullmatch(cls.beside, part.base)]
         publisher = cls(reading, beside, causal)
         for part in chosen:
             if part not in beside:
-                for parse in publisher.parsers(part):
-                    yield partial(publisher._parsed, parse)
+                for record in publisher.records(part):
+                    yield from publisher.candidates(record)
 
-    def _parsed(self, parse: Callable[[], Record]) -> Iterable[Candidate]:
-        return self.candidates(parse())
-
-    def parsers(self, part: Part) -> Iterator[Callable[[], Record]]:
-        """For each record of a part a function that parses it."""
+    def records(self, part: Part) -> Iterator[Record]:
+        """The records of a part."""
         if self.array is None:
             for number, line in self.reading.lines(part):
                 if line and not line.isspace():
-                    yield partial(_parse, line, f"{part}:{number}", part)
+                    yield Record(decode_object(line, f"{part}:{number}", json.loads), f"{part}:{number}", part)
             return
         with self.reading.json(part) as stream:
             for _ in stream.member(self.array) if self.array else (None,):
                 for _ in stream.elements():
                     where = f"{part}:{stream.line}"
-                    yield partial(Record.of, stream.value(), where, part)
+                    yield Record.of(stream.value(), where, part)
 
     @abstractmethod
     def candidates(self, record: Record) -> Iterable[Candidate]:
         """The questions of a record."""
-
-
-def _parse(line: str, where: str, part: Part) -> Record:
-    return Record(decode_object(line, where, json.loads), where, part)
 
 
 def split_of(name: str) -> str:
