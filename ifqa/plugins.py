@@ -261,7 +261,7 @@ def _with_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
     return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
 
 
-def _searching(search: Callable[..., Any]) -> Callable[..., object]:
+def _searching(search: Callable[..., object]) -> Callable[..., object]:
     """The method `search`; a plain list of hits that it returns for a question becomes a `SearchResult`."""
 
     @wraps(search)

@@ -84,7 +84,7 @@ class Learned(Plugin):
 class Retriever(Learned):
     """Ranks passages."""
 
-    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of one over others, if a file names no parts
+    default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # of one over others, if a file names no parts
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages for each question, best first; one result a question, in their order.
@@ -377,7 +377,7 @@ class Trainer(Plugin):
     def refuse(self, data: TrainingData, folder: Path) -> None:
         """Raise the errors of `train` that need no rankings, before passages are retrieved."""
 
-    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> Any:
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> object:
         """Train, and write weights and a manifest; an interrupted training goes on where it was.
 
         Args:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Literal, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
@@ -42,9 +42,9 @@ class ExperimentTable(Table):
     benchmark: Text
     split: Text
     corpus: str = ""
-    retriever: dict[str, Any] | None = None
-    reader: dict[str, Any] | None = None
-    llm: dict[str, Any] | None = None
+    retriever: dict[str, object] | None = None
+    reader: dict[str, object] | None = None
+    llm: dict[str, object] | None = None
     seed: Natural = 0
     expected: object = Field(default_factory=dict)
     limit: Natural = 0

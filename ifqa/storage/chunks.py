@@ -25,7 +25,7 @@ class Chunks:
         kept: the facts of each chunk that an earlier attempt left.
     """
 
-    def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, Any]], bool]) -> None:
+    def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, object]], bool]) -> None:
         """Cut the files `names` to the whole chunks that an earlier attempt left.
 
         `keep` says of a chunk's facts whether it is kept. The first chunk that is not, or that is damaged, is cut off, and so are
@@ -39,7 +39,7 @@ class Chunks:
                 name: stack.enter_context(open(folder / name, "r+b")) for name in names if (folder / name).exists()
             }
 
-            def fits(_: int, record: dict[str, Any]) -> bool:
+            def fits(_: int, record: dict[str, object]) -> bool:
                 parts = record.pop(_PARTS, None)
                 if not isinstance(parts, dict) or not all(_is_there(handles.get(name), parts[name]) for name in parts):
                     return False
@@ -73,7 +73,7 @@ class Chunks:
                 os.fsync(handle.fileno())
 
 
-def keep_whole_lines(path: Path, fits: Callable[[int, dict[str, Any]], bool] = lambda number, record: True) -> int:
+def keep_whole_lines(path: Path, fits: Callable[[int, dict[str, object]], bool] = lambda number, record: True) -> int:
     """Cut a JSON-lines file that a killed process left to its good lines; returns their number.
 
     The file is cut before the first line that is incomplete, is no JSON object, or for which `fits(number, record)` is false;

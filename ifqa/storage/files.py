@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-def _with_keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
