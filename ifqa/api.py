@@ -139,16 +139,16 @@ def evaluate(
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
     asked = questions(benchmark, split, root=root)
     by = declared(benchmark, tuple(measures), _existing_folder(root), split)
-    given: dict[str, Prediction] = {}
+    by_question: dict[str, Prediction] = {}
     for prediction in _predictions(answers, asked):
         if not isinstance(prediction, Prediction) or not isinstance(prediction.answer, str):
             raise IfqaError(f"wanted a text or a Prediction for each answer, found {prediction!r:.80}")
-        if prediction.question_id in given:
+        if prediction.question_id in by_question:
             raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")
-        given[prediction.question_id] = prediction
-    if strange := given.keys() - {question.id for question in asked}:
+        by_question[prediction.question_id] = prediction
+    if strange := by_question.keys() - {question.id for question in asked}:
         raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
-    predictions = prediction_for_each(asked, given)
+    predictions = prediction_for_each(asked, by_question)
     rows = [per_question.row(question, by, prediction=each) for question, each in zip(asked, predictions, strict=True)]
     scores = aggregate(rows, asked, by, None, predictions).scores(seed)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)

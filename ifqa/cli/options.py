@@ -59,11 +59,11 @@ _DOCS: dict[str, object] = {
         list[str] | None, typer.Option("--exclude", help="With --docs: no files of this pattern. Repeatable.")
     ],
 }
-Given = dict[str, Any]  # options by name; typer has converted the values as their annotations say
+Values = dict[str, Any]  # options by name; typer has converted the values as their annotations say
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-def with_options(options: Mapping[str, object], arguments: Callable[[Given], dict[str, object]]) -> Decorator:
+def with_options(options: Mapping[str, object], arguments: Callable[[Values], dict[str, object]]) -> Decorator:
     """A decorator that gives a verb several options, and makes some of its arguments from them.
 
     Args:
@@ -73,9 +73,9 @@ def with_options(options: Mapping[str, object], arguments: Callable[[Given], dic
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
         @wraps(verb)
-        def decorated(**given: object) -> None:
-            values = {name: given.pop(name) for name in options}
-            verb(**given, **arguments(values))
+        def decorated(**rest: object) -> None:
+            values = {name: rest.pop(name) for name in options}
+            verb(**rest, **arguments(values))
 
         every = [
             parameter.replace(kind=Parameter.KEYWORD_ONLY)
@@ -96,21 +96,21 @@ def with_options(options: Mapping[str, object], arguments: Callable[[Given], dic
 
 def changing(verbs: Verbs) -> Decorator:
     """A decorator that gives a verb its flags and --set; the verb gets the changed settings as the argument `changes`."""
-    return with_options(_flags(verbs), lambda given: {"changes": _changes(given)})
+    return with_options(_flags(verbs), lambda values: {"changes": _changes(values)})
 
 
 def on_run(verbs: Verbs) -> Decorator:
     """A decorator as `changing`, with the name of an experiment; the verb gets its run as the argument `run`."""
     options = {"experiment": (ExperimentName, "sample"), **_flags(verbs)}
-    return with_options(options, lambda given: {"run": changed_run(given.pop("experiment"), _changes(given))})
+    return with_options(options, lambda values: {"run": changed_run(values.pop("experiment"), _changes(values))})
 
 
 def searching(experiment: object) -> Decorator:
     """A decorator as `on_run`, with --docs; the verb gets the names of the changed settings, too, as `changed`."""
 
-    def arguments(given: Given) -> dict[str, object]:
-        name, docs, include, exclude = (given.pop(key) for key in ("experiment", *_DOCS))
-        changes = _changes(given)
+    def arguments(values: Values) -> dict[str, object]:
+        name, docs, include, exclude = (values.pop(key) for key in ("experiment", *_DOCS))
+        changes = _changes(values)
         if docs is not None and "corpus" in changes:
             raise IfqaError("--docs and --corpus are given; wanted one of them")
         if docs is None and (include or exclude):
@@ -137,9 +137,9 @@ def _flags(verbs: Verbs) -> dict[str, object]:
     return flags | {"settings": _SET}
 
 
-def _changes(given: Given) -> dict[str, object]:
-    by_set = settings_of_flags(given.pop("settings"))
-    changed = {FLAGS[name].setting: value for name, value in given.items() if value is not None}
+def _changes(values: Values) -> dict[str, object]:
+    by_set = settings_of_flags(values.pop("settings"))
+    changed = {FLAGS[name].setting: value for name, value in values.items() if value is not None}
     if twice := sorted(changed.keys() & by_set.keys()):
         raise IfqaError(f"{twice[0]} is given twice: {changed[twice[0]]} by a flag, {by_set[twice[0]]} by --set")
     return changed | by_set
@@ -176,10 +176,10 @@ def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options --workers and --engine; it gets them as the argument `workers`."""
     number = typer.Option("--workers", min=0, help="Processes that retrieve or read: 1 if not given; 0: one a core.")
 
-    def chosen(given: Given) -> dict[str, object]:
+    def chosen(values: Values) -> dict[str, object]:
         from ifqa.workers.tasks import Workers
 
-        number, engine = given["number"], given["engine"]
+        number, engine = values["number"], values["engine"]
         return {"workers": Workers(int(engine == "local") if number is None else number, engine)}
 
     return with_options({"number": Annotated[int | None, number], "engine": (Engine, "local")}, chosen)(verb)
@@ -188,8 +188,8 @@ def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
 def quietly(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the option --quiet."""
 
-    def heed(given: Given) -> dict[str, object]:
-        if given["quiet"]:  # else --quiet before the verb holds
+    def heed(values: Values) -> dict[str, object]:
+        if values["quiet"]:  # else --quiet before the verb holds
             be_quiet(True)
         return {}
 

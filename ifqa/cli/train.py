@@ -102,7 +102,7 @@ def _flag(parameter: Parameter) -> object:
     """The option of a setting that has a flag of its own; None for another."""
     for mark in getattr(parameter.annotation, "__metadata__", ()):
         if isinstance(mark, Flag):
-            several = isinstance(parameter.default, tuple)
-            kind: Any = list[str] | None if several else str
-            return Annotated[kind, typer.Option(help=mark.help)], None if several else parameter.default
+            repeats = isinstance(parameter.default, tuple)
+            kind: Any = list[str] | None if repeats else str
+            return Annotated[kind, typer.Option(help=mark.help)], None if repeats else parameter.default
     return None

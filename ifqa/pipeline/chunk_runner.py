@@ -108,8 +108,12 @@ def ask(
             log.add(parts, of_chunk)
             total = added(total, of_chunk)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
-    own = {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
-    draft.record |= total["usage"] | {"questions": len(questions), "trained_on_them": total["trained_on_them"], **own}
+    counts = {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
+    draft.record |= total["usage"] | {
+        "questions": len(questions),
+        "trained_on_them": total["trained_on_them"],
+        **counts,
+    }
 
 
 def _is_answered(facts: dict[str, Any]) -> bool:

@@ -66,14 +66,14 @@ class Loss:
     p: Share
 
 
-def without_supposition(asked: Pairs, seed: int) -> Pairs:
+def without_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that split, as their main clauses."""
-    return [(replace(question, text=_sentence(clauses.question)), hits) for question, hits, clauses in _split(asked)]
+    return [(replace(question, text=_sentence(clauses.question)), hits) for question, hits, clauses in _split(pairs)]
 
 
-def with_other_supposition(asked: Pairs, seed: int) -> Pairs:
+def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that split, each with the if-clause of another one that has a different if-clause."""
-    parts = _split(asked)
+    parts = _split(pairs)
     donors = _others(parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition)
     return [
         (replace(question, text=_sentence(f"{donor[2].presupposition}, {_continued(clauses.question)}")), hits)
@@ -82,9 +82,9 @@ def with_other_supposition(asked: Pairs, seed: int) -> Pairs:
     ]
 
 
-def with_other_passages(asked: Pairs, seed: int) -> Pairs:
+def with_other_passages(pairs: Pairs, seed: int) -> Pairs:
     """The questions with passages, each with those of another one that shares none of them."""
-    pairs = [(question, hits) for question, hits in asked if hits]
+    pairs = [(question, hits) for question, hits in pairs if hits]
     ids = {question.id: {hit.passage_id for hit in hits} for question, hits in pairs}
     donors = _others(pairs, seed, lambda pair, other: ids[pair[0].id].isdisjoint(ids[other[0].id]))
     return [(question, donor[1]) for (question, _), donor in zip(pairs, donors, strict=True) if donor]
@@ -110,8 +110,8 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
     session = session or Session()
     with lock(experiment.folder):
         rankings = rankings_of(experiment, run.questions)
-        asked: Pairs = [(question, ranking[:depth]) for question, ranking in zip(run.questions, rankings, strict=True)]
-        changed = {name: changing(asked, experiment.seed) for name, changing in PROBES.items()}
+        usual: Pairs = [(question, ranking[:depth]) for question, ranking in zip(run.questions, rankings, strict=True)]
+        changed = {name: changing(usual, experiment.seed) for name, changing in PROBES.items()}
         if not any(changed.values()):
             raise IfqaError(f"experiment {experiment.name}: no probe changes one of its questions")
         for name, pairs in changed.items():
@@ -170,10 +170,10 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
 
 def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     """The loss in each measure of answers that tables show."""
-    experiment, by, asked = run.experiment, run.experiment.scheme, {question.id for question, _ in changed}
+    experiment, by, ids = run.experiment, run.experiment.scheme, {question.id for question, _ in changed}
     if not changed:
         return
-    questions = [question for question in run.questions if question.id in asked]
+    questions = [question for question in run.questions if question.id in ids]
     usual = {prediction.question_id: prediction for prediction in predictions_of(experiment, run.questions)}
     probed = read_predictions(experiment.folder / FOLDER / name / PREDICTIONS)
     names = [measure.name for measure in by.answers]
@@ -188,8 +188,8 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
         yield Loss(name, key, count, len(run.questions) - count, first, second, more, low, high, paired.p)
 
 
-def _split(asked: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
-    parts = ((question, hits, split_question(question.text)) for question, hits in asked)
+def _split(pairs: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
+    parts = ((question, hits, split_question(question.text)) for question, hits in pairs)
     return [part for part in parts if part[2].presupposition and part[2].question]
 
 

@@ -78,9 +78,9 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
 def stores_of(experiment: Experiment) -> list[PassageStore]:
     """Where the passages of an experiment's run are: those that the retriever made, and the corpus."""
     stores: list[PassageStore] = []
-    made = experiment.folder / "retrieve" / "passages.jsonl"
-    if made in files_of(made.parent):
-        stores.append(PassageFile(made))
+    path = experiment.folder / "retrieve" / "passages.jsonl"
+    if path in files_of(path.parent):
+        stores.append(PassageFile(path))
     if experiment.corpus:
         stores.append(PassageStore(experiment.corpus_folder / "passages"))
     return stores

@@ -254,31 +254,31 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
     return questions
 
 
-def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
-    """Construct a plugin with its settings, and with those of the objects `given` that its constructor takes."""
-    taken = accepted_arguments(plugin.__init__, root=root, **given)
+def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **arguments: object) -> _P:
+    """Construct a plugin with its settings, and with those of the `arguments` that its constructor takes."""
+    taken = accepted_arguments(plugin.__init__, root=root, **arguments)
     return plugin(**taken, **settings_at(plugin.__init__, settings, root))
 
 
 def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Retriever:
     """Open a retriever with its index and its parts."""
     name, experiment = table["name"], run.experiment
-    corpus, given = experiment.corpus_folder, dict[str, object]()
+    corpus, arguments = experiment.corpus_folder, dict[str, object]()
     if "parts" in table:
-        given["parts"] = [
+        arguments["parts"] = [
             Part(_open_retriever(part, run, session), part["k"], part["weight"], part.get("query", "question"))
             for part in table["parts"]
         ]
     if run.plugins.takes("retriever", name, "passages"):
         stores: list[PassageStore] = [PassageStore(corpus / "passages")] if experiment.corpus else []
-        given["passages"] = partial(fetch, stores)
+        arguments["passages"] = partial(fetch, stores)
     if run.plugins.takes("retriever", name, "corpus"):
-        given["corpus"] = PassageStore(corpus / "passages")
+        arguments["corpus"] = PassageStore(corpus / "passages")
     if run.plugins.takes("retriever", name, "llm"):
-        given["llm"] = session.llm(run)
+        arguments["llm"] = session.llm(run)
     if "index" in table:
-        given["index"] = corpus / table["index"]
-    retriever = opened(run.plugins.retriever(name), search_settings(table), experiment.root, **given)
+        arguments["index"] = corpus / table["index"]
+    retriever = opened(run.plugins.retriever(name), search_settings(table), experiment.root, **arguments)
     _refuse(f"retriever {name!r} {retriever.learnt}", retriever.family, run)
     _refuse_strange(table, retriever, run)
     return retriever

@@ -49,28 +49,28 @@ def train(
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.here]:
         raise IfqaError(f"training needs {lacking[0].what}; {lacking[0].how}")
     refuse_strangers(folder)  # before passages are retrieved, which takes long
-    trainer, source, data = configured(plugin, **settings), open_benchmark(benchmark), dict[str, TrainingData]()
+    trainer, source, splits = configured(plugin, **settings), open_benchmark(benchmark), dict[str, TrainingData]()
     for each in filter(None, (split, dev)):
         questions, files = source.questions(each), {str(path): sha256(path) for path in source.files(each)}
-        data[each] = TrainingData(questions, [[] for _ in questions], source.family(each), files)
-    families = [part.family for part in data.values()]
+        splits[each] = TrainingData(questions, [[] for _ in questions], source.family(each), files)
+    families = [part.family for part in splits.values()]
     if all(families) and len(set(families)) > 1:
         raise IfqaError(
             f"{split} and {dev} are of {' and '.join(families)}, which share questions; name a dev split of one"
         )
-    trainer.refuse(data[split], folder)
+    trainer.refuse(splits[split], folder)
     with _first_alone():
         if experiment:
             retrieved = _by_experiment(experiment, benchmark)
         else:
             retrieved = _by_bm25(load_corpus(corpus), trainer.query) if corpus else _contexts
-        for each, part in data.items():
+        for each, part in splits.items():
             say(f"{folder}: finding passages for {len(part.questions):,} questions of {each}")
             rankings, scores = retrieved(part.questions, each, trainer.retrieved)
-            data[each] = replace(part, rankings=rankings, scores=scores)
+            splits[each] = replace(part, rankings=rankings, scores=scores)
     with _lock(folder):
         try:
-            trainer.train(data[split], folder, data[dev] if dev else NO_DATA)
+            trainer.train(splits[split], folder, splits[dev] if dev else NO_DATA)
         except KeyboardInterrupt:
             if not any(folder.rglob(MANIFEST)):
                 complain(f"{folder}: stopped before its first checkpoint; the training will start anew")

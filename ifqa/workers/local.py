@@ -33,7 +33,7 @@ def no_interrupts() -> Iterator[None]:
 
 
 class _Worker(Generic[Task, Result]):
-    """A worker process, the parent's end of the pipe to it, and the tasks that it was given: one, or none when idle."""
+    """A worker process, the parent's end of the pipe to it, and the task that it does, in a list; none when idle."""
 
     def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
@@ -42,10 +42,10 @@ class _Worker(Generic[Task, Result]):
         with no_interrupts():  # until `_serve` ignores them
             self.process.start()
         theirs.close()
-        self.given: list[tuple[int, Task]] = []
+        self.tasks: list[tuple[int, Task]] = []
 
     def give(self, numbered: tuple[int, Task]) -> None:
-        self.given = [numbered]
+        self.tasks = [numbered]
         with suppress(BrokenPipeError):  # the worker died while idle; reading its pipe will show that
             self.pipe.send(numbered[1])
 
@@ -94,31 +94,31 @@ def on_processes(
                 busy.append(idle.pop() if idle else _Worker(function, next(devices)))
                 busy[-1].give(waiting.popleft())
             if reading := more and not failure and len(waiting) < workers:
-                waiting.extend(task := list(islice(numbered, 1)))
-                more = bool(task)
+                waiting.extend(read := list(islice(numbered, 1)))
+                more = bool(read)
             elif not busy:
                 break
             for pipe in wait([worker.pipe for worker in busy], timeout=0 if reading else None):
                 worker = next(worker for worker in busy if worker.pipe is pipe)
                 busy.remove(worker)
-                [(number, given)] = worker.given
+                [(number, task)] = worker.tasks
                 try:
                     answer = worker.pipe.recv()
                 except (EOFError, OSError):
                     worker.stop()
                     deaths[number] += 1
                     if deaths[number] < ATTEMPTS:
-                        waiting.appendleft((number, given))
+                        waiting.appendleft((number, task))
                     else:
-                        failure = failure or died(name(given), worker.process.exitcode or 0)
+                        failure = failure or died(name(task), worker.process.exitcode or 0)
                     continue
                 idle.append(worker)
                 if isinstance(answer, Exception):
                     failure = failure or answer
                 else:
-                    yield given, answer[0]
-                worker.given.clear()  # it is large, as the next two
-                given = answer = None  # type: ignore[assignment]
+                    yield task, answer[0]
+                worker.tasks.clear()  # it is large, as the next two
+                task = answer = None  # type: ignore[assignment]
     finally:
         for worker in busy + idle:
             worker.stop()
