@@ -172,11 +172,7 @@ _COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SHOWN, "fac
 
 
 def check_out(out: Path) -> None:
-    """Refuse a file of answers that is there, or whose kind cannot be written.
-
-    Raises:
-        IfqaError: it is so.
-    """
+    """Refuse a file of answers that is there, or whose kind cannot be written."""
     if out.suffix not in _ENDINGS:
         raise unknown("ending of --out", out.suffix, _ENDINGS)
     if out.exists() or out.is_symlink():
@@ -192,9 +188,6 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
 
     The answers grow in `.NAME.partial` beside the file, which is written once all are there. A run that was killed goes on
     after its last eight questions, unless the questions, the reader, the retriever or the documents are others now.
-
-    Raises:
-        IfqaError: `check_out`; another process writes the file; or as `System.answer`.
     """
     check_out(out)
     refuse_links(out)

@@ -167,10 +167,6 @@ def comparison(
     """Two experiments side by side, with the `count` questions that differ most in a measure (the headline if empty).
 
     With `common`, over the questions that both have; else they must have the same.
-
-    Raises:
-        IfqaError: an experiment is not scored, or changed since it was; their questions differ; they share no measure; or one
-            lacks the measure.
     """
     ours, theirs = _Scored(first), _Scored(second)
     questions = _questions(ours, theirs, common)
@@ -186,11 +182,7 @@ def comparison(
 def comparisons(
     first: Experiment, others: Sequence[Experiment], measure: str = "", common: bool = False
 ) -> Comparisons:
-    """Each of the others against the first, in one measure or (empty) in all that they share with it.
-
-    Raises:
-        IfqaError: as `comparison` for one of them, an experiment is named twice, or none has the measure.
-    """
+    """Each of the others against the first, in one measure or (empty) in all that they share with it."""
     if len(others) >= len(ascii_uppercase):
         raise IfqaError(f"found {len(others) + 1} experiments; wanted at most {len(ascii_uppercase)}")
     names = [experiment.name for experiment in (first, *others)]
@@ -214,11 +206,7 @@ def _corrected(differences: dict[str, Difference]) -> dict[str, Difference]:
 
 
 class _Scored:
-    """A scored experiment with the row of each question by its id.
-
-    Raises:
-        IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
-    """
+    """A scored experiment with the row of each question by its id."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"

@@ -59,11 +59,7 @@ class Section:
 
 
 def results_page(root: Path = Path(), served: bool = False) -> str:
-    """The HTML text of the results of all experiments below `root`; `served`: with a link to `/`, to ask a question.
-
-    Raises:
-        IfqaError: a record, or a file of a finished experiment, is damaged.
-    """
+    """The HTML text of the results of all experiments below `root`; `served`: with a link to `/`, to ask a question."""
     return page_of(gather(read_records(root), root), served=served)
 
 
@@ -74,9 +70,6 @@ def page_of(results: Sequence[Result], chosen: Sequence[str] = (), served: bool 
         results: as `gather` gives them.
         chosen: names of experiments: figures and questions are of these alone; empty for all.
         served: whether the page is at `/results` of a server, whose `/` asks a question.
-
-    Raises:
-        IfqaError: a file of a finished experiment is damaged.
     """
     wanted = [result for result in results if not chosen or result.experiment.name in chosen]
     here = [result.experiment for result in wanted if result.here]

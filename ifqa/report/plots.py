@@ -38,11 +38,7 @@ def use_paper_style() -> None:
 
 
 def percent(values: Sequence[float], seed: int = 0) -> Interval:
-    """Mean and 95% bootstrap interval of scores from 0 to 1, in percent.
-
-    Raises:
-        IfqaError: there are no values.
-    """
+    """Mean and 95% bootstrap interval of scores from 0 to 1, in percent."""
     mean, low, high = mean_interval(values, seed)
     return 100 * mean, 100 * low, 100 * high
 

@@ -28,10 +28,6 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
         shown: experiments whose questions the HTML page shows; empty for all that are finished here.
         check: write nothing; raise an error if a file differs from what would be written.
         limited: whether variants that `--limit` made are reported too; without it only those in `shown` are.
-
-    Raises:
-        IfqaError: `into` has no marks; RESULTS.md was not written by this command; a record was changed; another report is being
-            written; or with `check` a file is stale.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
@@ -79,11 +75,7 @@ def _text(path: Path) -> str:
 
 
 def _replaced(path: Path, results: Sequence[Result]) -> str:
-    """A file's text with a new table between the marks; its line endings are kept.
-
-    Raises:
-        IfqaError: the file does not have each mark once, or a mark names an experiment that was not measured.
-    """
+    """A file's text with a new table between the marks; its line endings are kept."""
     text = _text(path) if path.exists() else ""
     blocks = _BLOCK.findall(text)
     if len(blocks) != 1 or text.count(END) != 1:

@@ -47,9 +47,6 @@ def browse(experiments: Sequence[Experiment]) -> dict[str, list[Object]]:
     """The questions of the scored ones among the experiments, as above, under "splits"; in the order given.
 
     An experiment over only some questions has no entry for the others.
-
-    Raises:
-        IfqaError: a file of a stage, or the benchmark's, is missing or damaged.
     """
     splits: dict[tuple[str, str], list[Experiment]] = {}
     for experiment in experiments:

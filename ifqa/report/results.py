@@ -149,14 +149,10 @@ def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
 
 
 def _recorded_variant(record: Record, root: Path) -> Experiment:
-    """The experiment of a recorded variant, which has no file here.
-
-    Raises:
-        IfqaError: its tables are wrong, or they name an outside plugin that the base experiment's file does not name.
-            Loading such a plugin would run code because a file of results asks for it.
-    """
+    """The experiment of a recorded variant, which has no file here."""
     name, files = record["experiment"], list_resources("experiments", ".toml", root)
     base = next((files[base] for base in bases(name, root) if base in files), None)
+    # Loading a plugin that no file here names would run code because a file of results asks for it
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
         raise IfqaError(
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
@@ -247,11 +243,7 @@ def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
 
 
 def needs(experiment: Experiment) -> tuple[str, ...]:
-    """What a run needs beside this package and the benchmark; from the experiment's file alone, the same on every machine.
-
-    Raises:
-        IfqaError: its corpus's file is wrong or missing.
-    """
+    """What a run needs beside this package and the benchmark; from the experiment's file alone, the same on every machine."""
     wanted = []
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     kinds = set(map(kind_of, corpus.sources)) if corpus and corpus.name != "sample" else set()
@@ -287,11 +279,7 @@ def _measured_here(run: Run) -> Result | None:
 
 
 def read_records(root: Path = Path()) -> dict[str, Record]:
-    """The results by experiment that are recorded below `root`.
-
-    Raises:
-        IfqaError: a line is no record, was changed by hand, or another line records the same experiment.
-    """
+    """The results by experiment that are recorded below `root`."""
     records: dict[str, Record] = {}
     for number, line in read_jsonl(root / RECORDS) if (root / RECORDS).exists() else ():
         where = f"{RECORDS}:{number}"
@@ -326,11 +314,7 @@ def outside_plugins(tables: object) -> set[str]:
 
 
 def made(run: Run) -> RunFacts:
-    """How the scores of a finished experiment were made, from the manifests of its corpus and its stages.
-
-    Raises:
-        IfqaError: a manifest is missing or lacks something; or a file that was read is missing.
-    """
+    """How the scores of a finished experiment were made, from the manifests of its corpus and its stages."""
     experiment, llm = run.experiment, run.experiment.llm
     artifacts = [run.artifact(stage) for stage in experiment.stages]
     artifacts += [run.corpus.artifact("passages")] if run.corpus else []

@@ -83,9 +83,6 @@ class Scores:
         Args:
             factual: question id -> answer in the real world, for questions of which another experiment gave it.
             computed: the subset of questions whose answers mostly must be computed.
-
-        Raises:
-            IfqaError: the scores are of an experiment without a reader.
         """
         known = factual or {}
         return {
@@ -98,11 +95,7 @@ class Scores:
         return {"name": self.name, **deepcopy(self.content)}
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row for each measure over all questions, each subset and each group.
-
-        Raises:
-            IfqaError: pandas is not installed.
-        """
+        """A pandas frame with a row for each measure over all questions, each subset and each group."""
         try:
             import pandas as pd
         except ModuleNotFoundError as error:

@@ -114,11 +114,7 @@ def _are_equal(text: str, secret: str) -> bool:
 
 
 def check_token(token: str, source: str) -> str:
-    """The token without the blanks around it.
-
-    Raises:
-        IfqaError: it is short, or holds what no header can.
-    """
+    """The token without the blanks around it."""
     token = token.strip()
     if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
         raise IfqaError(
@@ -131,12 +127,7 @@ def check_token(token: str, source: str) -> str:
 def make_guard(
     host: str, token_file: Path | None = None, allow_hosts: Sequence[str] = (), allow_origins: Sequence[str] = ()
 ) -> Guard:
-    """Whom a server that listens on `host` lets in, as the flags of `ifqa serve` say.
-
-    Raises:
-        IfqaError: the address can be reached from elsewhere and there is no token, or nobody would be let in; or a name or an
-            origin is none.
-    """
+    """Whom a server that listens on `host` lets in, as the flags of `ifqa serve` say."""
     token = token_file.read_text(encoding="utf-8", errors="replace") if token_file else os.environ.get(TOKEN, "")
     if token_file or token:
         token = check_token(token, str(token_file or TOKEN))

@@ -23,11 +23,7 @@ _GRACE = 5.0  # seconds above the time limit until a stopped server has ended
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that has taken the address; port 0 takes any free one. Nothing is accepted yet.
-
-    Raises:
-        IfqaError: the address is taken or is not this machine's.
-    """
+    """A socket that has taken the address; port 0 takes any free one. Nothing is accepted yet."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once only where it sees TCP named; else the body would wait 40 ms for the head's acknowledgement
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -58,22 +54,14 @@ def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
 
 
 def require_extra() -> None:
-    """Check that the extra is installed.
-
-    Raises:
-        IfqaError: a package of it is missing.
-    """
+    """Check that the extra is installed."""
     for package in _NEEDED:
         if find_spec(package) is None:
             raise IfqaError(f"the server needs {package}; install it with: pip install 'ifqa[serve]'")
 
 
 def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Limits, quiet: bool) -> None:
-    """Serve an experiment's system until SIGTERM or Ctrl-C; prints the address on stdout once questions are taken.
-
-    Raises:
-        IfqaError: the address cannot be had, or the system cannot be opened.
-    """
+    """Serve an experiment's system until SIGTERM or Ctrl-C; prints the address on stdout once questions are taken."""
     if limits.waiting < QUESTIONS:
         raise IfqaError(f"--queue {limits.waiting}: wanted at least {QUESTIONS}, the questions of one request")
     require_extra()
@@ -112,11 +100,7 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
 
 
 def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
-    """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends.
-
-    Raises:
-        IfqaError: the system cannot be opened.
-    """
+    """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends."""
     require_extra()
     from ifqa.pipeline.run import Run
     from ifqa.pipeline.stages import open_system

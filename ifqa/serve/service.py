@@ -32,9 +32,6 @@ class Service:
     Args:
         system: it is opened here.
         limits: what it takes at most.
-
-    Raises:
-        IfqaError: the system cannot be opened.
     """
 
     def __init__(self, system: System, limits: Limits) -> None:

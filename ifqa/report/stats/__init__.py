@@ -46,11 +46,7 @@ def summary(histogram: Mapping[int, int]) -> Summary:
 
 
 def splits_there(benchmark: Benchmark) -> list[str]:
-    """The splits of a benchmark whose files are there.
-
-    Raises:
-        IfqaError: there is none.
-    """
+    """The splits of a benchmark whose files are there."""
 
     def is_there(split: str) -> bool:
         try:

@@ -82,9 +82,6 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Cou
             all splits that are there.
         readings: readings of the rules to count; empty for all.
         dataset: the paper's dataset that all questions belong to; empty to take each question's counts.
-
-    Raises:
-        IfqaError: the source, a reading or the dataset is unknown, or the questions cannot be read.
     """
     if wrong := [reading for reading in readings if reading not in RULES]:
         raise unknown("rules", wrong[0], RULES)
@@ -204,11 +201,7 @@ def _share(number: int, of: int) -> str:
 
 
 def measure_corpus(folder: Path) -> dict[str, Facts]:
-    """The counts of a finished corpus of causal questions, as its manifest has them; dataset -> counts, in the paper's order.
-
-    Raises:
-        IfqaError: the corpus is not built, or its manifest is not as it was written.
-    """
+    """The counts of a finished corpus of causal questions, as its manifest has them; dataset -> counts, in the paper's order."""
     facts = facts_of(folder)
     if not facts:
         raise IfqaError(f"{folder} is not there; run: ifqa data causalqa --from FOLDER")

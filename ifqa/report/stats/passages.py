@@ -123,11 +123,7 @@ _gold_grams = lru_cache(maxsize=1)(GoldGrams)
 
 
 def measure_shard(task: ShardTask) -> ShardStats:
-    """The statistics of one shard.
-
-    Raises:
-        IfqaError: a line is not a passage; the message names file:line.
-    """
+    """The statistics of one shard."""
     grams = _gold_grams(task.golds) if task.golds else None
     lengths, golds = Counter[int](), Counter[bool]()
     best: dict[bool, Shares] = {False: {}, True: {}}
@@ -208,9 +204,6 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
         corpus: the corpus; its passages must be built.
         questions_by_split: the questions whose gold passages to look for; {} for none.
         workers: number of processes; 0 for the number of cores.
-
-    Raises:
-        IfqaError: the passages are not built, damaged or out of date, or a line is no passage (named as file:line).
     """
     folder = corpus.folder / "passages"
     recorded = CorpusBuild(corpus).passages["record"]["passages"]

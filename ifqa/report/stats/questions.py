@@ -112,11 +112,7 @@ class Counts(TypedDict):
 
 
 def measure(benchmark: str, splits: Sequence[str] = ()) -> Counts:
-    """Count the questions of a benchmark's splits; of all whose files are there, if none is named.
-
-    Raises:
-        IfqaError: a split is unknown, its file is missing, or it has the wrong format.
-    """
+    """Count the questions of a benchmark's splits; of all whose files are there, if none is named."""
     source = open_benchmark(benchmark)
     if wrong := next((split for split in splits if split not in source.splits), None):
         raise unknown(f"split of {benchmark}", wrong, source.splits)

@@ -42,10 +42,6 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
     Args:
         files: one or two files of annotations; none to count the labeller's classes alone.
         questions: the file with the questions' texts, which the labeller reads; None to leave the labeller out.
-
-    Raises:
-        IfqaError: there is no file or more than two, one cannot be read, the annotators share no question, or the text of an
-            annotated question is missing.
     """
     if len(files) > 2 or not (files or questions):
         raise IfqaError(f"wanted one or two files of annotations, or --questions FILE; found {len(files)} files")

@@ -36,9 +36,6 @@ def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
     Args:
         sources: files of questions, folders with train.jsonl, dev.jsonl, test.jsonl and made ones, or "sample-wiqa".
         graphs: a file of graphs, to hold the labels against their paths: "located" are the questions whose two parts are found.
-
-    Raises:
-        IfqaError: a file is missing or not as it should be, two have the same name, or a label contradicts its path.
     """
     known = read_graphs(graphs) if graphs else None
     counts: Counts = {}
