@@ -2,39 +2,38 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Advance, Place, Reader, Requirement, silent
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import is_share
-from ifqa.storage.files import read_jsonl, require, sha256, text_field
+from ifqa.settings import Stored, Text, check_stored
+from ifqa.storage.files import read_jsonl, require, sha256
+
+
+class Answer(Stored):
+    """A line of the file: `question_id` ("ifqa/full-dev/17"), and perhaps the system's confidence."""
+
+    question_id: Text
+    answer: str
+    confidence: Annotated[int | float, Field(ge=0, le=1)] | None = None
 
 
 class Predictions(Reader):
-    """The answers of a file whose lines have a `question_id` ("ifqa/full-dev/17"), an `answer`, and perhaps a `confidence`."""
+    """The answers of a file, plain or compressed, whose lines are as `Answer` says."""
 
     version = 2
 
     def __init__(self, path: Place) -> None:
-        """Read the answers.
-
-        Args:
-            path: the file, plain or compressed.
-        """
         self.path = path
-        self.answers: dict[str, str] = {}
-        self.confidences: dict[str, float] = {}
+        self.answers: dict[str, Answer] = {}
         for number, record in read_jsonl(Path(path)):
-            question_id = text_field(record, "question_id", f"{path}:{number}")
-            if question_id in self.answers:
-                raise IfqaError(f"{path}:{number}: question {question_id} is answered twice")
-            if not isinstance(record.get("answer"), str):
-                raise IfqaError(f"{path}:{number}: wanted a string as 'answer', found {record.get('answer')!r}")
-            self.answers[question_id] = record["answer"]
-            if (confidence := record.get("confidence")) is not None:
-                if not is_share(confidence):
-                    raise IfqaError(f"{path}:{number}: wanted 0 to 1 as 'confidence', found {confidence!r:.80}")
-                self.confidences[question_id] = confidence
+            answer = check_stored(Answer, record, f"{path}:{number}")
+            if answer.question_id in self.answers:
+                raise IfqaError(f"{path}:{number}: question {answer.question_id} is answered twice")
+            self.answers[answer.question_id] = answer
         self.question_ids = self.answers.keys()
 
     def answer(
@@ -42,20 +41,17 @@ class Predictions(Reader):
     ) -> list[Prediction]:
         """Each question's answer; a question that is not in the file is a failure."""
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
+        predictions = []
         for question in questions:
             if question.id.rpartition("/")[0] not in splits:
                 first = next(iter(self.answers), "nothing")
                 raise IfqaError(f"{self.path} answers other questions: wanted ids like {question.id}, found {first}")
+            if answer := self.answers.get(question.id):
+                predictions.append(Prediction(question.id, answer.answer, confidence=answer.confidence))
+            else:
+                predictions.append(Prediction(question.id, "", error="not in the file"))
         advance(len(questions))
-        return [
-            Prediction(
-                question.id,
-                self.answers.get(question.id, ""),
-                error="" if question.id in self.answers else "not in the file",
-                confidence=self.confidences.get(question.id),
-            )
-            for question in questions
-        ]
+        return predictions
 
     @classmethod
     def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:

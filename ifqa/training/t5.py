@@ -331,15 +331,16 @@ def published_steps(questions: int) -> int:
 
 
 class Rows:
-    """The rows of all steps in training order, as the trainer takes them.
-
-    Row `n` depends only on the seed and the number of its pass, so a training can resume at any row.
-    """
+    """The rows of all steps in training order, as the trainer takes them; in each pass targets are drawn anew."""
 
     def __init__(self, trainer: T5Trainer, data: TrainingData, tokenizer: Any, conventions: Conventions) -> None:
         self.trainer, self.data, self.tokenizer, self.conventions = trainer, data, tokenizer, conventions
         self._read: dict[int, list[list[int]]] = {}
-        self._passes: dict[int, list[tuple[int, str]]] = {}
+        self._drawn: list[tuple[int, str]] = []  # number of a row's question, and its target
+        for turn in range(-(-len(self) // max(1, len(data.questions)))):
+            draw = random.Random(f"{trainer.seed} {turn}")
+            order = draw.sample(range(len(data.questions)), len(data.questions))
+            self._drawn += [(n, draw.choice(trainer.targets(data.questions[n]))) for n in order]
 
     def __len__(self) -> int:
         return self.trainer.steps * self.trainer.batch
@@ -349,7 +350,7 @@ class Rows:
 
         That is the score of each input, and for a loss by token the question's weight.
         """
-        number, target = self._drawn(row)
+        number, target = self._drawn[row]
         if number not in self._read:
             question = self.data.questions[number]
             passages = self.trainer.read(question, self.data.rankings[number])
@@ -358,8 +359,8 @@ class Rows:
         features = self._row(self._read[number], label, self.data, number)
         if self.trainer.by_token:  # so that the mean over the step's questions is the mean over its tokens
             size = self.trainer.batch
-            step = range(row - row % size, row - row % size + size)
-            features["weight"] = size * len(label) / sum(len(self._label(self._drawn(n)[1])) for n in step)
+            step = self._drawn[row - row % size :][:size]
+            features["weight"] = size * len(label) / sum(len(self._label(target)) for _, target in step)
         return features
 
     def of_dev(self, dev: TrainingData) -> list[dict[str, object]]:
@@ -377,17 +378,6 @@ class Rows:
         features = tokenise(self.tokenizer, texts, self.conventions)
         pairs = zip(features["input_ids"], features["attention_mask"], strict=True)
         return [ids[mask].tolist() for ids, mask in pairs]
-
-    def _drawn(self, row: int) -> tuple[int, str]:
-        """The number of a row's question, and the target drawn for it."""
-        questions = self.data.questions
-        turn, place = divmod(row, len(questions))
-        if turn not in self._passes:
-            draw = random.Random(f"{self.trainer.seed} {turn}")
-            order = draw.sample(range(len(questions)), len(questions))
-            drawn = [(n, draw.choice(self.trainer.targets(questions[n]))) for n in order]
-            self._passes = {n: pairs for n, pairs in self._passes.items() if n == turn - 1} | {turn: drawn}
-        return self._passes[turn][place]
 
     def _label(self, target: str) -> list[int]:
         most = self.trainer.max_target or None

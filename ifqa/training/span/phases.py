@@ -209,11 +209,10 @@ def _step(
     generator = torch.Generator().manual_seed(draw.getrandbits(63))
     passages = [example.drawn(draw, negatives) for example in group]
     spans, computed = model([pair for several in passages for pair in several], generator)
-    losses, start = [], 0
+    losses, rows = [], list(zip(spans, computed, strict=True))
     for example, several in zip(group, passages, strict=True):
-        end = start + len(several)
-        losses.append(example.loss(list(spans[start:end]), computed[start:end]))
-        start = end
+        own, rows = rows[: len(several)], rows[len(several) :]
+        losses.append(example.loss(*zip(*own, strict=True)))
     loss = torch.stack(losses).mean()
     for part in optimiser.param_groups:
         part["lr"] = rate * part["times"]
@@ -234,20 +233,17 @@ def _save(checkpoint: Path, model: SpanModel, optimiser: torch.optim.Optimizer) 
 
 def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
     """Load the newest whole checkpoint if there is one; returns the number of steps done."""
-    from safetensors import safe_open
+    from safetensors.torch import load_file
 
     checkpoint = checkpoints.newest(folder)
     if not checkpoint:
         return 0
-    with safe_open(checkpoint / _STATE, "pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    tensors, saved = load_file(checkpoint / _STATE), optimiser.state_dict()
     for name, parameter in model.named_parameters():
-        parameter.data.copy_(tensors[f"model.{name}"])
-    saved = optimiser.state_dict()
+        parameter.data.copy_(tensors.pop(f"model.{name}"))
     for name, tensor in tensors.items():
-        if name.startswith("optimiser."):
-            _, index, field = name.split(".")
-            saved["state"].setdefault(int(index), {})[field] = tensor
+        _, index, field = name.split(".")
+        saved["state"].setdefault(int(index), {})[field] = tensor
     optimiser.load_state_dict(saved)
     return checkpoints.step_of(checkpoint)
 
