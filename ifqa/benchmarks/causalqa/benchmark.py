@@ -19,9 +19,9 @@ from ifqa.protocols import Benchmark
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.exact_match import EM
-from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
+from ifqa.scoring.measures.f1 import CAUSALQA_F1
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
-from ifqa.scoring.measures.rouge_l import ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL, ROUGE_L_WORDS
+from ifqa.scoring.measures.rouge_l import ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL
 from ifqa.storage.files import cached_by_file, field, read_json, read_jsonl, text_field, texts_field, unicode_text
 from ifqa.storage.resources import BUNDLED
 
@@ -29,15 +29,13 @@ SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
 DATASETS = (
     "paq", "gooaq", "msmarco", "naturalquestions", "eli5", "searchqa", "squad2", "newsqa", "hotpotqa", "triviaqa",
 )  # fmt: skip
-#: The authors' measures, then ours: the same over all words, and F1 as SQuAD v2 has it.
+#: The authors' measures.
 ANSWERED = (
     ROUGE_L,
     ROUGE_L_PRECISION,
     ROUGE_L_RECALL,
     replace(EM, headline=False, in_tables=True),
     CAUSALQA_F1,
-    ROUGE_L_WORDS,
-    SQUAD_F1,
 )
 FOUND = replace(
     ANSWER, tables=(1, 5, 20, 100), title="answer recall", about="a gold answer stands in one of the first K passages"

@@ -17,5 +17,4 @@ PLUGINS = {
     "ROUGE-L": "ifqa.scoring.measures.rouge_l:ROUGE_L",
     "ROUGE-L-P": "ifqa.scoring.measures.rouge_l:ROUGE_L_PRECISION",
     "ROUGE-L-R": "ifqa.scoring.measures.rouge_l:ROUGE_L_RECALL",
-    "ROUGE-L-words": "ifqa.scoring.measures.rouge_l:ROUGE_L_WORDS",
 }

@@ -36,4 +36,3 @@ CAUSALQA_F1 = Measure(
     lambda question, prediction: f1(prediction.answer, question.answers) if normalize(prediction.answer) else 0.0,
     in_tables=True,
 )
-SQUAD_F1 = Measure("F1-squad", F1.score)

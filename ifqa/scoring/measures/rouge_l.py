@@ -6,13 +6,11 @@ answer with the best F1 gives all three scores. Theirs differs from ours in the 
 bootstrapped means, which changes with the seed; we take the mean.
 
 The package reads "Shōkaku" as two words, "sh" and "kaku", and a text without a letter of a-z or a digit as no word at all,
-which scores 0 even where both texts are the same. So `ROUGE_L_WORDS` stands beside: the same over the words between blanks,
-and 1 where neither text has a word, as in `f1`.
+which scores 0 even where both texts are the same.
 """
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ifqa.protocols import Measure
@@ -34,32 +32,20 @@ def rouge_l(answer: str, golds: Sequence[str]) -> RougeL:
         IfqaError: there is no gold answer.
     """
     require_golds(golds)
-    return _best(answer, tuple(golds), "ascii")
-
-
-def rouge_l_words(answer: str, golds: Sequence[str]) -> RougeL:
-    """ROUGE-L over the words between blanks; 1 where answer and gold answer normalise to nothing.
-
-    Raises:
-        IfqaError: there is no gold answer.
-    """
-    require_golds(golds)
-    if not normalize(answer) and not all(map(normalize, golds)):
-        return RougeL(1.0, 1.0, 1.0)
-    return _best(answer, tuple(golds), "blanks")
+    return _best(answer, tuple(golds))
 
 
 @lru_cache(maxsize=64)  # precision, recall and F1 of a question are asked for one after another
-def _best(answer: str, golds: tuple[str, ...], words: str) -> RougeL:
-    score = _scorer(words).score_multi([normalize(gold) for gold in golds], normalize(answer))["rougeL"]
+def _best(answer: str, golds: tuple[str, ...]) -> RougeL:
+    score = _scorer().score_multi([normalize(gold) for gold in golds], normalize(answer))["rougeL"]
     return RougeL(float(score.precision), float(score.recall), float(score.fmeasure))
 
 
 @cache
-def _scorer(words: str) -> Any:
+def _scorer() -> Any:
     from rouge_score.rouge_scorer import RougeScorer  # imports nltk, which takes a second
 
-    return RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=str.split) if words == "blanks" else None)
+    return RougeScorer(["rougeL"])
 
 
 ROUGE_L = Measure(
@@ -72,6 +58,3 @@ ROUGE_L_PRECISION = Measure(
     "ROUGE-L-P", lambda question, prediction: rouge_l(prediction.answer, question.answers).precision
 )
 ROUGE_L_RECALL = Measure("ROUGE-L-R", lambda question, prediction: rouge_l(prediction.answer, question.answers).recall)
-ROUGE_L_WORDS = Measure(
-    "ROUGE-L-words", lambda question, prediction: rouge_l_words(prediction.answer, question.answers).f1
-)

@@ -4,14 +4,12 @@ import random
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
-from ifqa.scoring.measures.rouge_l import rouge_l, rouge_l_words
+from ifqa.scoring.measures.f1 import CAUSALQA_F1
+from ifqa.scoring.measures.rouge_l import rouge_l
 
 WORDS = "the sea otter otters was hunting hunted almost to extinction in 1850 U.S. Shōkaku naïve a cold-blooded it's кот".split()
 
@@ -52,37 +50,24 @@ def test_it_agrees_with_another_subsequence_on_5000_pairs():
     assert len(scored) > 50
 
 
-@given(st.text("abç ", max_size=30), st.lists(st.text("abç ", max_size=30), min_size=1, max_size=3))
-def test_over_all_words_it_agrees_too_and_is_of_the_best_gold(answer, golds):
-    found = rouge_l_words(answer, golds)
-    wanted = [expected(answer, gold, str.split) for gold in golds if normalize(answer + gold)]
-    wanted += [(1, 1, 1) for gold in golds if normalize(answer) == normalize(gold) == ""]
-    assert found.f1 == pytest.approx(max(f1 for _, _, f1 in wanted))
-    assert any(found == pytest.approx(one) for one in wanted)
-
-
 def test_all_three_scores_are_of_the_gold_answer_with_the_best_f1():
     golds = ["yellow fever", "yellow fever and malaria killed about twenty two thousand people"]
     assert rouge_l("yellow fever and malaria", golds) == pytest.approx((2 / 4, 1, 2 / 3))
 
 
-def test_the_package_splits_words_at_other_letters_and_ours_does_not():
+def test_the_package_splits_words_at_other_letters():
     assert rouge_l("Shōkaku", ["sh kaku"]).f1 == 1
-    assert rouge_l_words("Shōkaku", ["sh kaku"]).f1 == 0
-    assert (rouge_l("кот", ["кот"]).f1, rouge_l_words("кот", ["кот"]).f1) == (0, 1)
+    assert rouge_l("кот", ["кот"]).f1 == 0
 
 
-def test_an_answer_of_no_words_scores_0_by_the_authors_and_1_by_squad():
+def test_an_answer_of_no_words_scores_0_by_the_authors():
     question, prediction = Question("q", "why?", ("A", "b")), Prediction("q", "the")
-    assert (CAUSALQA_F1.score(question, prediction), SQUAD_F1.score(question, prediction)) == (0, 1)
-    assert (rouge_l("the", ["A"]).f1, rouge_l_words("the", ["A"]).f1) == (0, 1)
-    some = Prediction("q", "b c")
-    assert CAUSALQA_F1.score(question, some) == SQUAD_F1.score(question, some) == pytest.approx(2 / 3)
+    assert CAUSALQA_F1.score(question, prediction) == rouge_l("the", ["A"]).f1 == 0
+    assert CAUSALQA_F1.score(question, Prediction("q", "b c")) == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize("score", [rouge_l, rouge_l_words])
-def test_golds_are_wanted_and_must_be_several_texts(score):
+def test_golds_are_wanted_and_must_be_several_texts():
     with pytest.raises(IfqaError, match="without gold answers"):
-        score("x", [])
+        rouge_l("x", [])
     with pytest.raises(TypeError, match="not one string"):
-        score("x", "gold")
+        rouge_l("x", "gold")
