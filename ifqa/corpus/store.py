@@ -173,10 +173,20 @@ def shards_of(folder: Path) -> dict[int, Path]:
     return dict(sorted((int(match[1]), path) for match, path in numbered if match))
 
 
-def count_passages(shard: Path) -> int:
-    """The number of passages in a shard, counted without parsing them."""
-    with open(shard, "rb") as handle:
-        return sum(1 for line in handle if line.strip())
+def counted(passages: Path) -> tuple[dict[int, Path], int]:
+    """The shards of a folder of passages by their number, and the number of passages.
+
+    Raises:
+        IfqaError: there are none.
+    """
+    shards = shards_of(require(passages, "passages folder"))
+    count = 0
+    for path in shards.values():
+        with open(path, "rb") as handle:
+            count += sum(1 for line in handle if line.strip())
+    if not count:
+        raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
+    return shards, count
 
 
 def read_shard(path: Path) -> Iterator[Passage]:

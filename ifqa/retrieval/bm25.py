@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ifqa.corpus.store import count_passages, shards_of
+from ifqa.corpus.store import counted
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.protocols import Indexed, Requirement
@@ -70,8 +70,7 @@ class BM25(Indexed):
             index: a folder that `build` filled, or a Lucene index made by pyserini with the porter stemmer.
             k1: term frequency saturation, from 0. The lower, the sooner further occurrences of a word stop counting.
             b: length normalisation, 0 to 1. The higher, the lower long passages score.
-            title_weight: this times the score of the title field is added to the score of the text; 0 searches the text
-                alone. Above 0 the index must have been built with `title`.
+            title_weight: this times the title's score is added to the text's; above 0 the index must have titles.
             threads: questions searched at a time; 0 for one per core. Does not change a ranking.
             memory_gb: as for `ifqa.retrieval.jvm.java`. Does not change a ranking.
 
@@ -150,8 +149,7 @@ class BM25(Indexed):
         """Index a folder of passages, in a Java process of its own, several files at a time; or take an index of Pyserini's.
 
         Args:
-            passages: a folder with `passages-*.jsonl`, with an object `{"id", "title", "contents"}` in each line.
-            folder: gets Lucene's files; created if missing.
+            passages, folder: with `passages-*.jsonl`; gets Lucene's files.
             stemmer: "porter", "krovetz" or "none".
             title: also index the titles, as a field of their own, for searches with `title_weight`.
             threads: files indexed at a time; 0 for one per core.
@@ -162,20 +160,16 @@ class BM25(Indexed):
             IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory; a prebuilt
                 index cannot be fetched, or is of other passages.
         """
-        files = list(shards_of(require(passages, "passages folder")).values())
-        count = sum(map(count_passages, files))
-        if not count:
-            raise IfqaError(
-                f"no passages in {passages}; wanted passages-00000.jsonl, one a line; run: ifqa passages CORPUS"
-            )
+        shards, count = counted(passages)
         folder.mkdir(parents=True, exist_ok=True)
         if prebuilt:
             if stemmer != "porter" or title:
                 raise IfqaError(
                     f"prebuilt index {prebuilt} has the porter stemmer and no titles; leave out stemmer and title"
                 )
-            facts = {"passages": put(prebuilt, passages, folder), "stemmer": stemmer, "title": title}
-            write_json(folder / _FACTS, facts)
+            write_json(
+                folder / _FACTS, {"passages": put(prebuilt, passages, folder), "stemmer": stemmer, "title": title}
+            )
             return
         workers = threads or os.cpu_count() or 1
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
@@ -183,7 +177,7 @@ class BM25(Indexed):
         options += ["-fields", "title"] if title else []
         # Anserini reads every .json, .jsonl and .gz of a folder, manifest.json too: it gets one of nothing but passages
         with tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked, bar("BM25 index", count) as advance:
-            for file in files:
+            for file in shards.values():
                 link = Path(linked) / file.name
                 try:
                     link.symlink_to(file.resolve())
@@ -203,7 +197,7 @@ class BM25(Indexed):
                 raise IfqaError(f"no room on the disk to write {folder}: make room and run the same command again")
             if "OutOfMemoryError" in output:
                 raise IfqaError(f"Java ran out of memory indexing into {folder}; set {MEMORY} to more")
-            for file in files:
+            for file in shards.values():
                 for number, record in read_jsonl(file):
                     for key in ("id", "contents"):
                         text_field(record, key, f"{file}:{number}")

@@ -99,7 +99,7 @@ class CrossEncoder:
         Args:
             model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
                 hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
-            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is a GPU, else the CPU).
+            device: see `resolve_device`.
 
         Raises:
             IfqaError: the model is missing, does not load, or is no cross-encoder with one label.

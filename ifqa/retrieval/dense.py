@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
+from ifqa.corpus.store import counted
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folder, question_model
 from ifqa.progress import say
@@ -26,7 +27,7 @@ from ifqa.retrieval.vectors.encoders import (
     refuse_other_weights,
 )
 from ifqa.retrieval.vectors.flat_index import FlatIndex
-from ifqa.retrieval.vectors.sharded_build import VERSION, counted, encode_corpus, forecast
+from ifqa.retrieval.vectors.sharded_build import VERSION, encode_corpus, forecast
 from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
@@ -118,8 +119,7 @@ class Dense(Indexed):
         """Encode a folder of passages, and build a FAISS index over the vectors if `factory` is given.
 
         Args:
-            passages: a folder with `passages-*.jsonl`.
-            folder: gets vectors and index; a killed build's files there are reused.
+            passages, folder: with `passages-*.jsonl`; gets vectors and index, and vectors of a killed build there are reused.
             model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device: see
                 `ifqa.retrieval.vectors.encoders.EncoderSettings`.
             factory: FAISS's index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty to search the vectors

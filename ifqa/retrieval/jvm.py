@@ -191,17 +191,12 @@ def _surroundings(java_home: Path) -> Iterator[None]:
     changed = {"JAVA_HOME": str(java_home), "JVM_PATH": None, "JAVA_TOOL_OPTIONS": None, "_JAVA_OPTIONS": None}
     if os.environ.get("LC_ALL") in ("C", "POSIX"):
         changed["LC_ALL"] = "C.UTF-8"
-    before, numbers = {name: os.environ.get(name) for name in changed}, locale.setlocale(locale.LC_ALL)
-    _set_environment(changed)
+    before, numbers = {name: os.environ.pop(name, None) for name in changed}, locale.setlocale(locale.LC_ALL)
+    os.environ.update({name: value for name, value in changed.items() if value})
     try:
         yield
     finally:
         locale.setlocale(locale.LC_ALL, numbers)
-        _set_environment(before)
-
-
-def _set_environment(values: dict[str, str | None]) -> None:
-    for name, value in values.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({name: value} if value is not None else {})

@@ -13,12 +13,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ifqa.corpus.store import count_passages, parse, shards_of
-from ifqa.errors import IfqaError
+from ifqa.corpus.store import counted, parse
 from ifqa.progress import bar, say
 from ifqa.records import Cost, Passage
 from ifqa.retrieval.vectors.vector_store import Filling
-from ifqa.storage.files import require
 from ifqa.workers.tasks import Engine
 from ifqa.workers.tasks import run as run_all
 
@@ -103,19 +101,6 @@ def encode_corpus(
     if reused:
         say(f"{reused:,} passages had been encoded by an earlier build")
     return filling.finish(keys)
-
-
-def counted(passages: Path) -> tuple[dict[int, Path], int]:
-    """The shards of a folder of passages by their number, and the number of passages.
-
-    Raises:
-        IfqaError: there are none.
-    """
-    shards = shards_of(require(passages, "passages folder"))
-    count = sum(map(count_passages, shards.values()))
-    if not count:
-        raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
-    return shards, count
 
 
 def _pieces(shards: dict[int, Path], encode: Encode) -> Iterator[Piece]:
