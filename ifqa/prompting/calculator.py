@@ -82,8 +82,10 @@ def compute(expression: str) -> str:
         return str(value.numerator)
     if abs(value) < _SMALLEST:
         raise CalculatorError("too small a number")
-    exact = Context(prec=60).divide(Decimal(value.numerator), Decimal(value.denominator))
-    rounded = round(exact, _DIGITS) if abs(value) >= Fraction(1, 10) else Context(_DIGITS).plus(exact)
+    wide = Context(prec=60)  # the largest number has 31 digits before the point
+    exact = wide.divide(Decimal(value.numerator), Decimal(value.denominator))
+    large = abs(value) >= Fraction(1, 10)
+    rounded = exact.quantize(Decimal((0, (1,), -_DIGITS)), context=wide) if large else Context(_DIGITS).plus(exact)
     return f"{rounded:f}".rstrip("0").rstrip(".")
 
 
