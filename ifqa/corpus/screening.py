@@ -89,8 +89,6 @@ def screen_shard(task: ShardTask) -> Drawn:
             drawn.kept.append((rank, passage, reason))
         elif task.left:
             drawn.left.append((rank, passage))
-        if len(drawn.kept) > 2 * task.kept + 1000 or len(drawn.left) > 2 * task.left + 1000:
-            _cut(drawn, task.kept, task.left)
     _cut(drawn, task.kept, task.left)
     return drawn
 

@@ -46,11 +46,6 @@ def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]
     known: dict[str, str] = {}
     for number, entry in enumerate(entries(path), start=1):
         where = f"{path}: entry {number}"
-        if missing := [key for key in ("question", "ctxs") if key not in entry]:
-            keys = ", ".join(map(repr, list(entry)[:8])) or "no keys"
-            raise IfqaError(
-                f"{where}: key {missing[0]!r} is missing; wanted 'question', 'answers' and 'ctxs', found {keys}"
-            )
         question = Question(_id(entry, where), text_field(entry, "question", where), _answers(entry, where))
         yield question, _ranked(field(entry, "ctxs", list, where), known, where)
 

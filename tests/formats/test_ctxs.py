@@ -220,7 +220,7 @@ def test_whatever_the_ids_a_run_can_be_made_of_the_rankings(tmp_path_factory, gr
         (entry(passage={"score": True}), "entry 2, passage 1: 'score' must be a number"),
         (entry(passage={"text": None}), "entry 2, passage 1: 'text' must be str, found NoneType"),
         (entry(passage={"text": "\ud800"}), "entry 2, passage 1: 'text' holds half a surrogate pair"),
-        ({"question": "?", "positive_ctxs": []}, "key 'ctxs' is missing; .* found 'question', 'positive_ctxs'"),
+        ({"question": "?", "positive_ctxs": []}, "key 'ctxs' is missing; found 'question', 'positive_ctxs'"),
         ([], r"entry 2: wanted a JSON object, found '\['"),
     ],
 )

@@ -27,8 +27,7 @@ from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers.datasets import PUBLISHERS
-from ifqa.formats.publishers.parts import Part, Reading, parts
-from ifqa.formats.publishers.publisher import Candidates, Causal, Rest
+from ifqa.formats.publishers.publisher import Candidates, Causal, Part, Reading, Rest, parts
 from ifqa.progress import bar
 from ifqa.settings import Stored, check_shape, check_stored
 from ifqa.storage.artifacts import MANIFEST, Artifact, damaged, identity, read_manifest

@@ -47,15 +47,16 @@ def existing(docs: str | Path, root: Path = Path()) -> Path:
     """
     try:
         place = root / Path(docs).expanduser()
-        str(place.resolve()).encode()
     except RuntimeError as error:
         raise IfqaError(f"--docs {docs}: there is no such user; name a folder of documents, or a file") from error
+    if not place.exists():
+        raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
+    try:
+        str(place.resolve()).encode()
     except UnicodeEncodeError as error:
         raise IfqaError(
             f"--docs {docs}: its path is not UTF-8, and no file of settings can hold it; rename it"
         ) from error
-    if not place.exists():
-        raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
     return place
 
 

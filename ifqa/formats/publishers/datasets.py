@@ -10,8 +10,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from ifqa.errors import IfqaError
-from ifqa.formats.publishers.parts import Part, Reading
-from ifqa.formats.publishers.publisher import Candidate, Causal, Publisher, Record, Rest, split_of
+from ifqa.formats.publishers.publisher import Candidate, Causal, Part, Publisher, Reading, Record, Rest, split_of
 from ifqa.progress import bar
 from ifqa.storage.files import LONGEST_LINE, field, text_field
 from ifqa.storage.json_stream import JsonStream
