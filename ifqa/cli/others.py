@@ -74,7 +74,7 @@ def convert(
             help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions, annotated tasks."
         ),
     ],
-    to: Annotated[Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics).")],
+    to: Annotated[Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
     form: Annotated[
         str,
         typer.Option(
@@ -83,10 +83,10 @@ def convert(
         ),
     ] = "",
     k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
-    benchmark: Annotated[str, typer.Option(help="Of a TREC run that becomes ctxs: its questions' benchmark.")] = "ifqa",
-    split: Annotated[str | None, typer.Option(help="The same: their split.")] = None,
+    benchmark: Annotated[str, typer.Option(help="For a TREC run that becomes ctxs: its benchmark.")] = "ifqa",
+    split: Annotated[str | None, typer.Option(help="For a TREC run that becomes ctxs: its split.")] = None,
     scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
-    corpus: Annotated[str, typer.Option(help="The same: the corpus of its passages.")] = "",
+    corpus: Annotated[str, typer.Option(help="For a TREC run that becomes ctxs: its corpus.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Write runs, questions and judgements for other tools, and annotated tasks as a benchmark or to be verified."""
