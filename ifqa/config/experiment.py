@@ -33,7 +33,6 @@ from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources, plain_name
 
 _CHANGE = re.compile(r"[\w.]+=[\w.~-]*")  # as `overrides.override` writes it into a name
-_WRITTEN = ("RESULTS.md", "RESULTS.jsonl", "report.html")  # by `ifqa report`, into experiments/
 
 
 class ExperimentTable(Table):
@@ -205,15 +204,13 @@ def experiment_name(name: str | Path, root: Path = Path()) -> str:
     """The name itself, or that of a path experiments/NAME.toml, so that a shell's `experiments/*.toml` names several.
 
     Raises:
-        IfqaError: it is no name, it leads to another folder, or `ifqa report` writes a file of that name.
+        IfqaError: it is no name, or it leads to another folder.
     """
     if not isinstance(name, str | Path):
         raise IfqaError(f"experiment {name!r}: wanted a name, as 'sample'")
     path = Path(name)
     if path.name != str(name) and path.resolve().parent == (root / "experiments").resolve():
         name = path.name.removesuffix(".toml")
-    if name in _WRITTEN:
-        raise IfqaError(f"experiment {name!r}: `ifqa report` writes a file of that name; call the experiment otherwise")
     return plain_name(str(name), "experiment")
 
 

@@ -258,15 +258,6 @@ def test_an_experiment_with_a_file_of_its_own_is_no_variant(tmp_path, monkeypatc
     assert bases("x+k=5+limit=3") == ["x+k=5", "x"]
 
 
-@pytest.mark.parametrize("name", ["report.html", "RESULTS.md", "RESULTS.jsonl"])
-def test_an_experiment_is_not_called_as_a_file_that_the_report_writes(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("experiments").mkdir()
-    Path(f"experiments/{name}.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
-    with pytest.raises(IfqaError, match="`ifqa report` writes a file of that name"):
-        load_experiment(name)
-
-
 @pytest.mark.parametrize("name", [5, None, ["sample"], b"sample"])
 def test_a_name_that_is_no_text_is_refused(name):
     with pytest.raises(IfqaError, match="wanted a name, as 'sample'"):
