@@ -237,25 +237,15 @@ def parse_experiment(
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     plugins = plugins or Plugins(root)
     scheme = declared(table.benchmark, table.measures, root, table.split, plugins)
-    experiment = Experiment(
-        name=name,
-        benchmark=table.benchmark,
-        split=table.split,
-        corpus=table.corpus,
-        retriever=None if table.retriever is None else _retriever(table.retriever, where, plugins),
-        reader=None if table.reader is None else _reader(table.reader, table.retriever is not None, where, plugins),
-        llm=None if table.llm is None else _llm(table.llm, where, plugins),
-        seed=table.seed,
-        expected=parse_expected(table.expected, where, scheme),
-        limit=table.limit,
-        about=table.about,
-        table=table.table,
-        questions=tuple(table.questions),
-        root=root,
-        measures=tuple(table.measures),
-        plugins=plugins,
-        scheme=scheme,
-    )
+    checked = dict(table) | {
+        "retriever": None if table.retriever is None else _retriever(table.retriever, where, plugins),
+        "reader": None if table.reader is None else _reader(table.reader, table.retriever is not None, where, plugins),
+        "llm": None if table.llm is None else _llm(table.llm, where, plugins),
+        "expected": parse_expected(table.expected, where, scheme),
+        "questions": tuple(table.questions),
+        "measures": tuple(table.measures),
+    }
+    experiment = Experiment(name=name, root=root, plugins=plugins, scheme=scheme, **checked)
     if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
         raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:
