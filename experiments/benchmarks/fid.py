@@ -176,7 +176,7 @@ def _timed(way: ways.Way, model: Any, data: ways.Data, at_a_time: int, arguments
 def measure_training(
     shape: str, passages: int, device: torch.device, most: float, arguments: Any
 ) -> list[dict[str, Any]]:
-    """Print the table of training, with and without recomputing the layers."""
+    """Print the table of training, with and without recomputing the encoder's layers."""
     ids = torch.randint(
         3, ways.VOCABULARY, (passages, ways.LENGTH), generator=torch.Generator().manual_seed(arguments.seed)
     )
@@ -202,7 +202,7 @@ def measure_training(
         say(f"{shape}, training: recompute {recompute}")
         if recompute:
             warnings.filterwarnings("ignore", ".gradient_checkpointing", FutureWarning)  # its old name
-            model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.encoder.gradient_checkpointing_enable({"use_reentrant": False})
         times: list[float] = []
         with _memory(device) as memory:
             try:

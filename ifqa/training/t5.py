@@ -57,7 +57,7 @@ class T5Trainer(Settings):
         evaluate_every: steps between checkpoints; each answers the dev questions, and the best checkpoint is kept.
         device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
         device_batch: questions that go through the network at once; it leaves the gradient the same except for dropout.
-        recompute: keep only each layer's input, and compute the layers again for the gradients (gradient checkpointing).
+        recompute: keep only the input of each of the encoder's layers, and compute them again for the gradients.
     """
 
     libraries = ("accelerate",)
@@ -439,6 +439,8 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionI
 
     dev_rows = rows.of_dev(dev)
     set_seed(settings.seed)
+    if settings.recompute:
+        start.encoder.gradient_checkpointing_enable({"use_reentrant": False})
     model = settings.network(start, rows.data.scores).train()
     arguments = checkpoints.arguments(
         Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,
@@ -448,7 +450,7 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionI
         per_device_eval_batch_size=16, predict_with_generate=True, eval_strategy="steps" if dev_rows else "no",
         eval_steps=settings.evaluate_every, load_best_model_at_end=bool(dev_rows),
         metric_for_best_model="EM" if dev_rows else None, greater_is_better=True, ddp_find_unused_parameters=False,
-        gradient_checkpointing=settings.recompute, gradient_checkpointing_kwargs={"use_reentrant": False}, **checkpoints.PLAIN,
+        **checkpoints.PLAIN,
     )  # fmt: skip
     # In one process, several GPUs would split a question's passages between them; torchrun starts one process for each
     arguments._n_gpu = min(arguments.n_gpu, 1)
