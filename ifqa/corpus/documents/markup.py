@@ -113,12 +113,7 @@ def read_markdown(text: str) -> Iterator[Run]:
         end = next((n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
         lines[: end + 1] = [""] * (end + 1)
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
-    environment: dict[str, dict[str, dict[str, object]]] = {}
-    tokens = parser.parse("\n".join(lines), environment)
-    # a footnote of a single word is read as the address of a link
-    notes = [(label, note["map"]) for label, note in environment.get("references", {}).items() if label.startswith("^")]
-    runs = [*_token_runs(tokens), *(Run(lines[place[0]].strip(), place[0] + 1) for _, place in notes)]  # type: ignore[index]
-    yield from sorted(runs, key=lambda run: run.place) if notes else runs
+    yield from _token_runs(parser.parse("\n".join(lines)))
 
 
 def _token_runs(tokens: Sequence["Token"]) -> Iterator[Run]:

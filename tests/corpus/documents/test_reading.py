@@ -46,7 +46,7 @@ def test_markdown_has_headings_and_no_markup():
         ("Run `pyenv install <version>` now.", "Run pyenv install <version> now."),
         (r"Five \* six \_is\_ thirty&nbsp;or so.", "Five * six _is_ thirty or so."),
         ("Write to <kevin@example.org> or see <https://example.org/a>.", "Write to kevin@example.org or see https://example.org/a."),
-        ("A note.[^1]\n\n[^1]: Vanished", "A note.^1 [^1]: Vanished"),
+        ("A note.[^1]\n\n[^1]: It has vanished.", "A note.[^1] [^1]: It has vanished."),
         ("<p align=center>\n<b>Bold</b> claim\n</p>\n\nMore<br>text.", "Bold claim More text."),
         ("> * quoted\n>   twice", "quoted twice"),
         ("![A mill](mill.png) by *Ruth*", "A mill by Ruth"),
