@@ -100,7 +100,7 @@ def kill_after(top: Path, seconds: float) -> str:
     else:
         return "nothing"
     partial = top / "indexes/made/.dense.partial"
-    if (partial / "faiss.json").exists():
+    if any(partial.glob("faiss-*.index")):
         return "the index"
     done = len(list(partial.glob("vectors-*.npy")))
     return f"the vectors, {done} shards done"
