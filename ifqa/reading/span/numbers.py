@@ -60,6 +60,11 @@ _SAME = {
 }  # fmt: skip
 
 
+_PLURALS = dict(
+    pair.split("/") for pair in "people/person men/man women/woman children/child lives/life wives/wife".split()
+)
+
+
 def stem(noun: str) -> str:
     """A noun without the ending of its plural, and of several for the same thing one."""
     singular = _singular(noun)
@@ -68,14 +73,7 @@ def stem(noun: str) -> str:
 
 def _singular(noun: str) -> str:
     noun = noun.lower().removesuffix("'s")
-    noun = {
-        "people": "person",
-        "men": "man",
-        "women": "woman",
-        "children": "child",
-        "lives": "life",
-        "wives": "wife",
-    }.get(noun, noun)
+    noun = _PLURALS.get(noun, noun)
     if noun.endswith("ies") and len(noun) > 4:
         return f"{noun[:-3]}y"
     if noun.endswith(("ches", "shes", "xes", "sses")):
