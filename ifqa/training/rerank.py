@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
 from ifqa.progress import say
-from ifqa.protocols import NO_DATA, Place, TrainingData
-from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.cross_encoder import PREFIX
+from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
 from ifqa.training.trainer import Passes
-from ifqa.training.training_data import refuse_family, require_gold, with_negatives
+from ifqa.training.training_data import require_gold, with_negatives
 
 MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 tokens on average, a question 30
 _RELEVANT = 20.0  # label of the gold passage, against 0: the softmax over ListNet's labels is then one-hot
@@ -28,17 +25,14 @@ class Rerank(Passes):
     relevant passage).
 
     Attributes:
-        start: a folder that such a training wrote, with the same rank, to start from instead of all-MiniLM-L6-v2 alone.
         rank: of the LoRA adapters (Hu et al. 2022) on all linear layers.
         negatives, pool: negatives of a question in each pass, and the number of hard negatives that they are drawn from.
         weight_decay: AdamW's.
     """
 
-    not_identity = ("start", *Passes.not_identity)
     libraries = ("peft", "datasets", "accelerate")
     retrieved = 20
 
-    start: Place = ""
     epochs: Positive = 2
     rank: Positive = 32
     learning_rate: NotNegative = 1e-3
@@ -48,18 +42,8 @@ class Rerank(Passes):
     weight_decay: NotNegative = 0.01
 
     def refuse(self, data: TrainingData, folder: Path) -> None:
-        """Refuse questions without a gold passage, and a start that does not fit."""
+        """Refuse questions without a gold passage."""
         require_gold(data)
-        if not self.start:
-            return
-        before = cross_encoder.adapter_of(self.start)
-        if before is None:
-            raise IfqaError(f"start = {self.start}: wanted a folder that `ifqa train rerank` wrote")
-        refuse_family(self.start, before.family, data)
-        if before.settings.rank != self.rank:
-            raise IfqaError(
-                f"rank = {self.rank}: {self.start} has {before.settings.rank}, and one that starts there has the same"
-            )
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
@@ -70,9 +54,6 @@ class Rerank(Passes):
         self.refuse(data, folder)
         inputs = self.inputs(data) | {"encoder": {"name": NAME, "sha256": WEIGHTS_SHA256}}
         inputs["settings"]["max_tokens"] = MAX_TOKENS
-        if self.start and (before := cross_encoder.adapter_of(self.start)):
-            inputs["sources"] = {**before.sources, **data.sources}
-            inputs["start"] = {"name": self.start, "sha256": cross_encoder.identity(self.start)}
         if not checkpoints.begin(folder, inputs):
             return
         rows = self._rows(data)
@@ -99,7 +80,7 @@ class Rerank(Passes):
     def _trainer(self, rows: list[dict[str, Any]], folder: Path) -> Any:
         import torch
         from datasets import Dataset
-        from peft import LoraConfig, set_peft_model_state_dict
+        from peft import LoraConfig
         from sentence_transformers import CrossEncoder
         from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
         from sentence_transformers.cross_encoder.losses import ListNetLoss
@@ -127,10 +108,6 @@ class Rerank(Passes):
                 task_type="SEQ_CLS",
             )
         )
-        if self.start:
-            tensors = cross_encoder.tensors_of(self.start)
-            named = {name.removeprefix(PREFIX): tensor.float() for name, tensor in tensors.items()}
-            set_peft_model_state_dict(model.model, named)
         arguments = checkpoints.arguments(
             CrossEncoderTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
             every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, batch_sampler=checkpoints.in_order,

@@ -1,8 +1,6 @@
 """Training of the reranker, and the cross-encoder that reads what it leaves, on a handful of our own passages."""
 
 import json
-import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -137,48 +135,3 @@ def test_a_finished_training_is_kept_and_another_is_refused(whole: Path) -> None
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path, changes: dict[str, int], message: str) -> None:
     with pytest.raises(IfqaError, match=message):
         trained(tmp_path / "made", **changes)
-
-
-def test_a_training_starts_from_another_and_names_its_sources(whole: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
-    more = replace(DATA, sources={"more.json": "12"})
-    configured(Rerank, **{**SETTINGS, "start": str(whole), "learning_rate": 0.0}).train(more, tmp_path / "next")
-    before, after = (load_file(one / "adapter_model.safetensors") for one in (whole, tmp_path / "next"))
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    manifest = json.loads((tmp_path / "next/manifest.json").read_text())
-    assert manifest["start"] == {"name": str(whole), "sha256": cross_encoder.identity(str(whole))}
-    last = replace(DATA, sources={"last.json": "34"})
-    configured(Rerank, **{**SETTINGS, "start": str(tmp_path / "next"), "epochs": 1}).train(last, tmp_path / "last")
-    assert json.loads((tmp_path / "last/manifest.json").read_text())["sources"] == {
-        "more.json": "12",
-        "last.json": "34",
-    }
-
-
-def test_the_adapter_of_a_language_model_is_no_start(whole: Path, tmp_path: Path) -> None:
-    other = tmp_path / "llm"
-    shutil.copytree(whole, other)
-    manifest = json.loads((whole / "manifest.json").read_text())
-    del manifest["encoder"]
-    (other / "manifest.json").write_text(json.dumps(manifest | {"base": {"name": "smollm2", "sha256": "12"}}))
-    with pytest.raises(IfqaError, match="is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`"):
-        trained(tmp_path / "made", start=str(other))
-
-
-@pytest.mark.parametrize(
-    ("family", "changes", "message"),
-    [
-        ("ifqa/few", {}, "was trained on ifqa/full and may not be trained further on ifqa/few"),
-        ("ifqa/full", {"rank": 4}, "rank = 4: .* has 2"),
-        ("ifqa/full", {"start": "nowhere"}, "start = nowhere: wanted a folder that `ifqa train rerank` wrote"),
-    ],
-)
-def test_a_start_that_does_not_fit_is_refused_in_one_line(
-    whole: Path, tmp_path: Path, family: str, changes: dict[str, object], message: str
-) -> None:
-    with pytest.raises(IfqaError, match=message):
-        configured(Rerank, **{**SETTINGS, "start": str(whole), **changes}).train(
-            replace(DATA, family=family), tmp_path / "made"
-        )
