@@ -178,7 +178,19 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
 
 def _add_page(app: FastAPI, root: Path) -> None:
-    results = _ResultsCache(root)
+    lock, written = asyncio.Lock(), dict[tuple[object, ...], str]()  # the text of the results by what it depends on
+
+    def results() -> str:
+        """The page of the results below `root`, written again when an experiment has been scored since."""
+        from ifqa.report.html_page import results_page
+
+        folder = root / "experiments"
+        paths = sorted([*folder.glob("*/score/manifest.json"), *folder.glob("RESULTS.jsonl")])
+        state = tuple((str(path), path.stat().st_mtime_ns) for path in paths)
+        if state not in written:
+            written.clear()
+            written[state] = results_page(root, served=True)
+        return written[state]
 
     @app.get("/", include_in_schema=False)
     async def index() -> Response:
@@ -196,28 +208,6 @@ def _add_page(app: FastAPI, root: Path) -> None:
 
     @app.get("/results", include_in_schema=False)
     async def show_results() -> Response:
-        text = await results.page()
+        async with lock:  # one request at a time writes it
+            text = await asyncio.to_thread(results)
         return Response(text, headers={"Content-Security-Policy": _RESULTS_POLICY}, media_type="text/html")
-
-
-class _ResultsCache:
-    """The page of the results below `root`, written again when an experiment has been scored since."""
-
-    def __init__(self, root: Path) -> None:
-        self._root, self._lock, self._text = root, asyncio.Lock(), ""
-        self._state: list[tuple[str, int]] | None = None
-
-    async def page(self) -> str:
-        """The page's HTML; one call at a time writes it, in a thread."""
-        async with self._lock:
-            return await asyncio.to_thread(self._page)
-
-    def _page(self) -> str:
-        from ifqa.report.html_page import results_page
-
-        folder = self._root / "experiments"
-        paths = sorted([*folder.glob("*/score/manifest.json"), *folder.glob("RESULTS.jsonl")])
-        state = [(str(path), path.stat().st_mtime_ns) for path in paths]
-        if state != self._state:
-            self._text, self._state = results_page(self._root, served=True), state
-        return self._text
