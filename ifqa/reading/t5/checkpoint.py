@@ -1,6 +1,6 @@
 """Opens checkpoints of T5, and makes token ids of texts by a checkpoint's conventions.
 
-A checkpoint is one of this project's, or any T5 of the hub.
+A checkpoint is one of this project's, any T5 of the hub, or one of facebookresearch/FiD's.
 """
 
 import hashlib
@@ -18,6 +18,8 @@ from ifqa.settings import Stored, Table, check_stored
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ifqa.reading.t5.model import FusionInDecoder
 
 #: Reader -> the model that it reads with if no checkpoint is named. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-
@@ -27,8 +29,9 @@ DEFAULT = {
     "rag": "google/flan-t5-base",
     "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
 }
-MAX_TOKENS = 250  # of question and passage together, as FiD was trained (FiD README:121)
+MAX_TOKENS = 250  # of question and passage together, as FiD's published readers were trained (FiD README:121)
 TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
+_CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
 
 Mode = Literal["sequence", "token"]  # of RAG (see `ifqa.reading.t5.rag_model.log_likelihoods`)
@@ -39,7 +42,8 @@ class Conventions:
     """How texts become inputs; a checkpoint reads best with the conventions of its training.
 
     `max_tokens` of question and passage together are read, and passages' `titles`: IfQA's gold passages have none and articles
-    do, so in a corpus with both a title shows that a passage is not gold. With `encoder_eos` an input ends in `</s>`.
+    do, so in a corpus with both a title shows that a passage is not gold. With `encoder_eos` an input ends in `</s>`: FiD's
+    published readers were trained with transformers before version 4, which added none.
     """
 
     max_tokens: int = MAX_TOKENS
@@ -131,15 +135,16 @@ def identity(folder: Path, tokenizer: str = "") -> str:
 def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: str = "") -> Checkpoint:
     """Load a checkpoint without running any code from it.
 
-    `tokenizer` is a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none. `reader`, "fid", "rag"
-    or "unifiedqa", decides the default model and `CONVENTIONS`. The others are as of `checkpoint_folder`.
+    `tokenizer` is a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none, as the published
+    readers. `reader`, "fid", "rag" or "unifiedqa", decides the default model and `CONVENTIONS`. The others are as of
+    `checkpoint_folder`.
     """
     quiet()
     folder = checkpoint_folder(name, reader, mend)
     manifest = manifest_of(folder, reader)
     known = manifest.conventions.model_dump(exclude_unset=True)
-    model = _load(folder, mend or mend_of(reader))
-    conventions = replace(CONVENTIONS[reader], **known)
+    model, published = _load(folder, mend or mend_of(reader))
+    conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | known)
     texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:
         raise IfqaError(
@@ -149,7 +154,8 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
     return Checkpoint(model=model, tokenizer=texts, conventions=conventions, manifest=manifest)
 
 
-def _load(folder: Path, mend: str) -> "FusionInDecoder":
+def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
+    """The model, and whether its file is in the layout of facebookresearch/FiD."""
     import torch
     from transformers import GenerationConfig, T5Config
 
@@ -159,9 +165,16 @@ def _load(folder: Path, mend: str) -> "FusionInDecoder":
         config = T5Config.from_pretrained(str(folder))
         if getattr(config, "decoder_start_token_id", None) is None:
             config.decoder_start_token_id = config.pad_token_id  # as in every T5
-        model: FusionInDecoder
+        tensors = _pickled(folder)
+        published = any(name.startswith("encoder.encoder.") for name in tensors)
+        source: dict[str, object] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
+        if tensors:
+            source = {"pretrained_model_name_or_path": None, "state_dict": tensors}
+        if published:
+            source["state_dict"] = {_t5_name(name): tensor for name, tensor in tensors.items()}
+            config.cross_position_bias = _CROSS_BIAS in tensors
         model, report = FusionInDecoder.from_pretrained(
-            str(folder), config=config, dtype=torch.float32, output_loading_info=True, local_files_only=True
+            config=config, dtype=torch.float32, output_loading_info=True, **source
         )
     if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
         raise IfqaError(
@@ -172,8 +185,27 @@ def _load(folder: Path, mend: str) -> "FusionInDecoder":
         decoder_start_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
         pad_token_id=config.pad_token_id,
     )  # fmt: skip
-    model.eval()
-    return model
+    return model.eval(), published
+
+
+def _pickled(folder: Path) -> dict[str, "Tensor"]:
+    """Weights by name of a folder without safetensors."""
+    import torch
+
+    file = folder / "pytorch_model.bin"
+    if any(folder.glob("*.safetensors")) or not file.exists():
+        return {}
+    tensors = torch.load(file, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
+        raise ValueError(f"{file.name} holds no table of weights by name")
+    return tensors
+
+
+def _t5_name(name: str) -> str:
+    """T5's name of a weight of FiD, without FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
+    parts = name.replace("encoder.encoder.", "encoder.", 1).split(".")
+    wrapped = parts[:2] == ["encoder", "block"]
+    return ".".join(part for part in parts if not (wrapped and part == "module"))
 
 
 def tokenizer_folder(folder: Path, name: str) -> Path:

@@ -10,14 +10,30 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import T5ForConditionalGeneration
+from transformers import T5Config, T5ForConditionalGeneration
 from transformers.modeling_outputs import BaseModelOutput
+from transformers.models.t5.modeling_t5 import T5Attention
 
 
 class FusionInDecoder(T5ForConditionalGeneration):
-    """A T5 that reads several passages per question."""
+    """A T5 that reads several passages per question.
+
+    A config with `cross_position_bias` has the decoder add relative positions to its attention to the passages, as T5 in
+    transformers did before 4.0. T5 itself has none (huggingface/transformers#8518), but FiD's published readers were
+    trained with them.
+    """
 
     accepts_loss_kwargs = False  # the loss is a mean, so transformers' trainer divides it by the accumulated steps
+
+    def __init__(self, config: T5Config) -> None:
+        super().__init__(config)
+        if getattr(config, "cross_position_bias", False):
+            attention: Any = self.decoder.block[0].layer[1].EncDecAttention  # all layers use the bias it computes
+            attention.__class__ = _CrossPositions
+            attention.has_relative_attention_bias = True
+            buckets = config.relative_attention_num_buckets
+            attention.relative_attention_bias = torch.nn.Embedding(buckets, config.num_heads)
+            self.post_init()
 
     def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
         """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
@@ -65,7 +81,23 @@ class FusionInDecoder(T5ForConditionalGeneration):
             attention: Any = block.layer[1].EncDecAttention
             query = F.linear(hidden.float(), attention.q.weight.float())
             total += torch.einsum("bd,bpd->bp", query @ attention.k.weight.float(), means) / heads
+        attention = self.decoder.block[0].layer[1].EncDecAttention
+        if attention.has_relative_attention_bias:  # at the first position all passages are in the first bucket
+            total += attention.relative_attention_bias.weight[0].float().mean() * len(first)
         return total / len(first)
+
+
+class _CrossPositions(T5Attention):
+    """Cross-attention that adds relative positions (transformers 3.0.2 src/transformers/modeling_t5.py, compute_bias).
+
+    Positions count from the start of the first passage without its padding; only its first tokens get more than a constant.
+    """
+
+    def compute_bias(self, query_length: int, key_length: int, device: Any = None, past_seen_tokens: int = 0) -> Tensor:
+        # The cache of the decoder's own attention, whose length this is, holds these queries already
+        past = max(past_seen_tokens - query_length, 0)
+        bias: Tensor = super().compute_bias(query_length, key_length, device, past)
+        return bias
 
 
 def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:

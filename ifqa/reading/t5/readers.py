@@ -123,12 +123,12 @@ class Fid(T5Reader):
     """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of them in the answer.
 
     Args:
-        checkpoint: a folder that `ifqa train fid` made, or a T5 of the hub; empty for google/flan-t5-base, which is not trained
-            on IfQA.
+        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the hub;
+            empty for google/flan-t5-base, which is not trained on IfQA.
         tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
         max_tokens: most tokens of question and passage together; 0 for the checkpoint's own (250, as published, by default).
         titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`: "yes", "no", or "auto" for the
-            checkpoint's own (yes).
+            checkpoint's own (yes; facebookresearch/FiD's were trained without `</s>`).
         max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
         beams: 1 for greedy decoding; more beams take longer and that many times the memory.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.

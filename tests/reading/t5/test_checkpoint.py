@@ -1,6 +1,12 @@
-"""Opening checkpoints of T5: which formats are supported, and the one-line error for every other file."""
+"""Opening Fusion-in-Decoder checkpoints: which formats are supported, and the one-line error for every other file.
 
+Published checkpoints are compared with a reference implementation in this file: FiD on the T5 of transformers 3.0.2, written
+from the descriptions of both.
+"""
+
+import functools
 import json
+import math
 import pickle
 import shutil
 
@@ -19,6 +25,7 @@ from ifqa.reading.t5.generation import Budget, read
 from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question
 
+HEADS, LAYERS, WIDTH = 4, 3, 40
 CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 QUESTIONS = [
     [list(range(5, 35)), list(range(40, 52)), [7, 8, 9]],
@@ -27,12 +34,95 @@ QUESTIONS = [
 ]
 
 
-def pickled(folder, zipped=True):
-    """A T5 whose weights are in `pytorch_model.bin`, with one that transformers ignores, as t5-base's."""
-    tensors = plain(open_checkpoint(str(save(folder))).model).state_dict() | {CROSS_BIAS: torch.ones(32, 4)}
-    (folder / "model.safetensors").unlink()
+@functools.cache
+def network_of(seed):
+    words = tokenizer()
+    return words, model(seed, vocabulary=len(words), num_layers=LAYERS, num_decoder_layers=LAYERS)
+
+
+def published(folder, seed=0, zipped=True, without=(), **changes):
+    """Write a checkpoint folder in the layout of facebookresearch/FiD, with a tokenizer added; return the tensors."""
+    folder.mkdir()
+    words, made = network_of(seed)
+    tensors = {}
+    for name, tensor in made.state_dict().items():
+        if name.startswith("encoder."):
+            name = "encoder." + name
+            for layer in range(LAYERS):
+                name = name.replace(f"block.{layer}.layer", f"block.{layer}.module.layer")
+        tensors[name] = tensor.clone()
+    tensors[CROSS_BIAS] = 2 * torch.randn(32, HEADS, generator=torch.Generator().manual_seed(seed))
+    tensors = {name: tensor for name, tensor in (tensors | changes).items() if name not in without}
     torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
+    old = {
+        "architectures": ["T5ForConditionalGeneration"], "d_ff": 64, "d_kv": 8, "d_model": 32, "decoder_start_token_id": 0,
+        "dropout_rate": 0.1, "eos_token_id": 1, "initializer_factor": 1.0, "is_encoder_decoder": True,
+        "layer_norm_epsilon": 1e-06, "model_type": "t5", "n_positions": 512, "num_heads": HEADS, "num_layers": LAYERS,
+        "output_past": True, "pad_token_id": 0, "relative_attention_num_buckets": 32, "vocab_size": len(words),
+        "task_specific_params": {"summarization": {"early_stopping": True, "min_length": 30, "num_beams": 4}},
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(old))
+    words.save_pretrained(folder)
     return tensors
+
+
+def bias(weight, queries, keys, both):
+    """Relative position bias, [1, heads, queries, keys]; if not `both`, keys after the query get distance 0."""
+    apart = torch.arange(keys)[None] - torch.arange(queries)[:, None]
+    buckets, first = (16, 16 * (apart > 0)) if both else (32, 0)
+    distance = apart.abs() if both else (-apart).clamp(min=0)
+    half = buckets // 2
+    far = half + (torch.log(distance.float() / half) / math.log(128 / half) * (buckets - half)).clamp(min=0).long()
+    return weight[first + torch.where(distance < half, distance, far.clamp(max=buckets - 1))].permute(2, 0, 1)[None]
+
+
+def original(tensors, question, started):
+    """Logits [tokens, vocabulary] after some tokens, and the passages' scores, of FiD with transformers 3.0.2."""
+
+    def norm(name, hidden):
+        return hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + 1e-6) * tensors[f"{name}layer_norm.weight"]
+
+    def attend(name, hidden, source, added, kept=None):
+        query, key, value = (
+            (given @ tensors[f"{name}.{linear}.weight"].T).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+            for linear, given in (("q", hidden), ("k", source), ("v", source))
+        )
+        logits = query @ key.transpose(2, 3) + added
+        if kept is not None:
+            kept.append(logits[0, :, 0])
+        return (logits.softmax(-1) @ value).transpose(1, 2).flatten(2) @ tensors[f"{name}.o.weight"].T
+
+    def feed(name, hidden):
+        inner = (norm(f"{name}.", hidden) @ tensors[f"{name}.DenseReluDense.wi.weight"].T).relu()
+        return inner @ tensors[f"{name}.DenseReluDense.wo.weight"].T
+
+    ids, mask = flat([question], WIDTH)
+    hidden = tensors["shared.weight"][ids]
+    table = tensors["encoder.encoder.block.0.module.layer.0.SelfAttention.relative_attention_bias.weight"]
+    within = bias(table, WIDTH, WIDTH, both=True) - 1e9 * ~mask[:, None, None]
+    for layer in range(LAYERS):
+        name = f"encoder.encoder.block.{layer}.module.layer"
+        normed = norm(f"{name}.0.", hidden)
+        hidden = hidden + attend(f"{name}.0.SelfAttention", normed, normed, within)
+        hidden = hidden + feed(f"{name}.1", hidden)
+    states = norm("encoder.encoder.final_", hidden).reshape(1, -1, 32)
+
+    hidden, count, kept = tensors["shared.weight"][started][None], len(started), []
+    table = tensors["decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"]
+    causal = bias(table, count, count, both=False) - 1e9 * torch.ones(count, count).triu(1)
+    across = torch.zeros(())
+    if CROSS_BIAS in tensors:
+        across = bias(tensors[CROSS_BIAS], count, states.shape[1], both=False)
+    across = across - 1e9 * ~mask.view(1, 1, 1, -1)
+    for layer in range(LAYERS):
+        name = f"decoder.block.{layer}.layer"
+        normed = norm(f"{name}.0.", hidden)
+        hidden = hidden + attend(f"{name}.0.SelfAttention", normed, normed, causal)
+        hidden = hidden + attend(f"{name}.1.EncDecAttention", norm(f"{name}.1.", hidden), states, across, kept)
+        hidden = hidden + feed(f"{name}.2", hidden)
+    logits = norm("decoder.final_", hidden)[0] * 32**-0.5 @ tensors["lm_head.weight"].T
+    attention = torch.stack(kept).unflatten(-1, mask.shape).masked_fill(~mask, 0.0)
+    return logits, (attention.sum((0, 1, 3)) / (mask.sum(1) * LAYERS * HEADS)).tolist()
 
 
 def logits_of(network, started):
@@ -46,6 +136,59 @@ def answers(network, tokens=10):
     features = dict(zip(("input_ids", "attention_mask"), flat(QUESTIONS), strict=True))
     counts = [len(question) for question in QUESTIONS]
     return read(network, features, counts, max_answer_tokens=tokens, room=Budget(64, 128))
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("without", [(), (CROSS_BIAS,)])
+def test_a_published_checkpoint_gives_the_logits_of_the_original(tmp_path, zipped, without):
+    tensors = published(tmp_path / "nq", zipped=zipped, without=without)
+    opened = open_checkpoint(str(tmp_path / "nq"))
+    started = torch.tensor([[0, *range(10, 20)]] * 3)
+    found = logits_of(opened.model, started)
+    for question, logits in zip(QUESTIONS, found, strict=True):
+        torch.testing.assert_close(logits, original(tensors, question, started[0])[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("without", [(), (CROSS_BIAS,)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_published_checkpoint_answers_as_the_original(tmp_path, without, seed):
+    tensors = published(tmp_path / "nq", seed, without=without)
+    for question, reading in zip(QUESTIONS, answers(open_checkpoint(str(tmp_path / "nq")).model), strict=True):
+        made, score = [0], 0.0
+        while len(made) < 10 and 1 not in made:
+            logits, attention = original(tensors, question, made)
+            best = logits[-1].log_softmax(-1).max(-1)
+            made.append(int(best.indices))
+            score += float(best.values)
+            assert reading.passage_scores == pytest.approx(attention, rel=1e-4, abs=1e-4)
+        assert reading.tokens == made[1:]
+        assert reading.score == pytest.approx(score, rel=1e-4)
+
+
+def test_a_published_checkpoint_survives_saving_and_opening(tmp_path):
+    published(tmp_path / "nq")
+    opened = open_checkpoint(str(tmp_path / "nq"))
+    opened.model.save_pretrained(tmp_path / "ours")
+    tokenizer().save_pretrained(tmp_path / "ours")
+    started = torch.tensor([[0, 5, 6, 7, 8]] * 3)
+    again = open_checkpoint(str(tmp_path / "ours")).model
+    assert torch.equal(logits_of(again, started), logits_of(opened.model, started))
+
+
+def test_a_published_layout_without_wrapped_layers_opens(tmp_path):
+    tensors = published(tmp_path / "nq")
+    shutil.copytree(tmp_path / "nq", tmp_path / "bare")
+    bare = {name.replace(".module.", "."): tensor for name, tensor in tensors.items()}
+    torch.save(bare, tmp_path / "bare" / "pytorch_model.bin")
+    started = torch.tensor([[0, 5]] * 3)
+    expected = logits_of(open_checkpoint(str(tmp_path / "nq")).model, started)
+    assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "bare")).model, started), expected)
+
+
+def test_only_published_checkpoints_read_inputs_without_eos(tmp_path):
+    published(tmp_path / "nq")
+    assert open_checkpoint(str(tmp_path / "nq")).conventions == Conventions(encoder_eos=False)
+    assert open_checkpoint(str(save(tmp_path / "ours"))).conventions == Conventions(encoder_eos=True)
 
 
 def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
@@ -112,12 +255,16 @@ def test_without_a_decoder_start_token_decoding_starts_with_padding(tmp_path):
 
 
 def test_a_plain_t5_of_pickled_weights_opens(tmp_path):
-    pickled(tmp_path / "t5")
+    folder = save(tmp_path / "t5")
+    network = open_checkpoint(str(folder)).model
+    (folder / "model.safetensors").unlink()
+    torch.save(
+        plain(network).state_dict() | {CROSS_BIAS: torch.ones(32, 4)}, folder / "pytorch_model.bin"
+    )  # as t5-base's
     started = torch.tensor([[0, 5]] * 3)
-    again = open_checkpoint(str(tmp_path / "t5")).model
-    assert torch.equal(
-        logits_of(again, started), logits_of(open_checkpoint(str(save(tmp_path / "plain"))).model, started)
-    )
+    again = open_checkpoint(str(folder))
+    assert torch.equal(logits_of(again.model, started), logits_of(network, started))
+    assert again.conventions.encoder_eos
 
 
 def refused(name, *words, **how):
@@ -201,9 +348,9 @@ def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path)
 
 @settings(max_examples=15)
 @given(st.booleans(), st.integers(0, 99), st.binary(max_size=40))
-def test_a_truncated_or_corrupt_pickle_raises_a_one_line_error(tmp_path_factory, zipped, share, behind):
+def test_a_truncated_or_corrupt_published_file_raises_a_one_line_error(tmp_path_factory, zipped, share, behind):
     folder = tmp_path_factory.mktemp("cut") / "nq"
-    pickled(folder, zipped)
+    published(folder, zipped=zipped)
     file = folder / "pytorch_model.bin"
     file.write_bytes(file.read_bytes()[: file.stat().st_size * share // 100] + behind)
     refused(folder, "does not load as a T5")
@@ -213,8 +360,21 @@ def test_a_truncated_or_corrupt_pickle_raises_a_one_line_error(tmp_path_factory,
     "content", [[1, 2], torch.ones(3), {"a": 1}, {3: torch.ones(2)}, {"model": {"a": torch.ones(1)}}, 5]
 )
 def test_a_pickle_without_model_weights_raises_a_one_line_error(tmp_path, content):
-    pickled(tmp_path / "nq")
+    published(tmp_path / "nq")
     torch.save(content, tmp_path / "nq" / "pytorch_model.bin")
+    refused(tmp_path / "nq", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "without", ["encoder.encoder.final_layer_norm.weight", "decoder.block.1.layer.1.EncDecAttention.q.weight"]
+)
+def test_a_published_file_that_lacks_a_weight_raises_a_one_line_error(tmp_path, without):
+    published(tmp_path / "nq", without=(without,))
+    refused(tmp_path / "nq", "missing", without.replace("encoder.encoder.", "encoder."))
+
+
+def test_a_published_file_with_a_misshapen_weight_raises_a_one_line_error(tmp_path):
+    published(tmp_path / "nq", **{CROSS_BIAS: torch.ones(32, 5)})
     refused(tmp_path / "nq", str(tmp_path))
 
 
@@ -229,10 +389,11 @@ class Code:
 
 
 @pytest.mark.parametrize("way", ["zip", "legacy", "pickle"])
-def test_a_pickle_with_code_raises_a_one_line_error_and_runs_nothing(tmp_path, way):
-    tensors = pickled(tmp_path / "nq")
+@pytest.mark.parametrize("layout", ["published", "plain"])
+def test_a_pickle_with_code_raises_a_one_line_error_and_runs_nothing(tmp_path, way, layout):
+    tensors = published(tmp_path / "nq")
     ran, file = tmp_path / "ran", tmp_path / "nq" / "pytorch_model.bin"
-    content = tensors | {"shared.weight": Code(str(ran))}
+    content = (tensors if layout == "published" else {}) | {"shared.weight": Code(str(ran))}
     if way == "pickle":
         file.write_bytes(pickle.dumps({"shared.weight": Code(str(ran))}, protocol=2))
     else:
