@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from ifqa.records import Answer, Calculation, Hit, How, Passage, Prediction, Question, Ranking, Term
     from ifqa.report.compare import Comparison
     from ifqa.report.scores import Scores
-    from ifqa.serve.client import Client
 
 __all__ = [
-    "Answer", "Calculation", "Client", "Comparison", "Corpus", "Hit", "How", "IfqaError", "Passage", "Prediction", "Question",
+    "Answer", "Calculation", "Comparison", "Corpus", "Hit", "How", "IfqaError", "Passage", "Prediction", "Question",
     "Ranking", "Scores", "System", "Term", "__version__", "answers", "ask", "compare", "evaluate", "open", "questions", "run",
 ]  # fmt: skip
 
@@ -34,7 +33,6 @@ _HOMES = {
     "ifqa.records": ("Answer", "Calculation", "Hit", "How", "Passage", "Prediction", "Question", "Ranking", "Term"),
     "ifqa.report.compare": ("Comparison",),
     "ifqa.report.scores": ("Scores",),
-    "ifqa.serve.client": ("Client",),
 }
 
 

@@ -28,6 +28,7 @@ import psutil
 
 import ifqa
 from ifqa.pipeline.system import System
+from ifqa.serve.schemas import AnswerForm, Answers
 
 BEYOND = 200  # clients that ask a queue of 64 at once
 
@@ -54,34 +55,34 @@ def memory(url: str) -> int:
     return round(psutil.Process(pid).memory_info().rss / 1e6)
 
 
-def load(url: str, questions: Sequence[str], clients: int) -> tuple[list[ifqa.Answer], list[float], float]:
+def load(url: str, questions: Sequence[str], clients: int) -> tuple[list[AnswerForm], list[float], float]:
     """Answers, seconds of each, and seconds of all, asked by as many clients as there are threads."""
-    system = ifqa.Client(url).open()
-
-    def ask(question: str) -> tuple[ifqa.Answer, float]:
-        began = time.monotonic()
-        return system.ask(question, threshold=0), time.monotonic() - began
-
     began = time.monotonic()
-    with ThreadPoolExecutor(clients) as threads:
-        found = list(threads.map(ask, questions))
-    return [one for one, _ in found], sorted(seconds for _, seconds in found), time.monotonic() - began
+    with httpx2.Client(base_url=url, trust_env=False, timeout=300) as web, ThreadPoolExecutor(clients) as threads:
+
+        def ask(question: str) -> tuple[AnswerForm, float]:
+            began = time.monotonic()
+            response = web.post("/v1/ask", json={"question": question, "threshold": 0}).raise_for_status()
+            return Answers.model_validate_json(response.content).answers[0], time.monotonic() - began
+
+        replies = list(threads.map(ask, questions))
+    return [answer for answer, _ in replies], sorted(seconds for _, seconds in replies), time.monotonic() - began
 
 
-def in_process(system: System, questions: Sequence[str], clients: int) -> tuple[list[ifqa.Answer], float]:
-    """Answers of an opened system, and seconds."""
+def in_process(system: System, questions: Sequence[str], clients: int) -> tuple[list[AnswerForm], float]:
+    """Answers of an opened system, in the server's form, and seconds."""
     began = time.monotonic()
     each = [[one] for one in questions] if clients == 1 else [questions]
     found = [answer for some in each for answer in system.answer(some, threshold=0)]
-    return found, time.monotonic() - began
+    return [AnswerForm.of(answer, 0) for answer in found], time.monotonic() - began
 
 
-def same(one: ifqa.Answer, other: ifqa.Answer) -> bool:
+def same(one: AnswerForm, other: AnswerForm) -> bool:
     """Whether two answers say the same from the same passage, and read the same ones."""
 
-    def said(answer: ifqa.Answer) -> tuple[object, ...]:
+    def said(answer: AnswerForm) -> tuple[object, ...]:
         read = sorted(passage.id for passage in answer.evidence)
-        return answer.text, answer.how, answer.factual, answer.evidence[:1], read
+        return answer.answer, answer.how, answer.factual, answer.evidence[:1], read
 
     return said(one) == said(other)
 

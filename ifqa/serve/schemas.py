@@ -1,4 +1,4 @@
-"""The JSON objects of the API, of the MCP tools and of `Client`; those of responses are made from records, and give them back.
+"""The JSON objects of the API and of the MCP tools; those of responses are made from records.
 
 Places are counts of Unicode code points, the end exclusive. In `pieces` of a text every second piece is marked.
 """
@@ -6,9 +6,9 @@ Places are counts of Unicode code points, the end exclusive. In `pieces` of a te
 from dataclasses import asdict
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from ifqa.records import Answer, Hit, Question, Ranking, Step, Term
+from ifqa.records import Answer, Question, Ranking, Step, Term
 from ifqa.retrieval.queries import split_question
 from ifqa.serve.limits import BODY, CHOICES, CONTEXT, ID, KEYS, QUESTION, QUESTIONS, K
 from ifqa.version import __version__
@@ -167,11 +167,6 @@ class RankingForm(Reply):
         question = ranking.question
         return cls.model_validate({"id": question.id, "question": question.text, "passages": passages})
 
-    def record(self, question: Question) -> Ranking:
-        """The ranking that a server gave for a question."""
-        hits = [Hit(passage.id, passage.score) for passage in self.passages]
-        return _RANKING.validate_python({**self.model_dump(), "question": question, "hits": hits})
-
 
 class CalculationForm(Reply):
     """How an answer was computed: `rule` stands between the terms, and `line` is all of it in one line."""
@@ -244,18 +239,11 @@ class AnswerForm(Reply):
             }
         )
 
-    def record(self, question: Question) -> Answer:
-        """The answer that a server gave to a question."""
-        return _ANSWER.validate_python({**self.model_dump(), "question": question, "text": self.answer})
-
-
-_ANSWER, _RANKING = TypeAdapter(Answer), TypeAdapter(Ranking)  # they ignore what only the objects have, such as pieces
-
 
 class Written(Reply):
     """The event `text`: what a language model writes, from the character `at`."""
 
-    at: Annotated[int, Field(ge=0)]
+    at: int
     text: str
 
 
@@ -292,10 +280,10 @@ class LimitsForm(Reply):
     """What the server takes at most."""
 
     question_characters: int = QUESTION
-    questions: Annotated[int, Field(ge=1)] = QUESTIONS
+    questions: int = QUESTIONS
     k: int = K
     body_bytes: int = BODY
-    seconds: Annotated[float, Field(ge=0, le=3600)]
+    seconds: float
     waiting: int
 
 

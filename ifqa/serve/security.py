@@ -80,7 +80,7 @@ class Guard:
         """Whether the request shows the token, or the cookie that a page got for it, or needs neither."""
         if not self.token or path in _OPEN or path.startswith("/static/"):
             return True
-        from starlette.requests import cookie_parser  # `Client` needs no Starlette
+        from starlette.requests import cookie_parser  # the flags are read without the extra
 
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":

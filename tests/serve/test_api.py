@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai_server import Reply
 from openai_server import serving as language_model
-from served import HOSTILE, on_loopback, service, small
+from served import HOSTILE, service, small
 from starlette.testclient import TestClient
 
 import ifqa
@@ -20,7 +21,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.serve import limits
 from ifqa.serve.app import make_app
-from ifqa.serve.schemas import Answers, Rankings
+from ifqa.serve.schemas import AnswerForm, Answers, RankingForm, Rankings
 from ifqa.serve.security import Guard
 
 PLAIN = "If Ada had not come, who would have built it?"
@@ -33,23 +34,27 @@ def ask(web, **body):
     return web.post("/v1/ask", json=body)
 
 
-def test_a_client_gives_what_the_opened_system_gives(experiment):
+def test_the_answers_are_those_of_the_opened_system(experiment, web):
     known = ifqa.Question("mine/7", "If you choose, which?", choices=("one", "two"))
-    with on_loopback(experiment) as (_, url), ifqa.Client(url) as client, open_system(Run(experiment)) as system:
-        there, here = client.answer([*QUESTIONS, known]), system.answer([*QUESTIONS, known])
-        assert there == here
-        assert [one.text for one in there] == ["Ada Stone", "1859", "", "", "Ada Stone", "two"]
-        assert (there[1].how.calculation.result, there[2].candidate) == ("1859", "Ada Stone")
-        assert there[3].why_not == "no answer: cut off"
-        assert client.ask(UNSURE, threshold=0) == system.ask(UNSURE, threshold=0)
-        assert client.retrieve(QUESTIONS[:2], k=2) == system.retrieve(QUESTIONS[:2], k=2)
-        assert client.retrieve([PLAIN]) == system.retrieve([PLAIN])
-        assert (client.passage("p/3"), client.passage("p/9")) == (system.passage("p/3"), None)
-        many = [f"If {n}, who?" for n in range(130)]  # more than one request takes
-        assert client.answer(many) == system.answer(many)
-        heard = []
-        assert client.ask(LATER, on_text=heard.append) == system.ask(LATER)
-        assert heard == []  # this reader asks no language model
+    bodies = [*QUESTIONS, {"text": known.text, "id": known.id, "choices": list(known.choices)}]
+
+    def compared(replies):
+        return [reply | {"id": ""} | ({"seconds": 0} if "seconds" in reply else {}) for reply in replies]
+
+    with open_system(Run(experiment)) as system:
+        answers = [AnswerForm.of(answer, 0).model_dump(mode="json") for answer in system.answer([*QUESTIONS, known])]
+        rankings = [RankingForm.of(ranking).model_dump(mode="json") for ranking in system.retrieve(QUESTIONS[:2], k=2)]
+        passage = system.passage("p/3")
+    replies = ask(web, questions=bodies).json()["answers"]
+    assert compared(replies) == compared(answers)
+    assert [answer["answer"] for answer in replies] == ["Ada Stone", "1859", "", "", "Ada Stone", "two"]
+    assert (replies[1]["how"]["calculation"]["result"], replies[2]["candidate"]) == ("1859", "Ada Stone")
+    assert (replies[3]["error"], replies[5]["id"]) == ("cut off", "mine/7")
+    assert ask(web, question=UNSURE, threshold=0).json()["answers"][0]["answer"] == "Ada Stone"
+    retrieved = web.post("/v1/retrieve", json={"questions": QUESTIONS[:2], "k": 2}).json()["rankings"]
+    assert compared(retrieved) == compared(rankings)
+    assert len(web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"]) == 3
+    assert web.get("/v1/passages/p%2F3").json() == asdict(passage)
 
 
 def test_an_answer_has_its_parts_marked(web):
@@ -232,13 +237,18 @@ def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
     reply = Reply(text="Answer: the stationary {passages} engines", pace=0.02)
     with language_model(lambda *_: reply) as server:
         llm = {"name": "openai", "model": "m", "base_url": server.url, "window": 4096}
-        with on_loopback(small(tmp_path, reader=reader, llm=llm)) as (_, url), ifqa.Client(url) as client:
-            assert (client.about.reader.streams, client.about.reader.model[:1]) == (True, "m")
-            heard = []
-            answer = client.ask("If {question} {passages}, what?", on_text=heard.append)
-    assert answer.text == "the stationary {passages} engines"
-    assert heard[-1] == "Answer: the stationary {passages} engines"
-    assert len(heard) > 2
+        experiment = small(tmp_path, reader=reader, llm=llm)
+        with service(experiment) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
+            about = web.get("/v1/about").json()["reader"]
+            assert (about["streams"], about["model"][:1]) == (True, "m")
+            body = {"question": "If {question} {passages}, what?"}
+            told = events(web.post("/v1/ask", json=body, headers={"accept": "text/event-stream"}))
+    pieces = [piece for name, piece in told if name == "text"]
+    text = ""
+    for piece in pieces:
+        text = text[: piece["at"]] + piece["text"]
+    assert (text, len(pieces) > 2) == ("Answer: the stationary {passages} engines", True)
+    assert told[-1][1]["answer"] == "the stationary {passages} engines"
     assert server.bodies[0]["messages"][-1]["content"].endswith("If {question} {passages}, what?")
 
 

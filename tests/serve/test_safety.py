@@ -4,6 +4,8 @@ import asyncio
 import json
 import logging
 import socket
+import subprocess
+import sys
 
 import pytest
 from held_reader import BATCHES
@@ -213,3 +215,9 @@ def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):
     assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (1.0, 5.0, 0.0, 0.0)
     assert "may cost $1 until this server ends" in capsys.readouterr().err
     assert cap_cost(small(tmp_path)).llm is None
+
+
+def test_the_flags_need_no_web_framework():
+    """So without the extra `ifqa serve` says what to install."""
+    code = "import sys, ifqa.serve.server; print({'fastapi', 'starlette', 'mcp'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
