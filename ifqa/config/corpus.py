@@ -60,7 +60,6 @@ class IndexSettings(TypedDict):
 
     retriever: str
     model: NotRequired[str]  # for an index of vectors
-    prebuilt: NotRequired[str]  # for BM25
 
 
 @dataclass(frozen=True)

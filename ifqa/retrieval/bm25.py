@@ -15,10 +15,9 @@ from pydantic import Field
 from ifqa.corpus.store import counted
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
-from ifqa.protocols import Indexed, Requirement
+from ifqa.protocols import Indexed
 from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.retrieval.jvm import MEMORY, java, run
-from ifqa.retrieval.prebuilt import entry, place, put
 from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
@@ -51,7 +50,7 @@ class BM25(Indexed):
     """
 
     version = 1
-    not_identity = ("threads", "memory_gb", "prebuilt")  # `built_from` has the checksum of a prebuilt index
+    not_identity = ("threads", "memory_gb")
 
     @checked("setting of retriever 'bm25'")
     def __init__(
@@ -144,33 +143,20 @@ class BM25(Indexed):
         stemmer: _Stemmer = "porter",
         title: bool = False,
         threads: Natural = 0,
-        prebuilt: str = "",
     ) -> None:
-        """Index a folder of passages, in a Java process of its own, several files at a time; or take an index of Pyserini's.
+        """Index a folder of passages, in a Java process of its own, several files at a time.
 
         Args:
             passages, folder: with `passages-*.jsonl`; gets Lucene's files.
             stemmer: "porter", "krovetz" or "none".
             title: also index the titles, as a field of their own, for searches with `title_weight`.
             threads: files indexed at a time; 0 for one per core.
-            prebuilt: an index that Pyserini publishes, "wikipedia-dpr-100w" or "-slim", which is fetched instead; the corpus's
-                passages must be those that it was made from.
 
         Raises:
-            IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory; a prebuilt
-                index cannot be fetched, or is of other passages.
+            IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory.
         """
         shards, count = counted(passages)
         folder.mkdir(parents=True, exist_ok=True)
-        if prebuilt:
-            if stemmer != "porter" or title:
-                raise IfqaError(
-                    f"prebuilt index {prebuilt} has the porter stemmer and no titles; leave out stemmer and title"
-                )
-            write_json(
-                folder / _FACTS, {"passages": put(prebuilt, passages, folder), "stemmer": stemmer, "title": title}
-            )
-            return
         workers = threads or os.cpu_count() or 1
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
         options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
@@ -205,30 +191,8 @@ class BM25(Indexed):
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod
-    def build_requirements(cls, index: Path, *, prebuilt: str = "", **_: object) -> list[Requirement]:
-        """A prebuilt index, which is fetched by `build`."""
-        if not prebuilt:
-            return []
-        what = f"the prebuilt index {prebuilt}"
-        try:
-            folder, size = place(prebuilt), entry(prebuilt).bytes
-        except IfqaError as error:
-            return [Requirement(what, str(error))]
-        if folder.exists() or index.exists():
-            return [Requirement(what)]
-        return [Requirement(what, f"{size:,} bytes, fetched into {folder.parent} by: ifqa index {index.parent.name}")]
-
-    @classmethod
-    def built_from(cls, prebuilt: str = "", **_: object) -> str:
-        """The MD5 of a prebuilt index's archive."""
-        return entry(prebuilt).md5 if prebuilt else ""
-
-    @classmethod
-    def forecast(cls, passages: int, prebuilt: str = "", **_: object) -> Cost | None:
-        """What `build` will take, extrapolated from 410,612 passages on two cores; None for a prebuilt index."""
-        if prebuilt:
-            entry(prebuilt)
-            return None
+    def forecast(cls, passages: int, **_: object) -> Cost:
+        """What `build` will take, extrapolated from 410,612 passages on two cores."""
         return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 
 
