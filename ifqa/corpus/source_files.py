@@ -17,7 +17,7 @@ from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
 
 _SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
-SAMPLED = 12  # files of a source, or places of a multistream dump, that are sampled
+_SAMPLED = 12  # files of a source that are sampled
 
 
 @dataclass
@@ -43,11 +43,7 @@ class FileSource(Source):
     def sample(self) -> Iterator[WorkUnit]:
         """The first unit of up to a dozen files or so."""
         files = self.files()
-        return chain.from_iterable(map(self.sample_of, files[:: max(1, len(files) // SAMPLED)]))
-
-    def sample_of(self, file: Path) -> Iterator[WorkUnit]:
-        """Units of a file by which all are estimated."""
-        return islice(self.units_of(file), 1)
+        return chain.from_iterable(islice(self.units_of(file), 1) for file in files[:: max(1, len(files) // _SAMPLED)])
 
     def fingerprint(self, known: Known) -> dict[str, object]:
         """As `Source`. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""

@@ -187,13 +187,12 @@ def size_of(sources: Sequence[Source]) -> int:
 
 @dataclass(frozen=True)
 class BuildEstimate:
-    """Numbers of pages and passages, bytes on disk, CPU seconds, and the share of the input in the sample.
+    """Number of passages, bytes on disk, CPU seconds, and the share of the input in the sample.
 
     One process spends the `reading` seconds: it alone unpacks any file that is not a multistream dump. All workers
     share the `working` seconds.
     """
 
-    pages: float
     passages: float
     disk: float
     reading: float
@@ -211,26 +210,21 @@ class BuildEstimate:
 
 def estimate(sources: Sequence[Source]) -> BuildEstimate:
     """Estimate what building the passages of sources takes, from a sample of each."""
-    sums = [0.0] * 5
-    seen = 0
+    passages = disk = reading = working = seen = 0.0
     for source in sources:
-        read, counts = 0, [0.0] * 5
-        sample, started = iter(source.sample()), time.process_time()
-        while (unit := next(sample, None)) is not None:
-            unpacked = time.process_time()
+        count = size = read = 0
+        seconds, began = 0.0, time.process_time()
+        for unit in source.sample():
+            started = time.process_time()
             shard = unit.make_shard()
-            done = time.process_time()
-            read += unit.read
-            more = (shard.pages, shard.passages, len(shard.data), unpacked - started, done - unpacked)
-            counts = [old + new for old, new in zip(counts, more, strict=True)]
-            started = done
+            seconds += time.process_time() - started
+            count, size, read = count + shard.passages, size + len(shard.data), read + unit.read
         scale = source.size() / read if read else 1.0
-        sums = [old + part * scale for old, part in zip(sums, counts, strict=True)]
-        seen += read
-    pages, passages, disk, reading, working = sums
+        passages, disk, seen = passages + count * scale, disk + size * scale, seen + read
+        reading += (time.process_time() - began - seconds) * scale
+        working += seconds * scale
     total = size_of(sources)
-    share = seen / total if total else 1.0
-    return BuildEstimate(pages, passages, disk + passages * _INDEX_BYTES, reading, working, share)
+    return BuildEstimate(passages, disk + passages * _INDEX_BYTES, reading, working, seen / total if total else 1.0)
 
 
 def require_room(sources: Sequence[Source], folder: Path) -> None:

@@ -187,7 +187,6 @@ def test_a_forecast_is_near_the_built_numbers():
     loaded = corpus()
     expected = estimate(open_sources(loaded.sources))
     record = read_manifest(stages.build_passages(loaded))["record"]
-    assert expected.pages == pytest.approx(record["pages"], rel=0.3)
     assert expected.passages == pytest.approx(record["passages"], rel=0.3)
     assert 0 < expected.seen < 1
 

@@ -145,7 +145,7 @@ def machine(tmp_path, monkeypatch):
 @pytest.fixture
 def forecast(monkeypatch):
     """A forecast of passages with round numbers: 1 GB, 30 s on two cores, 450 MB."""
-    made = BuildEstimate(pages=10, passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
+    made = BuildEstimate(passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
     monkeypatch.setattr("ifqa.pipeline.check.estimate", lambda sources: made)
 
 

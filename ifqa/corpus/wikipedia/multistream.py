@@ -103,23 +103,6 @@ def cut(path: Path, header: bytes, size: int) -> Iterator[Streams]:
     yield Streams(header, buffer, position == 0, True, f"{path}, from byte {position:,}")
 
 
-def sample(path: Path, header: bytes, places: int) -> Iterator[Streams]:
-    """A stream from each of several places, evenly spaced; fewer streams if the dump is short."""
-    size, last = path.stat().st_size, 0
-    with open(path, "rb") as handle:
-        for place in range(places):
-            handle.seek(max(last + 1, size * place // places))
-            start = handle.tell()
-            data = handle.read(2 * _LONGEST)
-            first = _STREAM.search(data)
-            if first:
-                end = _STREAM.search(data, first.end())
-                last = start + first.start()
-                piece = data[first.start() : end.start() if end else len(data)]
-                if end or len(data) < 2 * _LONGEST:  # a whole stream
-                    yield Streams(header, piece, False, end is None, f"{path}, from byte {last:,}")
-
-
 def _unpack(data: bytes) -> Iterator[bytes]:
     # not bz2.open(): after the first stream it takes anything else for padding, and ends without an error
     decompressor, fresh, source = bz2.BZ2Decompressor(), True, BytesIO(data)

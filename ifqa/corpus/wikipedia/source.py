@@ -8,7 +8,7 @@ from typing import IO, Annotated
 
 from pydantic import Field
 
-from ifqa.corpus.source_files import SAMPLED, FileSource, files_below, in_order
+from ifqa.corpus.source_files import FileSource, files_below, in_order
 from ifqa.corpus.store import hash_id, id_bytes, passage_line
 from ifqa.corpus.wikipedia import multistream, wikitext
 from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, parse_pages
@@ -140,13 +140,6 @@ class Dump(FileSource):
         with open(file, "rb") as handle, unpack(handle) as xml:
             pages = parse_pages(iter(lambda: xml.read(BLOCK), b""), str(file), tally)
             yield from _page_units(((page, handle.tell()) for page in pages), str(file), self._splitting(), tally)
-
-    def sample_of(self, file: Path) -> Iterator[WorkUnit]:
-        header = multistream.header(file)
-        if header is None:
-            return super().sample_of(file)
-        places = max(1, SAMPLED // len(self.files()))
-        return map(self._streams_unit, multistream.sample(file, header, places))
 
     def _splitting(self) -> dict[str, object]:
         """How pages become passages."""

@@ -1,4 +1,4 @@
-"""Dumps of many bz2 streams, as Wikimedia publishes them: cut into pieces, sampled, and refused if damaged."""
+"""Dumps of many bz2 streams, as Wikimedia publishes them: cut into pieces, and refused if damaged."""
 
 import bz2
 import time
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.corpus.wikipedia.dump import parse_pages
-from ifqa.corpus.wikipedia.multistream import cut, header, sample
+from ifqa.corpus.wikipedia.multistream import cut, header
 from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 
@@ -90,17 +90,3 @@ def test_streams_that_unpack_to_too_much_are_refused(tmp_path: Path, monkeypatch
     monkeypatch.setattr("ifqa.corpus.wikipedia.multistream._UNPACKED", size - 1)
     with pytest.raises(IfqaError, match=r"from byte 0: [\d,]+ bytes unpack to over .* unpack the file and name it"):
         titles(path, 10**9)
-
-
-def test_a_sample_is_of_whole_streams_from_all_over(tmp_path: Path) -> None:
-    path = multistream(tmp_path / "d.xml.bz2", PAGES, 2)
-    head = header(path)
-    assert head is not None
-    found = [
-        page.id
-        for piece in sample(path, head, 8)
-        for page in parse_pages(piece.xml(), piece.where, Tally(), whole=False)
-    ]
-    assert 10 <= len(found) <= 16
-    assert len(set(found)) == len(found)
-    assert any(int(page_id) > 40 for page_id in found)
