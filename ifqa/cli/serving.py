@@ -28,10 +28,6 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option("--allow-host", help="A name by which others call this machine. Repeatable.")
     ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option("--allow-origin", help="A site whose pages may ask: https://example.org. Repeatable."),
-    ] = None,
     queue: Annotated[int, typer.Option("--queue", help="Questions that may wait; further ones get 503.")] = 256,
     timeout: _Timeout = 60.0,
 ) -> None:
@@ -41,7 +37,7 @@ def serve(
     from ifqa.serve.server import cap_cost
     from ifqa.serve.server import serve as serve_all
 
-    guard = make_guard(host, token_file, allow_host or (), allow_origin or ())
+    guard = make_guard(host, token_file, allow_host or ())
     serve_all(cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet())
 
 

@@ -77,7 +77,10 @@ class Middleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                self._add_headers(MutableHeaders(raw=message.setdefault("headers", [])), headers, request_id)
+                response = MutableHeaders(raw=message.setdefault("headers", []))
+                for name, value in HEADERS.items():
+                    response.setdefault(name, value)  # those that the application has set stay
+                response["X-Request-Id"] = request_id
             await send(message)
 
         try:
@@ -97,9 +100,7 @@ class Middleware:
         if not self._guard.calls_us(headers, path):
             return refusal(421, "this server is not called by the name in Host; start it with --allow-host NAME")
         if self._guard.is_foreign(headers):
-            return refusal(403, "pages of another origin may not ask; start the server with --allow-origin ORIGIN")
-        if method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers:
-            return Response(None, 204, {"Access-Control-Max-Age": "600"})
+            return refusal(403, "pages of another origin may not ask")
         if not self._guard.admits(headers, path):
             if path == "/results":
                 return Response(None, 303, {"Location": "/"})
@@ -141,20 +142,6 @@ class Middleware:
             leaving.cancel()
             answering.cancel()
             await asyncio.wait([answering])
-
-    def _add_headers(self, response: MutableHeaders, request: Headers, request_id: str) -> None:
-        """Add the headers of every response; those that the application has set stay."""
-        for name, value in HEADERS.items():
-            response.setdefault(name, value)
-        response["X-Request-Id"] = request_id
-        if self._guard.origins:
-            response.add_vary_header("Origin")
-        if (origin := request.get("origin")) in self._guard.origins:
-            response["Access-Control-Allow-Origin"] = origin or ""
-            response["Access-Control-Allow-Headers"] = "Authorization, Content-Type, X-Request-Id"
-            response["Access-Control-Allow-Methods"] = "GET, POST"
-            response["Access-Control-Expose-Headers"] = "Retry-After, X-Request-Id"
-            response["Cross-Origin-Resource-Policy"] = "cross-origin"
 
     def _log(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("route")

@@ -54,13 +54,11 @@ class Guard:
 
     Attributes:
         hosts: names and addresses by which it may be called, besides those of loopback.
-        origins: pages of other origins that may call it ("https://example.org").
         token: what a request must show; empty on loopback alone.
         session: the cookie of a page that has shown the token; another one after each start.
     """
 
     hosts: Collection[str] = ()
-    origins: Collection[str] = ()
     token: str = field(default="", repr=False)
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
@@ -70,11 +68,9 @@ class Guard:
         return path in PROBES or (bool(host) and (is_loopback(host) or host in self.hosts))
 
     def is_foreign(self, headers: Mapping[str, str]) -> bool:
-        """Whether a page of an origin that is not allowed sends the request."""
+        """Whether a page of another origin sends the request."""
         origin = headers.get("origin")
-        if origin is None or origin in self.origins:
-            return False
-        return network_location(origin) != headers.get("host", "").lower()
+        return origin is not None and _network_location(origin) != headers.get("host", "").lower()
 
     def admits(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the request shows the token, or the cookie that a page got for it, or needs neither."""
@@ -92,7 +88,7 @@ class Guard:
         return bool(self.token) and _are_equal(text, self.token)
 
 
-def network_location(origin: str) -> str | None:
+def _network_location(origin: str) -> str | None:
     """Host and port of an origin, in lower case; None if it is no address of a page."""
     try:
         parts = urlsplit(origin)
@@ -124,9 +120,7 @@ def check_token(token: str, source: str) -> str:
     return token
 
 
-def make_guard(
-    host: str, token_file: Path | None = None, allow_hosts: Sequence[str] = (), allow_origins: Sequence[str] = ()
-) -> Guard:
+def make_guard(host: str, token_file: Path | None = None, allow_hosts: Sequence[str] = ()) -> Guard:
     """Whom a server that listens on `host` lets in, as the flags of `ifqa serve` say."""
     token = token_file.read_text(encoding="utf-8", errors="replace") if token_file else os.environ.get(TOKEN, "")
     if token_file or token:
@@ -142,7 +136,4 @@ def make_guard(
     for name in hosts:
         if host_name(f"[{name}]" if ":" in name else name) != name:
             raise IfqaError(f"--allow-host {name!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
-    for origin in allow_origins:
-        if origin.lower() not in (f"{scheme}://{network_location(origin)}" for scheme in ("http", "https")):
-            raise IfqaError(f"--allow-origin {origin!r:.80}: wanted an origin, as in https://example.org")
-    return Guard(frozenset(hosts), frozenset(allow_origins), token)
+    return Guard(frozenset(hosts), token)

@@ -50,7 +50,7 @@ FLAGS = {
 OTHERS = {
     "--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold",
     "--docs", "--include", "--exclude", "--questions", "--out",
-    "--host", "--port", "--token-file", "--allow-host", "--allow-origin", "--queue", "--timeout",
+    "--host", "--port", "--token-file", "--allow-host", "--queue", "--timeout",
 }  # fmt: skip
 VERBS = {
     "ask": ["If?", "-e", "mine"],

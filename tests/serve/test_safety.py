@@ -19,14 +19,13 @@ from ifqa.serve.server import cap_cost, listen
 from ifqa.serve.telemetry import JsonFormatter
 
 TOKEN = "canary-token-5c1f77e09b"
-PAGE = "https://app.example.org"
 QUESTION = {"question": "If Ada had not come, who?"}
 
 
 @pytest.fixture
 def guarded(experiment):
-    """A client of an application that wants a token, is called mill.example.org, and lets one foreign page ask."""
-    guard = Guard(hosts={"mill.example.org"}, origins={PAGE}, token=TOKEN)
+    """A client of an application that wants a token and is called mill.example.org."""
+    guard = Guard(hosts={"mill.example.org"}, token=TOKEN)
     with service(experiment) as one, TestClient(make_app(one, guard), "http://mill.example.org") as client:
         yield client
 
@@ -74,17 +73,6 @@ def test_a_foreign_page_is_refused(origin, web):
 def test_the_servers_own_page_may_ask_over_http_or_a_proxys_https(web):
     for origin in ("http://localhost", "https://localhost"):
         assert web.post("/v1/ask", json=QUESTION, headers={"origin": origin}).status_code == 200
-
-
-def test_a_named_page_may_ask_with_the_token_alone(guarded):
-    asked = {"origin": PAGE, "access-control-request-method": "POST"}
-    before = guarded.options("/v1/ask", headers=asked)
-    assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, PAGE)
-    assert "access-control-allow-credentials" not in before.headers
-    assert guarded.post("/v1/ask", json=QUESTION, headers={"origin": PAGE}).status_code == 401
-    found = guarded.post("/v1/ask", json=QUESTION, headers={"origin": PAGE, **bearer(TOKEN)})
-    assert (found.status_code, found.headers["access-control-allow-origin"]) == (200, PAGE)
-    assert "Origin" in found.headers["vary"]
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\xff" * 9])
@@ -156,14 +144,8 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
     with pytest.raises(IfqaError, match="--allow-host NAME"):
         make_guard("0.0.0.0")
     assert make_guard("0.0.0.0", allow_hosts=["Mill.example.org"]).hosts == {"mill.example.org"}
-    for wrong in (
-        {"allow_hosts": ["http://mill"]},
-        {"allow_origins": ["mill"]},
-        {"allow_origins": [PAGE + "/"]},
-        {"allow_origins": ["http://["]},
-    ):
-        with pytest.raises(IfqaError, match="wanted a"):
-            make_guard("127.0.0.1", **wrong)
+    with pytest.raises(IfqaError, match="wanted a name"):
+        make_guard("127.0.0.1", allow_hosts=["http://mill"])
 
 
 @pytest.mark.parametrize("token", ["short", "with blanks in it, many", "\xe9" * 20, "\x00" * 20])
