@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -66,8 +66,14 @@ def check_stored(model: type[_Table], value: object, where: str, mend: str = "")
 
 def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
     """A value that this program wrote, as it is, if it has the shape of a TypedDict; else raises as `check_stored`."""
+    if _fits(value, shape, where, mend):
+        return value
+    raise AssertionError(f"{where}: _fits neither accepted nor raised")
+
+
+def _fits(value: object, shape: type[_Shape], where: str, mend: str) -> TypeGuard[_Shape]:
     check_stored(_holder(shape), {"value": value}, where, mend)
-    return cast(_Shape, value)
+    return True
 
 
 class _Holder(Stored):

@@ -95,7 +95,7 @@ def _stop_as_ctrl_c_does() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        number = signal.Signals.__members__.get(name)  # Windows has no SIGHUP
         if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP; leave that
             signal.signal(number, _stop)
 

@@ -10,17 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, NotRequired, TypedDict, cast
+from typing import Annotated, NotRequired
 
 import tomli_w
 from pydantic import Field
+from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import existing
 from ifqa.corpus.sources import SourceTable
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import Plugins
-from ifqa.settings import Natural, Table, Text, check_settings, check_table, with_fractions
+from ifqa.settings import Natural, Table, Text, check_settings, check_shape, check_table, with_fractions
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, read_toml, write
 from ifqa.storage.resources import find_resource, list_resources, plain_name
@@ -117,7 +118,7 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
         table |= with_fractions(plugin.build, own)
-    indexes = cast(dict[str, IndexSettings], file.index)
+    indexes = {name: check_shape(IndexSettings, table, where) for name, table in file.index.items()}
     return Corpus(name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins)
 
 

@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict, cast
+from typing import Literal, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import IfqaError, unknown
@@ -25,6 +26,7 @@ from ifqa.settings import (
     Table,
     Text,
     check_settings,
+    check_shape,
     check_table,
     settings_of,
     with_fractions,
@@ -265,7 +267,7 @@ def _retriever(
     check_settings(
         f"setting of retriever {name!r}", plugin.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
     )
-    filled = cast(RetrieverSettings, {"name": name, "k": common.k or k, **_filled(plugin, own)})
+    filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **_filled(plugin, own)}, where)
     if at != "[retriever]":
         filled["weight"] = common.weight
     elif "weight" in table:
@@ -305,7 +307,8 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: P
     plugin = plugins.reader(name)
     own = {key: value for key, value in table.items() if key not in ReaderTable.model_fields}
     check_settings(f"setting of reader {name!r}", plugin.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
-    return cast(ReaderSettings, {"name": name, "passages": common.passages if retrieves else 0, **_filled(plugin, own)})
+    filled = {"name": name, "passages": common.passages if retrieves else 0, **_filled(plugin, own)}
+    return check_shape(ReaderSettings, filled, where)
 
 
 def _llm(table: Mapping[str, object], where: str, plugins: Plugins) -> ModelSettings:
@@ -315,7 +318,7 @@ def _llm(table: Mapping[str, object], where: str, plugins: Plugins) -> ModelSett
     beside = LanguageModelTable.model_fields
     check_settings(f"setting of llm {name!r}", plugin.__init__, own, GIVEN, where, beside=beside)
     plugin.refuse(**own)
-    return cast(ModelSettings, {"name": name, **_filled(plugin, own)})
+    return check_shape(ModelSettings, {"name": name, **_filled(plugin, own)}, where)
 
 
 def _filled(plugin: type[Plugin], own: Mapping[str, object]) -> dict[str, object]:

@@ -9,11 +9,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
+from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from ifqa.errors import IfqaError
@@ -61,7 +60,7 @@ class Buffer(DynamicLayer):  # type: ignore[misc]  # transformers' classes are n
         self._keys = key_states.new_empty((rows, heads, self._room, key_states.shape[-1]))
         self._values = value_states.new_empty((rows, heads, self._room, value_states.shape[-1]))
 
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new tokens; gives those of all tokens."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
@@ -83,7 +82,7 @@ class Caches:
         shared: the number of tokens in a cache at its start.
     """
 
-    def __init__(self, model: Any, prompts: Sequence[list[int]]) -> None:
+    def __init__(self, model: PreTrainedModel, prompts: Sequence[list[int]]) -> None:
         # Other layers, such as those of a sliding window or a recurrence, keep what `Buffer` does not
         plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
         same = common(prompts) if plain and len(prompts) > 1 else 0
@@ -99,7 +98,7 @@ class Caches:
         mask = [[1] * same + [0] * n + [1] * (width - same - n) for n in lacking]
         return torch.tensor(padded, device=device), torch.tensor(mask, device=device)
 
-    def cache(self, rows: int, tokens: int) -> Any:
+    def cache(self, rows: int, tokens: int) -> DynamicCache | None:
         """A cache for a batch, with room for so many tokens a row; None for a model that keeps something else."""
         if not self._plain:
             return None
@@ -141,7 +140,7 @@ class Rows:
         self._tokens: list[list[int]] = [[] for _ in requests]
         self._finish = [""] * len(requests)
 
-    def __call__(self, ids: Tensor, scores: Any, **_: Any) -> Tensor:
+    def __call__(self, ids: Tensor, scores: object, **_: object) -> Tensor:
         """Which rows have ended, [rows]; called after each step with all tokens so far, [rows, tokens]."""
         for row, token in enumerate(ids[:, -1].tolist()):
             if not self._finish[row]:

@@ -3,10 +3,10 @@
 The beginning that all prompts of a call share, such as their demonstrations, is computed once (`ifqa.llms.generation`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, tokens_of
@@ -14,14 +14,14 @@ from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.batches import out_of_memory
 from ifqa.models.causal import find, is_adapter, lacks
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import loading, open_tokenizer, quiet, refuse_missing
+from ifqa.models.hub import loading, number_in, open_tokenizer, quiet, refuse_missing
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
 from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import Natural, Precision, checked
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig
+    from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from ifqa.llms.generation import Caches
 
@@ -288,7 +288,7 @@ class HF(LanguageModel):
         return find(model, root).family if is_adapter(Path(model)) else ""
 
 
-def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> Any:
+def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> "PreTrainedModel":
     """The network in evaluation mode, on its device, with an adapter of peft merged into its weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -296,10 +296,10 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
 
     device = resolve_device(device)
     dtype = resolve_precision(precision, device)
-    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    here = {"local_files_only": True, "trust_remote_code": False}
     with loading(str(folder), "a causal language model", MEND):
         config = AutoConfig.from_pretrained(str(folder), **here)
-        _check_kind(folder, config, [*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()])
+        _check_kind(folder, config, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
         model, report = AutoModelForCausalLM.from_pretrained(
             str(folder), config=config, dtype=dtype, weights_only=True, output_loading_info=True, **here
         )
@@ -319,7 +319,7 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
         raise IfqaError(f"{folder} does not fit into the memory of {device}; take a smaller model") from error
 
 
-def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
+def _check_kind(folder: Path, config: "PretrainedConfig", causal: Iterable[str | Sequence[str]]) -> None:
     """Refuse other kinds by config.json: a masked model, say, would load as a causal one and write nonsense."""
     known = {name for names in causal for name in ([names] if isinstance(names, str) else names)}
     architectures = list(config.architectures or [])
@@ -329,7 +329,7 @@ def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
         )
 
 
-def load_tokenizer(folder: Path, model: Any) -> Any:
+def load_tokenizer(folder: Path, model: "PreTrainedModel") -> "PreTrainedTokenizerBase":
     """The tokenizer of a model's folder."""
     if not any(next(folder.glob(name), None) for name in _TOKENIZERS):  # transformers would make one of nothing
         raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own into it")
@@ -343,12 +343,12 @@ def load_tokenizer(folder: Path, model: Any) -> Any:
     return tokenizer
 
 
-def window_of(model: Any) -> int:
+def window_of(model: "PreTrainedModel") -> int:
     """Number of the model's positions, in tokens."""
-    return getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None) or WINDOW
+    return number_in(model.config.get_text_config(decoder=True), "max_position_embeddings") or WINDOW
 
 
-def ends(model: Any, tokenizer: Any) -> frozenset[int]:
+def ends(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
     """The tokens that end an answer, from all of the model's files: a chat's end token often differs from a text's."""
     config = model.config.get_text_config(decoder=True)
     named = [model.generation_config.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id]
@@ -356,14 +356,14 @@ def ends(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(token for token in tokens if token is not None)
 
 
-def room(model: Any) -> int:
+def room(model: "PreTrainedModel") -> int:
     """Tokens of prompts and answers that fit on the device: each has a key and a value in every layer."""
     budget = BUDGET[model.device.type]
     config = model.config.get_text_config(decoder=True)
-    layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
+    layers, heads = (number_in(config, name) for name in ("num_hidden_layers", "num_attention_heads"))
     if model.device.type != "cpu" or not layers or not heads:
         return budget  # a GPU says when its memory is too small, and batches are halved
-    kept = getattr(config, "num_key_value_heads", None) or heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    kept = number_in(config, "num_key_value_heads") or heads
+    size = number_in(config, "head_dim") or config.hidden_size // heads
     token: int = 2 * layers * kept * size * model.dtype.itemsize
     return max(budget, min(_MOST, _MEMORY // token))

@@ -41,7 +41,9 @@ def batches(features: Features, count: int, budget: int, multiple: int = 1) -> I
         yield (
             rows.tolist(),
             {
-                key: value[rows][:, columns] if hasattr(value, "shape") and value.shape[:2] == mask.shape else value
+                key: value[rows][:, columns]
+                if isinstance(value, torch.Tensor) and value.shape[:2] == mask.shape
+                else value
                 for key, value in features.items()
             },
         )
@@ -50,7 +52,10 @@ def batches(features: Features, count: int, budget: int, multiple: int = 1) -> I
 
 def to_device(batch: Features, device: str) -> Features:
     """The batch with its tensors on the model's device."""
-    return {key: value.to(device, non_blocking=True) if hasattr(value, "to") else value for key, value in batch.items()}
+    import torch
+
+    tensors = {key: value for key, value in batch.items() if isinstance(value, torch.Tensor)}
+    return batch | {key: tensor.to(device, non_blocking=True) for key, tensor in tensors.items()}
 
 
 def out_of_memory(error: RuntimeError | MemoryError) -> bool:

@@ -1,6 +1,6 @@
 """Chooses the device that a model runs on, and its precision."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError, unknown
 
@@ -30,7 +30,7 @@ def half_precision(device: str) -> "torch.dtype":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
     if device != "cpu":
         return torch.float32
-    cpu: Any = torch.cpu
+    cpu = torch.cpu
     return torch.bfloat16 if cpu._is_avx512_bf16_supported() or cpu._is_amx_tile_supported() else torch.float32
 
 
@@ -38,5 +38,5 @@ def resolve_precision(precision: str, device: str) -> "torch.dtype":
     """The type that a setting "precision" names; on "auto" `half_precision` of the device."""
     import torch
 
-    dtype: torch.dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
-    return dtype
+    named = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    return half_precision(device) if precision == "auto" else named[precision]

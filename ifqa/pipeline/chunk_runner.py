@@ -21,7 +21,7 @@ from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, say_label, was_trained_on
 from ifqa.progress import bar, be_quiet, counted, say
 from ifqa.protocols import Advance, Reader, silent
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Usage
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.chunks import Chunks
 from ifqa.storage.files import json_line
@@ -52,7 +52,7 @@ class Facts(TypedDict):
     hits: int
     label: str
     trained_on_them: bool
-    usage: dict[str, Any]
+    usage: Usage
 
 
 class ChunkResult(NamedTuple):
@@ -116,7 +116,7 @@ def ask(
     }
 
 
-def _is_answered(facts: dict[str, Any]) -> bool:
+def _is_answered(facts: Mapping[str, object]) -> bool:
     """Whether a chunk that an earlier attempt wrote is kept: what a language model did not answer is asked again."""
     usage = facts.get("usage")
     return isinstance(usage, dict) and not usage.get("retry") and type(facts.get("questions")) is int
@@ -175,7 +175,7 @@ class ChunkRunner:
     def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
         self._run, self._stage = run, stage
         self._system = System(run, session)
-        self._used: Mapping[str, Any] = {}
+        self._used: Usage = {}
 
     def ask(self, chunk: Chunk, advance: Advance = silent) -> ChunkResult:
         """Search or read a chunk; IfqaError if the plugin cannot be opened, or breaks its protocol."""
@@ -223,7 +223,7 @@ class ChunkRunner:
 class _Task(NamedTuple):
     """A chunk for a worker, and what to open for it: an experiment's name, tables and root, and the stage."""
 
-    opening: tuple[str, dict[str, Any], Path, Stage]
+    opening: tuple[str, dict[str, object], Path, Stage]
     chunk: Chunk
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -75,7 +75,7 @@ class Cascade(Reader):
         return self._llm.usage()
 
     @classmethod
-    def trained(cls, **settings: Any) -> str:
+    def trained(cls, **settings: object) -> str:
         """The split family of the span reader's weights and of the demonstrations, found without a model."""
         families = {Plugins().reader(name).trained(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
@@ -85,7 +85,7 @@ class Cascade(Reader):
 
     @classmethod
     def fingerprint(
-        cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: Any
+        cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
     ) -> str:
         """One SHA-256 over the code and the files of both readers."""
         span, llm = Plugins().reader("extractive"), Plugins().reader("llm")

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
@@ -17,6 +17,9 @@ from ifqa.report.table import Table
 from ifqa.scoring.error_types import outcome
 from ifqa.scoring.scheme import Declared
 from ifqa.scoring.score_files import Content, Mean, Means, Part, Row, partial, read_rows, read_scores
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: With fewer questions an interval says little: of 10 that a reader answers right by 70%, all score the same in 3% of draws, and
 #: the interval has no width; of 5 in 17%, of 3 in 37%.
@@ -94,7 +97,7 @@ class Scores:
         """The scores as plain data, a copy."""
         return {"name": self.name, **deepcopy(self.content)}
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pd.DataFrame":
         """A pandas frame with a row for each measure over all questions, each subset and each group."""
         try:
             import pandas as pd

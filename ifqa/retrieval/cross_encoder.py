@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
@@ -12,6 +12,7 @@ from ifqa.models.hub import (
     encoder_folder,
     loading,
     model_folder,
+    number_in,
     quiet,
     refuse_missing,
     weights_identity,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
+    from transformers import PreTrainedModel
 
 OWN = "ifqa"  # the adapter that ships with the package
 _WEIGHTS = BUNDLED / "weights" / "rerank"
@@ -112,7 +114,6 @@ class CrossEncoder:
         labels = {"num_labels": 1} if self.adapter else {}
         with loading(model, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-            network: Any
             network, report = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, output_loading_info=True, **labels
             )
@@ -121,7 +122,7 @@ class CrossEncoder:
             with loading(model, "an adapter of `ifqa train rerank`"):
                 _merge(network, model)
         else:
-            self._tokens = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
+            self._tokens = min(number_in(network.config, "max_position_embeddings") or _MOST, _MOST)
             refuse_missing(model, report)
         if network.config.num_labels != 1:
             raise IfqaError(
@@ -147,7 +148,7 @@ class CrossEncoder:
         return scores
 
 
-def _merge(network: Any, model: str) -> None:
+def _merge(network: "PreTrainedModel", model: str) -> None:
     """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
     config = read_json((adapter_folder(model) or Path(model)) / "adapter_config.json")
     scale = config["lora_alpha"] / config["r"]

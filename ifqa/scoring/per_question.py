@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure, RankingMeasure
@@ -11,6 +10,7 @@ from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.scheme import GOLD_READ, Declared
 from ifqa.scoring.score_files import Row
+from ifqa.settings import check_shape
 
 VERSION = 5  # raise it when a measure changes, so that experiments are scored again
 
@@ -45,7 +45,7 @@ def row(
                 scores[name] = bool(held)
         subsets += [GOLD_READ] if scores.get(GOLD_READ) else []
     scores |= reading(question, prediction, by) if prediction else {}
-    return cast(Row, {"id": question.id, "subsets": subsets, **scores})
+    return check_shape(Row, {"id": question.id, "subsets": subsets, **scores}, f"question {question.id}")
 
 
 def score_ranking(

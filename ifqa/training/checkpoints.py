@@ -8,7 +8,7 @@ another training is refused, whether that is finished or not.
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,10 @@ from ifqa.storage.files import create, read_json, sha256, write, write_json
 from ifqa.storage.resources import versions
 
 if TYPE_CHECKING:
+    from peft import PeftModel
     from torch import Tensor
+    from torch.utils.data import BatchSampler, SequentialSampler
+    from transformers import Trainer, TrainingArguments
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
 _PREFIX = "checkpoint-"  # as transformers names them
@@ -78,30 +81,32 @@ def _of_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str,
     return there
 
 
-def fit(trainer: Any, folder: Path) -> dict[str, Any]:
+def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
     """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss."""
-    from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback, TrainerState
 
     class Told(TrainerCallback):
-        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_save(self, args: object, state: TrainerState, control: object, **_: object) -> None:
             trainer.accelerator.wait_for_everyone()  # each process writes the state of its own random generators
             if world()[0] == 0:
                 seal(checkpoint_of(folder, state.global_step))
 
-        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_train_begin(self, args: object, state: TrainerState, control: object, **_: object) -> None:
             self.context = bar(f"training {folder.name}", state.max_steps) if world()[0] == 0 else nullcontext(silent)
             self.advance = self.context.__enter__()
             self.advance(state.global_step)
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_step_end(self, args: object, state: TrainerState, control: object, **_: object) -> None:
             self.advance(1)
 
-        def on_log(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        def on_log(
+            self, args: object, state: TrainerState, control: object, logs: dict[str, float], **_: object
+        ) -> None:
             for name, text in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
-                if name in given["logs"] and world()[0] == 0:
-                    say(f"step {state.global_step}/{state.max_steps}, {text.format(float(given['logs'][name]))}")
+                if name in logs and world()[0] == 0:
+                    say(f"step {state.global_step}/{state.max_steps}, {text.format(logs[name])}")
 
-        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_train_end(self, args: object, state: TrainerState, control: object, **_: object) -> None:
             self.context.__exit__(None, None, None)
 
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
@@ -136,7 +141,7 @@ def keep_newest(folder: Path, most: int = 2) -> None:
         shutil.rmtree(checkpoint)
 
 
-def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
+def in_order(dataset: "Sized", batch_size: int, drop_last: bool, **_: object) -> "BatchSampler":
     """A batch sampler of sentence-transformers for rows that are already in training order."""
     from torch.utils.data import BatchSampler, SequentialSampler
 
@@ -151,9 +156,9 @@ def half(device: str) -> bool:
 
 
 def arguments(
-    kind: Any, folder: Path, *, seed: int, batch: int, learning_rate: float, every: int, device: str, weight_decay: float = 0.0,
-    warmup: float = 0.1, **more: Any,
-) -> Any:  # fmt: skip
+    kind: type["TrainingArguments"], folder: Path, *, seed: int, batch: int, learning_rate: float, every: int, device: str,
+    weight_decay: float = 0.0, warmup: float = 0.1, **more: object,
+) -> "TrainingArguments":  # fmt: skip
     """The arguments of one of transformers' trainers: one pass over rows in training order, checkpoints after `every` steps."""
     return kind(
         output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
@@ -170,7 +175,7 @@ PLAIN: dict[str, Any] = {"remove_unused_columns": False, "log_level": "error", "
 class InOrder:
     """Makes transformers' trainer take its rows in their order."""
 
-    def _get_train_sampler(self, *_: Any) -> Any:
+    def _get_train_sampler(self, *_: object) -> "SequentialSampler":
         from torch.utils.data import SequentialSampler
 
         return SequentialSampler(self.train_dataset)  # type: ignore[attr-defined]
@@ -184,7 +189,7 @@ def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
         write(handle, save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"}))
 
 
-def save_adapter(network: Any, folder: Path, base: str) -> None:
+def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:
     """Write a network's adapter in half precision, under peft's names, with peft's configuration; `base` is its model's name."""
     from safetensors.torch import load_file
 
@@ -199,7 +204,7 @@ def save_adapter(network: Any, folder: Path, base: str) -> None:
 
 def finish(
     folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str], flat: bool = False
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the manifest, with the SHA-256 of the weights (glob patterns), and remove what only a resumed training needs.
 
     If `flat`, the keys of the record of what happened lie beside the inputs, and not under "record".

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -28,7 +28,9 @@ from ifqa.training.trainer import Passes, Settings
 from ifqa.training.training_data import refuse_family, require
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from sklearn.ensemble import AdaBoostClassifier
+    from torch import Tensor, nn
+    from transformers import PreTrainedModel
 
 
 @dataclass(kw_only=True)
@@ -85,7 +87,7 @@ class AdaBoost(Settings):
         checkpoints.finish(folder, inputs, record, [adaboost.WEIGHTS])
 
 
-def trees_of(boosted: Any) -> list[adaboost.Tree]:
+def trees_of(boosted: "AdaBoostClassifier") -> list[adaboost.Tree]:
     """The trees of a fitted AdaBoostClassifier whose classes are numbers."""
     return [
         adaboost.Tree(
@@ -98,8 +100,12 @@ def trees_of(boosted: Any) -> list[adaboost.Tree]:
     ]  # fmt: skip
 
 
+Encoded = TypeVar("Encoded")  # what a network reads of a question
+_Ids = tuple[list[int], list[int]]  # of a sequence: token ids and token types
+
+
 @dataclass(kw_only=True)
-class ChoiceTrainer(Passes):
+class ChoiceTrainer(Passes, Generic[Encoded]):
     """Trains a network that scores choices; a subclass says what it reads."""
 
     libraries = ("accelerate",)
@@ -118,15 +124,15 @@ class ChoiceTrainer(Passes):
         inputs["settings"] |= {"augment": False, "symmetry": 0.0, "transitivity": 0.0}
         return inputs
 
-    def encode(self, question: Question, passages: Sequence[Passage]) -> Any:
+    def encode(self, question: Question, passages: Sequence[Passage]) -> Encoded:
         """What `collate` takes of a question."""
         raise NotImplementedError
 
-    def collate(self, encoded: Sequence[Any]) -> dict[str, "Tensor"]:
+    def collate(self, encoded: Sequence[Encoded]) -> dict[str, "Tensor"]:
         """The features of several questions, as `logits` takes them."""
         raise NotImplementedError
 
-    def logits(self, model: Any, features: dict[str, "Tensor"]) -> "Tensor":
+    def logits(self, model: "nn.Module", features: dict[str, "Tensor"]) -> "Tensor":
         """Logits [questions, choices], -inf where a question has fewer choices."""
         raise NotImplementedError
 
@@ -134,7 +140,7 @@ class ChoiceTrainer(Passes):
         """The column of `logits` of the right choice."""
         return right(question)
 
-    def fit(self, model: Any, data: TrainingData, folder: Path) -> dict[str, Any]:
+    def fit(self, model: "nn.Module", data: TrainingData, folder: Path) -> dict[str, object]:
         """Train on cross-entropy, resuming from the newest checkpoint in `folder`; returns steps and mean loss."""
         import torch
         import torch.nn.functional as F
@@ -143,7 +149,9 @@ class ChoiceTrainer(Passes):
         questions, choosing = data.questions, self
 
         class Choosing(checkpoints.InOrder, Trainer):
-            def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
+            def compute_loss(
+                self, model: "nn.Module", inputs: dict[str, "Tensor"], *_: object, **__: object
+            ) -> "Tensor":
                 right = inputs.pop("right")
                 return F.cross_entropy(choosing.logits(model, inputs).float(), right)
 
@@ -164,7 +172,7 @@ class ChoiceTrainer(Passes):
 
 
 @dataclass(kw_only=True)
-class DecompAttn(ChoiceTrainer):
+class DecompAttn(ChoiceTrainer[_Ids]):
     """Train decomposable attention on change and effect, for questions of multiple choice.
 
     Attributes:
@@ -195,18 +203,18 @@ class DecompAttn(ChoiceTrainer):
         checkpoints.save_tensors(folder / decomp_attn.WEIGHTS, model.state_dict())
         checkpoints.finish(folder, inputs, record, [decomp_attn.WEIGHTS])
 
-    def encode(self, question: Question, passages: Sequence[Passage]) -> Any:
+    def encode(self, question: Question, passages: Sequence[Passage]) -> _Ids:
         """The tokens of change and effect."""
         return decomp_attn.tokens(question.text)
 
-    def collate(self, encoded: Sequence[Any]) -> dict[str, "Tensor"]:
+    def collate(self, encoded: Sequence[_Ids]) -> dict[str, "Tensor"]:
         """Changes and effects, padded."""
         from ifqa.reading.multiple_choice.attention import padded
 
         changes, effects = zip(*encoded, strict=True)
         return {"change": padded(changes), "effect": padded(effects)}
 
-    def logits(self, model: Any, features: dict[str, "Tensor"]) -> "Tensor":
+    def logits(self, model: "nn.Module", features: dict[str, "Tensor"]) -> "Tensor":
         """Those of the classes."""
         logits: Tensor = model(**features)
         return logits
@@ -217,7 +225,7 @@ class DecompAttn(ChoiceTrainer):
 
 
 @dataclass(kw_only=True)
-class Choice(ChoiceTrainer):
+class Choice(ChoiceTrainer[list[_Ids]]):
     """Train an encoder that scores each option of a question, with or without its paragraph.
 
     Attributes:
@@ -259,18 +267,18 @@ class Choice(ChoiceTrainer):
         self._opened.tokenizer.save_pretrained(folder)
         checkpoints.finish(folder, inputs, record, ["model*.safetensors"])
 
-    def encode(self, question: Question, passages: Sequence[Passage]) -> Any:
+    def encode(self, question: Question, passages: Sequence[Passage]) -> list[_Ids]:
         """A sequence for each option."""
         return sequences(self._opened.tokenizer, question, passages, self._scheme)
 
-    def collate(self, encoded: Sequence[Any]) -> dict[str, "Tensor"]:
+    def collate(self, encoded: Sequence[list[_Ids]]) -> dict[str, "Tensor"]:
         """All options of all questions as sequences, and each question's number of options."""
         import torch
 
         features = self._opened.padded([pair for options in encoded for pair in options])
         return features | {"counts": torch.tensor([len(options) for options in encoded])}
 
-    def logits(self, model: Any, features: dict[str, "Tensor"]) -> "Tensor":
+    def logits(self, model: "PreTrainedModel", features: dict[str, "Tensor"]) -> "Tensor":
         """Those of the options.
 
         Sequences of similar length go through the network together: a step has long paragraphs and none side by side.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -22,6 +22,11 @@ from ifqa.storage.files import read_json
 from ifqa.training import checkpoints
 from ifqa.training.trainer import Passes
 from ifqa.training.training_data import require_gold, with_negatives
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from sentence_transformers.base.modules.module import Module
+    from torch import nn
 
 _Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
 
@@ -146,7 +151,7 @@ class Dense(Passes):
                     full.append(waiting.pop(place)[0])
         return full + [rows for rows, _, _ in waiting]
 
-    def _trainer(self, batches: Sequence[Sequence[_Row]], start: Path, folder: Path) -> Any:
+    def _trainer(self, batches: Sequence[Sequence[_Row]], start: Path, folder: Path) -> "SentenceTransformerTrainer":
         from datasets import Dataset
         from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
         from transformers import set_seed
@@ -164,11 +169,11 @@ class Dense(Passes):
             model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=self._loss(model)
         )
 
-    def _model(self, start: Path) -> Any:
+    def _model(self, start: Path) -> "SentenceTransformer":
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Router, Transformer
 
-        def tower() -> list[Any]:
+        def tower() -> list["Module"]:
             # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does (dpr/models/biencoder.py:230)
             plain = {"text": {"return_token_type_ids": False}}
             bert = Transformer(str(start), max_seq_length=self.max_tokens, processing_kwargs=plain)
@@ -184,7 +189,7 @@ class Dense(Passes):
         model.max_seq_length = self.max_tokens
         return model
 
-    def _loss(self, model: Any) -> Any:
+    def _loss(self, model: "SentenceTransformer") -> "nn.Module":
         from sentence_transformers.sentence_transformer import losses
         from sentence_transformers.util import dot_score
         from torch import distributed
@@ -239,8 +244,7 @@ def _save(folder: Path, model: Any, two_encoders: bool) -> None:
     if not two_encoders:
         model.save_pretrained(str(folder), create_model_card=False)
         return
-    kinds: list[tuple[str, Any]] = [("document", DPRContextEncoder), ("query", DPRQuestionEncoder)]
-    for route, kind in kinds:
+    for route, kind in (("document", DPRContextEncoder), ("query", DPRQuestionEncoder)):
         tower, name = model[0].sub_modules[route][0], kind.base_model_prefix
         config = {key: value for key, value in tower.auto_model.config.to_dict().items() if key != "model_type"}
         encoder = kind(DPRConfig(**config))

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from pydantic import Field
 
@@ -28,7 +28,9 @@ from ifqa.training.trainer import Passes
 from ifqa.training.training_data import batches, refuse_family, require, training_passages
 
 if TYPE_CHECKING:
+    from peft import PeftModel
     from torch import Tensor
+    from transformers import Trainer
 
 Method = Literal["sft", "dpo"]
 RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
@@ -135,13 +137,15 @@ class Llm(Passes):
         record |= {"rows": len(rows), "device": str(reader.model.device)}
         checkpoints.finish(folder, inputs, record, ["adapter_*"])
 
-    def _trainer(self, network: Any, rows: "list[Row]", folder: Path, pad: int) -> Any:
+    def _trainer(self, network: "PeftModel", rows: "list[Row]", folder: Path, pad: int) -> "Trainer":
         from transformers import Trainer, TrainingArguments, set_seed
 
         beta = self.beta
 
         class Tuner(checkpoints.InOrder, Trainer):
-            def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
+            def compute_loss(
+                self, model: "PeftModel", inputs: dict[str, "Tensor"], *_: object, **__: object
+            ) -> "Tensor":
                 return loss_of(model, inputs, beta)
 
         set_seed(self.seed)
@@ -157,7 +161,7 @@ class Llm(Passes):
         return trainer
 
 
-def adapted(reader: HF, found: Found, rank: int, seed: int) -> Any:
+def adapted(reader: HF, found: Found, rank: int, seed: int) -> "PeftModel":
     """The model with an adapter to train: a fresh one, or that of an earlier tuning."""
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import set_seed
@@ -268,7 +272,7 @@ def collate(rows: Sequence[Row], pad: int) -> "dict[str, Tensor]":
     return batch
 
 
-def log_probabilities(network: Any, batch: "Mapping[str, Tensor]") -> "Tensor":
+def log_probabilities(network: "PeftModel", batch: "Mapping[str, Tensor]") -> "Tensor":
     """The log probability of each token of the answers, [rows, tokens], 0 beside them."""
     import torch
 
@@ -281,7 +285,7 @@ def log_probabilities(network: Any, batch: "Mapping[str, Tensor]") -> "Tensor":
     return torch.log_softmax(logits, -1).gather(-1, tokens).squeeze(-1) * answers
 
 
-def loss_of(network: Any, batch: "Mapping[str, Tensor]", beta: float) -> "Tensor":
+def loss_of(network: "PeftModel", batch: "Mapping[str, Tensor]", beta: float) -> "Tensor":
     """The mean loss of a batch's questions.
 
     With one answer each, the mean of -log p over the answer's tokens. With two, -log sigmoid of `beta` times the difference of
@@ -296,7 +300,7 @@ def loss_of(network: Any, batch: "Mapping[str, Tensor]", beta: float) -> "Tensor
     return -F.logsigmoid(beta * (right - wrong)).mean()
 
 
-def _reference(network: Any, rows: Sequence[Row], folder: Path, at_once: int, pad: int) -> None:
+def _reference(network: "PeftModel", rows: Sequence[Row], folder: Path, at_once: int, pad: int) -> None:
     """Put the log probabilities of the answers at the start into the rows; a resumed training reads them from its checkpoints."""
     import torch
 

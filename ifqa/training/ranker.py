@@ -7,7 +7,7 @@ right, with a penalty on the squares. `experiments/benchmarks/ranker.py` measure
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
@@ -97,7 +97,7 @@ def lists_of(data: TrainingData) -> list[Listed]:
     return lists
 
 
-def usable(lists: Sequence[Listed], negatives: Negatives) -> list[tuple[Any, Any]]:
+def usable(lists: Sequence[Listed], negatives: Negatives) -> list[tuple["NDArray[np.float64]", "NDArray[np.bool_]"]]:
     """The features and the right passages of each list, of the passages that are trained on."""
     pairs = []
     for each in lists:

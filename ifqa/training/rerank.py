@@ -63,10 +63,10 @@ class Rerank(Passes):
         checkpoints.save_adapter(trainer.model.model, folder, NAME)
         checkpoints.finish(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
 
-    def _rows(self, data: TrainingData) -> list[dict[str, Any]]:
+    def _rows(self, data: TrainingData) -> list[dict[str, object]]:
         """One row for each question and epoch, in training order, each with its own draw of a gold passage and negatives."""
         questions, (wrong, usable) = data.questions, with_negatives(data, self.negatives, self.pool)
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         for epoch in range(self.epochs):
             draw = random.Random(f"{self.seed} {epoch}")
             draw.shuffle(usable)
@@ -77,7 +77,7 @@ class Rerank(Passes):
                 rows.append({"query": questions[n].text, "passages": texts, "labels": labels})
         return rows
 
-    def _trainer(self, rows: list[dict[str, Any]], folder: Path) -> Any:
+    def _trainer(self, rows: list[dict[str, object]], folder: Path) -> Any:
         import torch
         from datasets import Dataset
         from peft import LoraConfig

@@ -8,6 +8,7 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from ifqa.errors import IfqaError
+from ifqa.models.batches import Features
 from ifqa.models.devices import resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
@@ -32,6 +33,7 @@ from ifqa.training.training_data import Gold, identity, refuse_family, require, 
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedTokenizerBase, Seq2SeqTrainer
 
     from ifqa.reading.t5.generation import Reading
     from ifqa.reading.t5.model import FusionInDecoder
@@ -126,13 +128,15 @@ class T5Trainer(Settings):
         """Parameter of the network -> its own learning rate; it has no weight decay."""
         return {}
 
-    def decode(self, model: Any, features: Any, counts: list[int], scores: list[float]) -> "list[Reading]":
+    def decode(
+        self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
+    ) -> "list[Reading]":
         """How dev questions are answered."""
         from ifqa.reading.t5.generation import read
 
         return read(model, features, counts, max_answer_tokens=self.max_answer)
 
-    def finished(self, model: Any) -> dict[str, object]:
+    def finished(self, model: "FusionInDecoder") -> dict[str, object]:
         """Make the trained network the T5 that is saved; gives what else it has learnt, for the manifest."""
         return {}
 
@@ -247,14 +251,16 @@ class Rag(Fid):
         """That of the temperature."""
         return {"log_temperature": self.temperature_rate}
 
-    def decode(self, model: Any, features: Any, counts: list[int], scores: list[float]) -> "list[Reading]":
+    def decode(
+        self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
+    ) -> "list[Reading]":
         """By the marginal likelihood, at the temperature so far."""
         from ifqa.reading.t5.rag_model import Mixture, read
 
         mixture = Mixture(self.mode, temperature=float(model.log_temperature.detach().exp()))
         return read(model, features, counts, scores=scores, mixture=mixture, max_answer_tokens=self.max_answer)
 
-    def finished(self, model: Any) -> dict[str, object]:
+    def finished(self, model: "FusionInDecoder") -> dict[str, object]:
         """The mode and the learnt temperature."""
         from ifqa.reading.t5.rag_model import as_t5
 
@@ -333,7 +339,9 @@ def published_steps(questions: int) -> int:
 class Rows:
     """The rows of all steps in training order, as the trainer takes them; in each pass targets are drawn anew."""
 
-    def __init__(self, trainer: T5Trainer, data: TrainingData, tokenizer: Any, conventions: Conventions) -> None:
+    def __init__(
+        self, trainer: T5Trainer, data: TrainingData, tokenizer: "PreTrainedTokenizerBase", conventions: Conventions
+    ) -> None:
         self.trainer, self.data, self.tokenizer, self.conventions = trainer, data, tokenizer, conventions
         self._read: dict[int, list[list[int]]] = {}
         self._drawn: list[tuple[int, str]] = []  # number of a row's question, and its target
@@ -403,16 +411,20 @@ def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
     return batch
 
 
-def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionInDecoder", folder: Path) -> Any:
+def _trainer(
+    settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionInDecoder", folder: Path
+) -> "Seq2SeqTrainer":
     import torch
-    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
+    from torch import Tensor
+    from transformers import EvalPrediction, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
     half = checkpoints.half(settings.device)
     padding = start.config.pad_token_id
 
     class Trainer(checkpoints.InOrder, Seq2SeqTrainer):
-        def create_optimizer(self, *given: Any) -> Any:
-            optimiser, rates = super().create_optimizer(*given), settings.rates()
+        def create_optimizer(self, *given: object) -> torch.optim.Optimizer:
+            optimiser: torch.optim.Optimizer = super().create_optimizer(*given)
+            rates = settings.rates()
             apart = {name: parameter for name, parameter in self.model.named_parameters() if name in rates}
             for group in optimiser.param_groups:
                 group["params"] = [p for p in group["params"] if all(p is not other for other in apart.values())]
@@ -420,7 +432,9 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionI
                 optimiser.add_param_group({"params": [parameter], "lr": rates[name], "weight_decay": 0.0})
             return optimiser
 
-        def prediction_step(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
+        def prediction_step(
+            self, model: object, inputs: dict[str, Tensor], *_: object, **__: object
+        ) -> tuple[None, Tensor, Tensor]:
             """Answers as the reader gives them, padded to one length; the labels are the numbers of the questions."""
             features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
             with torch.autocast(settings.device, torch.bfloat16, enabled=half):
@@ -429,7 +443,7 @@ def _trainer(settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionI
             tokens = [reading.tokens + [padding] * (settings.max_answer - len(reading.tokens)) for reading in readings]
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 
-    def scores(output: Any) -> dict[str, float]:
+    def scores(output: EvalPrediction) -> dict[str, float]:
         texts = rows.tokenizer.batch_decode(output.predictions, skip_special_tokens=True)
         right = [
             exact_match(settings.answer(text), dev.questions[n].answers)

@@ -34,7 +34,7 @@ def on_ray(
             _join_cluster(ray)
     remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
     most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
-    running: dict[Any, Task] = {}
+    running: dict[ray.ObjectRef[Result], Task] = {}
     failure: Exception | None = None
     more = True
     try:
@@ -73,7 +73,7 @@ def _handlers_kept() -> Iterator[None]:
         yield
         return
     sigaction = ctypes.CDLL(None).sigaction
-    before = {getattr(signal, name): ctypes.create_string_buffer(_ROOM) for name in _SIGNALS}
+    before = {signal.Signals[name]: ctypes.create_string_buffer(_ROOM) for name in _SIGNALS}
     for number, handler in before.items():
         sigaction(int(number), None, handler)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, batches, to_device
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import loading, model_folder, open_tokenizer, quiet, refuse_missing, weights_identity
+from ifqa.models.hub import loading, model_folder, number_in, open_tokenizer, quiet, refuse_missing, weights_identity
 from ifqa.protocols import Place
 from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of
 from ifqa.records import Passage, Prediction, Question
@@ -16,6 +16,7 @@ from ifqa.settings import Natural, Precision, YesNo, checked
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _MEND = "name a folder that `ifqa train choice` made, or train one"
 _MOST = 512  # positions of an encoder whose settings name none
@@ -122,14 +123,14 @@ def scheme_of(settings: Mapping[str, Any], longest: int) -> Scheme:
 class Encoder:
     """A network with transformers' head for multiple choice, in float32 on the CPU, and its tokenizer."""
 
-    model: Any
-    tokenizer: Any
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
 
     @property
     def longest(self) -> int:
         """Most tokens of a sequence. RoBERTa's positions begin after the padding's number, which takes them from its table."""
         config = self.model.config
-        positions: int = getattr(config, "max_position_embeddings", _MOST)
+        positions = number_in(config, "max_position_embeddings") or _MOST
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
             positions -= (config.pad_token_id or 0) + 1
         return min(positions, _MOST)
@@ -141,7 +142,7 @@ class Encoder:
 
         ids, types = zip(*pairs, strict=True)
         rows = {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
-        if getattr(self.model.config, "type_vocab_size", 0) > 1:  # RoBERTa has a single type of tokens
+        if (number_in(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single type of tokens
             rows["token_type_ids"] = types
         padding = {"input_ids": self.tokenizer.pad_token_id or 0}
         return {
@@ -182,7 +183,7 @@ def _is_head(key: object) -> bool:
 
 
 def sequences(
-    tokenizer: Any, question: Question, passages: Sequence[Passage], scheme: Scheme
+    tokenizer: "PreTrainedTokenizerBase", question: Question, passages: Sequence[Passage], scheme: Scheme
 ) -> list[tuple[list[int], list[int]]]:
     """Token ids and token types of a question's options, one pair an option.
 

@@ -7,18 +7,19 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import CHUNK, Features
-from ifqa.models.hub import loading, model_folder, open_tokenizer, quiet, weights_identity
+from ifqa.models.hub import loading, model_folder, number_in, open_tokenizer, quiet, weights_identity
 from ifqa.settings import Stored, Table, check_stored
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
 
     from ifqa.reading.t5.model import FusionInDecoder
 
@@ -96,7 +97,7 @@ class Checkpoint:
     """A network ready to read, in evaluation mode on the CPU, float32."""
 
     model: "FusionInDecoder"
-    tokenizer: Any
+    tokenizer: "PreTrainedTokenizerBase"
     conventions: Conventions
     manifest: Manifest
 
@@ -163,7 +164,7 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
 
     with loading(str(folder), "a T5", mend):
         config = T5Config.from_pretrained(str(folder))
-        if getattr(config, "decoder_start_token_id", None) is None:
+        if number_in(config, "decoder_start_token_id") is None:
             config.decoder_start_token_id = config.pad_token_id  # as in every T5
         tensors = _pickled(folder)
         published = any(name.startswith("encoder.encoder.") for name in tensors)
@@ -231,12 +232,12 @@ def _has_tokenizer(folder: Path) -> bool:
     for path in (folder / "tokenizer_config.json", folder / "config.json"):
         table = read_json(path) if path.exists() else None
         if isinstance(table, dict) and isinstance(name := table.get("tokenizer_class"), str):
-            kind: Any = tokenizer_class_from_name(name)
+            kind = tokenizer_class_from_name(name)
             return kind is not None and not kind.vocab_files_names
     return False
 
 
-def tokenise(tokenizer: Any, texts: Sequence[str], conventions: Conventions) -> Features:
+def tokenise(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[str], conventions: Conventions) -> Features:
     """Padded token ids and their mask, both [texts, tokens]; an over-long text is cut at its end."""
     ids: list[list[int]] = []
     for start in range(0, len(texts), CHUNK):  # transformers starts threads in each call, so make few large calls

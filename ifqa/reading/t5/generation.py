@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, Features, batches, out_of_memory, to_device
@@ -132,8 +132,8 @@ def _read(
         decoder_start_token_id=config.decoder_start_token_id, pad_token_id=config.pad_token_id,
     )  # fmt: skip
     with _first_position(model) as first:
-        outputs: Any = BaseModelOutput(last_hidden_state=states)
-        generated: Any = model.generate(
+        outputs = BaseModelOutput(last_hidden_state=states)
+        generated = model.generate(
             encoder_outputs=outputs,
             attention_mask=mask,
             generation_config=greedy,
@@ -142,7 +142,7 @@ def _read(
         )
     # [questions, tokens]: greedy scores are logits and need normalising; those of beams are log-probabilities
     steps = model.compute_transition_scores(
-        generated.sequences, generated.scores, getattr(generated, "beam_indices", None), normalize_logits=beams == 1
+        generated.sequences, generated.scores, generated.get("beam_indices"), normalize_logits=beams == 1
     ).float()
     tokens = generated.sequences[:, 1:]
     ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
@@ -182,10 +182,10 @@ def encode(
 @contextmanager
 def _first_position(model: "FusionInDecoder") -> "Iterator[list[Tensor]]":
     """Collect the input of each layer's cross-attention at the first decoded position, [questions x beams, d_model]."""
-    first: list[Any] = []
+    first: list[Tensor] = []
     layers = [block.layer[1].EncDecAttention for block in model.decoder.block]
 
-    def keep(_: Any, taken: tuple[Any, ...]) -> None:
+    def keep(_: object, taken: tuple["Tensor", ...]) -> None:
         if len(first) < len(layers):
             first.append(taken[0][:, 0])
 

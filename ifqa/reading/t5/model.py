@@ -28,7 +28,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         if getattr(config, "cross_position_bias", False):
-            attention: Any = self.decoder.block[0].layer[1].EncDecAttention  # all layers use the bias it computes
+            attention = self.decoder.block[0].layer[1].EncDecAttention  # all layers use the bias it computes
             attention.__class__ = _CrossPositions
             attention.has_relative_attention_bias = True
             buckets = config.relative_attention_num_buckets
@@ -54,7 +54,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
         states, mask = fuse(self.encode(passage_ids, passage_mask), passage_mask, counts.tolist())
         if labels is not None:
             inputs["decoder_input_ids"] = self._shift_right(labels)
-        encoded: Any = BaseModelOutput(last_hidden_state=states)
+        encoded = BaseModelOutput(last_hidden_state=states)
         outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, **inputs)
         if labels is not None:
             losses = F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
@@ -78,7 +78,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
         total = means.new_zeros(means.shape[:2])
         heads = self.config.num_heads
         for block, hidden in zip(self.decoder.block, first, strict=True):
-            attention: Any = block.layer[1].EncDecAttention
+            attention = block.layer[1].EncDecAttention
             query = F.linear(hidden.float(), attention.q.weight.float())
             total += torch.einsum("bd,bpd->bp", query @ attention.k.weight.float(), means) / heads
         attention = self.decoder.block[0].layer[1].EncDecAttention
@@ -93,7 +93,9 @@ class _CrossPositions(T5Attention):
     Positions count from the start of the first passage without its padding; only its first tokens get more than a constant.
     """
 
-    def compute_bias(self, query_length: int, key_length: int, device: Any = None, past_seen_tokens: int = 0) -> Tensor:
+    def compute_bias(
+        self, query_length: int, key_length: int, device: torch.device | None = None, past_seen_tokens: int = 0
+    ) -> Tensor:
         # The cache of the decoder's own attention, whose length this is, holds these queries already
         past = max(past_seen_tokens - query_length, 0)
         bias: Tensor = super().compute_bias(query_length, key_length, device, past)

@@ -92,7 +92,7 @@ class Marginal(FusionInDecoder):
 
     def _tokens(self, ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Log-probabilities log p(y_i|x,z,y_1..i-1), 0 at padding, [passages, tokens]."""
-        encoded: Any = BaseModelOutput(last_hidden_state=self.encode(ids, mask))
+        encoded = BaseModelOutput(last_hidden_state=self.encode(ids, mask))
         inputs = self._shift_right(labels)
         outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=inputs)
         return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
@@ -100,19 +100,18 @@ class Marginal(FusionInDecoder):
 
 def as_marginal(model: FusionInDecoder, mode: Mode, temperature: float) -> Marginal:
     """The same network, to be trained for RAG from this temperature."""
-    network: Any = model
-    network.__class__ = Marginal
-    network.mode = mode
-    network.log_temperature = torch.nn.Parameter(torch.tensor(float(temperature)).log())
-    return network  # type: ignore[no-any-return]
+    model.__class__ = Marginal
+    assert isinstance(model, Marginal)
+    model.mode = mode
+    model.log_temperature = torch.nn.Parameter(torch.tensor(float(temperature)).log())
+    return model
 
 
-def as_t5(model: Marginal) -> float:
+def as_t5(model: FusionInDecoder) -> float:
     """Make the network a plain T5 again, whose files any reader of T5 takes; returns the temperature that it learnt."""
     temperature = float(model.log_temperature.detach().exp())
-    network: Any = model
-    del network.log_temperature
-    network.__class__ = FusionInDecoder
+    del model.log_temperature
+    model.__class__ = FusionInDecoder
     return temperature
 
 
@@ -268,7 +267,7 @@ def _step(
     """
     if states is None:
         states = torch.empty(1, 1, 1, dtype=model.dtype, device=ids.device).expand(*mask.shape, model.config.d_model)
-    encoded: Any = BaseModelOutput(last_hidden_state=states)
+    encoded = BaseModelOutput(last_hidden_state=states)
     outputs = model(
         encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=ids, past_key_values=cache, use_cache=True
     )

@@ -26,7 +26,7 @@ from ifqa.settings import Precision, YesNo
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
     from transformers import PretrainedConfig
 
 _NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
@@ -274,7 +274,7 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
     return Encoder(facts, device, side("query"), side("document"))
 
 
-def load_report(place: Path, transformer: Any) -> Mapping[str, Sequence[object]]:
+def load_report(place: Path, transformer: "nn.Module") -> Mapping[str, Sequence[object]]:
     """What transformers reports of the weights it found, which sentence-transformers keeps to itself.
 
     On the meta device, which takes accelerate, the second loading costs neither time nor memory.

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.settings import Natural, Stored, check_stored
 from ifqa.storage.files import create, read_json, require, write, write_json
 from ifqa.workers.machine import free_memory
+
+if TYPE_CHECKING:
+    import faiss
 
 LOG = "faiss.json"
 PART = 500_000  # vectors in a part: "Flat" at 768 dimensions is 1.5 GB, which any machine with an encoder has
@@ -147,24 +150,24 @@ class FaissIndex:
             scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
         return scores, rows
 
-    def _open(self, part: _Part) -> Any:
+    def _open(self, part: _Part) -> "faiss.Index":
         path = self._folder / part.file
         try:
-            index = load_faiss().read_index(str(require(path, "FAISS index")))
+            index: faiss.Index = load_faiss().read_index(str(require(path, "FAISS index")))
         except (RuntimeError, MemoryError) as error:
             raise IfqaError(f"{path} is damaged or too large ({_reason(error)}); build the index again") from error
         shape, wanted = (index.ntotal, index.d), (part.passages, self._shape[1])
         if shape != wanted:
             raise IfqaError(f"{path}: vectors of shape {shape}, wanted {wanted}; build the index again")
         self._tune(index)
-        if self._device == "cpu":
-            return index
         try:
-            return load_faiss().index_cpu_to_all_gpus(index)
+            if self._device != "cpu":
+                index = load_faiss().index_cpu_to_all_gpus(index)
         except RuntimeError as error:
             raise IfqaError(f'{path} cannot go to a GPU ({_reason(error)}); set device = "cpu"') from error
+        return index
 
-    def _tune(self, index: Any) -> None:
+    def _tune(self, index: "faiss.Index") -> None:
         faiss = load_faiss()
         lists = faiss.try_extract_index_ivf(index)
         if lists:
@@ -246,7 +249,7 @@ def _create(factory: str, dimension: int) -> Any:
     return index
 
 
-def _set(index: Any, name: str, value: int) -> bool:
+def _set(index: "faiss.Index", name: str, value: int) -> bool:
     """Set a parameter of an index or of the one inside; whether it has such a parameter."""
     try:
         load_faiss().ParameterSpace().set_index_parameter(index, name, value)

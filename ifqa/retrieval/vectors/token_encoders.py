@@ -18,6 +18,7 @@ from ifqa.storage.files import read_json, require, write_json
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder, SparseEncoder
+    from torch import nn
 
     TokenModel = SparseEncoder | MultiVectorEncoder
 
@@ -173,7 +174,7 @@ def _refuse_untrained(kind: Kind, name: str, folder: Path) -> None:
         )
 
 
-def _networks(model: "TokenModel", folder: Path) -> Iterator[tuple[Any, Path]]:
+def _networks(model: "TokenModel", folder: Path) -> Iterator[tuple["nn.Module", Path]]:
     """The modules that hold a network of transformers, each with the folder of its files."""
     path = folder / "modules.json"
     listed = [folder / module["path"] for module in read_json(path)] if path.exists() else [folder]

@@ -11,10 +11,13 @@ which scores 0 even where both texts are the same.
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ifqa.protocols import Measure
 from ifqa.scoring.measures.exact_match import normalize, require_golds
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
 
 
 class RougeL(NamedTuple):
@@ -42,7 +45,7 @@ def _best(answer: str, golds: tuple[str, ...]) -> RougeL:
 
 
 @cache
-def _scorer() -> Any:
+def _scorer() -> "RougeScorer":
     from rouge_score.rouge_scorer import RougeScorer  # imports nltk, which takes a second
 
     return RougeScorer(["rougeL"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -106,7 +106,7 @@ class Extractive(Passes):
             encoder_of(start, self.encoder)
         _ = self._questions
 
-    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
+    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, object]:
         """Train, and write `adapter.safetensors`, `heads.safetensors` and `manifest.json` (see `ifqa.reading.span.weights`).
 
         All draws depend only on the seed and the number of the step. Questions are left out if no gold passage contains the
@@ -150,8 +150,8 @@ class Extractive(Passes):
         return trained(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
 
     def _averaged(
-        self, data: TrainingData, folder: Path, found: Found, start: str, inputs: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, data: TrainingData, folder: Path, found: Found, start: str, inputs: dict[str, object]
+    ) -> dict[str, object]:
         """Train with each seed, and write the mean of their weights."""
         from ifqa.training.span.phases import network, written
 
