@@ -17,7 +17,6 @@ from ifqa.records import Passage
         ("A drought led to the collapse of the kingdom.", "lead to"),
         ("The fire, caused by a candle, destroyed the mill in a single night.", "cause"),
         ("Due to the war the games took place in another city.", "due to"),
-        ("Initially he refused the crown.", "initially"),
     ],
 )
 def test_a_cause_told_in_the_past_tense_is_kept_with_its_keyword(text, keyword):
@@ -33,7 +32,6 @@ def test_a_cause_told_in_the_past_tense_is_kept_with_its_keyword(text, keyword):
         "Rust is caused by water. The bridge was opened in 1932.",  # the past tense is of another sentence
         "The so-called rain shadow is due to the mountains of the region.",
         "The ringleader to be was known as a becauser.",  # parts of other words
-        "",
     ],
 )
 def test_a_passage_without_a_cause_in_the_past_is_left_out(text):
@@ -42,27 +40,19 @@ def test_a_passage_without_a_cause_in_the_past_is_left_out(text):
 
 @pytest.fixture
 def shards(tmp_path):
-    made = [
-        Passage(str(n), "T", "It was closed because of rain." if n % 3 else "It closed one day, on a Monday.")
-        for n in range(90)
-    ]
+    texts = ("It closed one day, on a Monday.", *["It was closed because of rain."] * 2)
+    made = [Passage(str(n), "T", texts[n % 3]) for n in range(90)]
     paths = [tmp_path / "a", tmp_path / "b"]
     paths[0].write_bytes(b"".join(map(made_line, made[:50])))
     paths[1].write_bytes(b"".join(map(made_line, made[50:])))
     return [ShardTask(path, 7, 4, 0) for path in paths]
 
 
-def test_all_passages_are_counted_and_some_are_drawn_from_all_shards(shards):
+def test_all_passages_are_counted_and_the_seed_alone_draws_some_from_all_shards(shards):
     drawn = merge(map(screen_shard, shards), 7, 4)
     assert (drawn.passages, drawn.keywords) == (90, {"because": 60})
     assert (len(drawn.kept), len(drawn.left)) == (7, 4)
     assert all(int(passage.id) % 3 for _, passage, _ in drawn.kept)
     assert {int(passage.id) < 50 for _, passage, _ in drawn.kept} == {True, False}
-
-
-def test_a_draw_depends_on_the_seed_and_not_on_the_order_of_shards(shards):
-    def ids(tasks):
-        return [passage.id for _, passage, _ in merge(map(screen_shard, tasks), 7, 4).kept]
-
-    assert ids(shards) == ids(shards[::-1])
-    assert ids(shards) != ids([replace(task, seed=1) for task in shards])
+    assert merge(map(screen_shard, shards[::-1]), 7, 4).kept == drawn.kept
+    assert merge(map(screen_shard, [replace(task, seed=1) for task in shards]), 7, 4).kept != drawn.kept

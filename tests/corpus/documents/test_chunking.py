@@ -16,19 +16,14 @@ def passages(*runs, unit="line", **settings):
     return list(cut("a b.txt", runs, unit, **settings))
 
 
-def test_a_short_document_is_one_passage():
+def test_passages_end_at_sentences_and_are_equally_long():
     [passage] = passages(Run("Only this line.", 1))
     assert (passage.id, passage.title, passage.text) == ("a%20b.txt#0:line=1", "a b.txt", "Only this line.")
-
-
-def test_passages_end_at_sentences_and_are_equally_long():
     several = passages(Run(SENTENCE * 25, 1))
-    assert [len(one.text.split()) for one in several] == [72, 81, 72]
-    assert all(one.text.endswith("nine.") for one in several)
-
-
-def test_a_section_of_little_more_than_a_passage_is_one():
-    assert len(passages(Run(SENTENCE * 13, 1))) == 1
+    assert [len(passage.text.split()) for passage in several] == [72, 81, 72]
+    assert all(passage.text.endswith("nine.") for passage in several)
+    assert len(passages(Run(SENTENCE * 13, 1))) == 1  # little more than a passage
+    assert [len(passage.text.split()) for passage in passages(Run("word " * 250, 1))] == [100, 100, 50]
 
 
 def test_overlapping_passages_share_whole_sentences():
@@ -37,20 +32,9 @@ def test_overlapping_passages_share_whole_sentences():
     assert shared == [f"Lamp {n} is lit by the keeper at nine" for n in (8, 9)]
 
 
-def test_a_sentence_without_end_is_cut():
-    assert [len(one.text.split()) for one in passages(Run("word " * 250, 1))] == [100, 100, 50]
-
-
 def test_headings_are_titles_and_begin_their_text():
-    runs = [
-        Run("Part", 1, level=1),
-        Run("Fire", 2, level=2),
-        Run("Run.", 3),
-        Run("Water", 4, level=2),
-        Run("Swim.", 5),
-        Run("End", 6, level=1),
-        Run("Rest.", 7),
-    ]
+    lines = [("Part", 1), ("Fire", 2), ("Run.", 0), ("Water", 2), ("Swim.", 0), ("End", 1), ("Rest.", 0)]
+    runs = [Run(text, place, level=level) for place, (text, level) in enumerate(lines)]
     assert [(one.title, one.text) for one in passages(*runs)] == [
         ("a b.txt › Part › Fire", "Part. Fire. Run."), ("a b.txt › Part › Water", "Water. Swim."), ("a b.txt › End", "End. Rest."),
     ]  # fmt: skip
@@ -60,12 +44,7 @@ def test_a_sentence_over_two_pages_knows_the_page_of_each_part():
     [passage] = passages(Run("The wheel was built by the", 3), Run("carpenter Ruth Hallam.", 4, False), unit="page")
     assert passage.id == "a%20b.txt#0:page=3,4@27"
     assert str(place_of(passage.id)) == "a b.txt, pp. 3-4"
-    assert [str(place_of(passage.id, at)) for at in (0, 26, 27, 40)] == [
-        "a b.txt, p. 3",
-        "a b.txt, p. 3",
-        "a b.txt, p. 4",
-        "a b.txt, p. 4",
-    ]
+    assert [str(place_of(passage.id, at))[-1] for at in (0, 26, 27, 40)] == ["3", "3", "4", "4"]
 
 
 @pytest.mark.parametrize("name", ["366-0", "p#1", "a#0:line=x", "a#0:word=1", "#0:line=1", "a#0:line=1 "])
@@ -82,8 +61,7 @@ def test_an_id_has_no_white_space_and_says_where_it_stands(file, unit, places):
     file = file.encode("utf-8", "replace").decode()
     found = passage_id(file, 7, unit, [(place, 10 * n) for n, place in enumerate(places)])
     assert found.split() == [found]
-    place = place_of(found)
-    assert place == Place(file, unit, places[0], places[-1])
+    assert place_of(found) == Place(file, unit, places[0], places[-1])
 
 
 def test_a_name_that_is_not_utf8_has_an_id_of_its_own_and_can_be_shown():
@@ -93,13 +71,10 @@ def test_a_name_that_is_not_utf8_has_an_id_of_its_own_and_can_be_shown():
     assert str(place_of(ids[0])) == "caf\ufffd.txt, line 1"
 
 
-@given(
-    st.lists(
-        st.builds(Run, st.text("ab .\n\x1b", max_size=60), st.integers(1, 9), st.booleans(), st.integers(0, 2)),
-        max_size=12,
-    ),
-    st.integers(1, 12),
-)
+RUNS = st.builds(Run, st.text("ab .\n\x1b", max_size=60), st.integers(1, 9), st.booleans(), st.integers(0, 2))
+
+
+@given(st.lists(RUNS, max_size=12), st.integers(1, 12))
 def test_no_word_is_lost_and_no_passage_is_too_long(runs, words):
     runs = sorted(runs, key=lambda run: run.place)
     several = list(cut("f", runs, "line", words))

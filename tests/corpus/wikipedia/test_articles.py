@@ -1,4 +1,4 @@
-"""Articles of plain text, and passages that are cut already, in the formats they are published in."""
+"""Articles of plain text and how they are cut, and passages that are cut already, in the formats they are published in."""
 
 import bz2
 import csv
@@ -7,15 +7,16 @@ import json
 import lzma
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from ifqa.corpus.sources import open_source, read_passages
 from ifqa.corpus.wikipedia.dump import Page
-from ifqa.corpus.wikipedia.source import read_articles
+from ifqa.corpus.wikipedia.source import read_articles, split
 from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
@@ -25,74 +26,71 @@ LINES = "".join(json.dumps(article) + "\n" for article in ARTICLES)
 PAGES = [Page("7", "A", "one\ntwo"), Page("8", "B", "")]
 
 
-def article_files(path: Path) -> list[Path]:
+def article_files(path):
     return open_source({"format": "articles", "path": str(path)}).files()
 
 
-def articles(path: Path) -> list[Page]:
+def articles(path):
     return [page for file in article_files(path) for page, _ in read_articles(file, Tally())]
 
 
+def table(path, **columns):
+    parquet.write_table(pyarrow.table(columns), path, compression="zstd")
+    return path
+
+
 @pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress)])
-def test_articles_are_read_from_a_file(tmp_path: Path, suffix: str, packed: type[bytes]) -> None:
+def test_articles_are_read_from_a_file(tmp_path, suffix, packed):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(packed(LINES.encode()))
     assert articles(path) == PAGES
     assert [position for _, position in read_articles(path, Tally())][-1] == path.stat().st_size
 
 
-def test_articles_are_read_from_all_files_of_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "b.jsonl").write_text('{"id": "2", "title": "B", "text": "b"}\n')
-    (tmp_path / "a.jsonl.bz2").write_bytes(bz2.compress(b'{"id": "1", "title": "A", "text": "a"}\n'))
-    (tmp_path / "README").write_text("not articles")
-    assert [article.id for article in articles(tmp_path)] == ["1", "2"]
-
-
-def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path: Path) -> None:
-    (tmp_path / "mine" / "deep").mkdir(parents=True)
-    (tmp_path / "mine" / "deep" / "a.jsonl").write_text(LINES)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "b.jsonl").write_text(LINES)
-    (tmp_path / "mine" / "link").symlink_to("../other")
-    assert article_files(tmp_path / "mine") == [tmp_path / "mine/deep/a.jsonl", tmp_path / "mine/link/b.jsonl"]
-    (tmp_path / "mine" / "around").symlink_to(".")
-    assert len(article_files(tmp_path / "mine")) == 2
-    (tmp_path / "mine" / "round").symlink_to("..")  # with a second such link, the number of paths is endless
+def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path):
+    for name in ("mine/deep/a.jsonl", "mine/deep/README", "other/b.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(LINES)
+    (tmp_path / "mine/link").symlink_to("../other")
+    wanted = [tmp_path / "mine/deep/a.jsonl", tmp_path / "mine/link/b.jsonl"]
+    assert article_files(tmp_path / "mine") == wanted
+    (tmp_path / "mine/around").symlink_to(".")
+    (tmp_path / "mine/round").symlink_to("..")  # with a second such link, the number of paths is endless
     assert len(article_files(tmp_path / "mine")) == 2
 
 
-def test_the_folders_that_wikiextractor_makes_are_read(tmp_path: Path) -> None:
+def test_the_folders_that_wikiextractor_makes_are_read(tmp_path):
     line = '{"id": "%d", "revid": "9", "url": "https://en.wikipedia.org/wiki?curid=%d", "title": "T", "text": "t"}\n'
-    for n, name in enumerate(["AA/wiki_00", "AA/wiki_01", "AB/wiki_00"]):
+    for n, name in enumerate(["AA/wiki_00", "AA/wiki_01", "AB/wiki_00", "AC/wiki_00.bz2"]):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(line % (n, n))
-    (tmp_path / "AC").mkdir()
-    (tmp_path / "AC" / "wiki_00.bz2").write_bytes(bz2.compress((line % (3, 3)).encode()))
+        text = (line % (n, n)).encode()
+        (tmp_path / name).write_bytes(bz2.compress(text) if name.endswith("bz2") else text)
     assert [article.id for article in articles(tmp_path)] == ["0", "1", "2", "3"]
 
 
-def test_the_parquet_files_of_hugging_face_are_read(tmp_path: Path) -> None:
+def test_the_parquet_files_of_hugging_face_are_read(tmp_path):
     rows = [{"id": f"{n}", "url": "u", "title": f"T{n}", "text": "t " * n} for n in range(2500)]
     for part in range(2):
-        table = pyarrow.Table.from_pylist(rows[part::2])
-        parquet.write_table(table, tmp_path / f"train-0000{part}-of-00002.parquet", row_group_size=700)
-    assert articles(tmp_path) == [
-        Page(row["id"], row["title"], row["text"]) for part in range(2) for row in rows[part::2]
-    ]
+        records = pyarrow.Table.from_pylist(rows[part::2])
+        parquet.write_table(records, tmp_path / f"train-0000{part}-of-00002.parquet", row_group_size=700)
+    assert articles(tmp_path) == [Page(row["id"], row["title"], row["text"]) for row in rows[::2] + rows[1::2]]
     file = article_files(tmp_path)[0]
     assert [position for _, position in read_articles(file, Tally())][-1] == file.stat().st_size
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [({"id": ["1"], "text": ["t"]}, "key 'title' is missing; found 'id', 'text'"), ({"id": ["1"], "title": ["A"]}, "key 'text' is missing; found 'id', 'title'")],
-)  # fmt: skip
-def test_a_parquet_file_without_the_columns_of_articles_is_refused(
-    tmp_path: Path, table: dict[str, list[str]], message: str
-) -> None:
-    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
-    with pytest.raises(IfqaError, match=message):
-        articles(tmp_path / "a.parquet")
+def test_parquet_files_without_whole_articles_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    with pytest.raises(IfqaError, match="key 'title' is missing; found 'id', 'text'"):
+        articles(table(path, id=["1"], text=["t"]))
+    with pytest.raises(IfqaError, match="key 'text' is missing; found 'id', 'title'"):
+        articles(table(path, id=["1"], title=["A"]))
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(IfqaError, match="not a whole parquet file"):
+        articles(path)
+    monkeypatch.setattr("ifqa.corpus.wikipedia.source._ROWS_SIZE", 1000)
+    ids = [str(number) for number in range(20)]
+    with pytest.raises(IfqaError, match=r"a\.parquet:11: .* bytes; wanted one article a row"):
+        articles(table(path, id=ids, title=ids, text=["x" * 40] * 10 + ["x" * 200] * 10))
 
 
 ONE_TEXT_FOR_ALL = """
@@ -104,42 +102,25 @@ print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]),
 """
 
 
-def test_a_text_shared_by_all_parquet_rows_does_not_fill_the_memory(tmp_path: Path) -> None:
+def test_a_text_shared_by_all_parquet_rows_does_not_fill_the_memory(tmp_path):
     texts = pyarrow.array(["x" * 4_000_000]).dictionary_encode().take(pyarrow.array([0] * 200))
     ids = [str(number) for number in range(200)]
-    path = tmp_path / "a.parquet"
-    parquet.write_table(pyarrow.table({"id": ids, "title": ids, "text": texts}), path, compression="zstd")
+    path = table(tmp_path / "a.parquet", id=ids, title=ids, text=texts)
     assert path.stat().st_size < 10_000
     done = subprocess.run([sys.executable, "-c", ONE_TEXT_FOR_ALL, path], capture_output=True, text=True, check=False)
     assert done.stdout == "800000000\n", done.stderr
 
 
-def test_parquet_rows_too_large_for_articles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ifqa.corpus.wikipedia.source._ROWS_SIZE", 1000)
-    texts = ["x" * 40] * 10 + ["x" * 200] * 10
-    ids = [str(number) for number in range(20)]
-    parquet.write_table(pyarrow.table({"id": ids, "title": ids, "text": texts}), tmp_path / "a.parquet")
-    with pytest.raises(IfqaError, match=r"a\.parquet:11: .* bytes; wanted one article a row"):
-        articles(tmp_path / "a.parquet")
-
-
-def test_a_cut_parquet_file_is_refused_in_one_line(tmp_path: Path) -> None:
-    parquet.write_table(pyarrow.table({"id": ["1"], "title": ["A"], "text": ["t"]}), tmp_path / "a.parquet")
-    data = (tmp_path / "a.parquet").read_bytes()
-    (tmp_path / "a.parquet").write_bytes(data[:-10])
-    with pytest.raises(IfqaError, match="not a whole parquet file"):
-        articles(tmp_path / "a.parquet")
-
-
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("content", "message"),
     [
-        ('{"id": "1", "title": "A"}', "a.jsonl:3: key 'text' is missing; found 'id', 'title'"),
-        ("[1]", "a.jsonl:3: wanted a JSON object"),
+        (LINES + '{"id": "1", "title": "A"}\n', "a.jsonl:3: key 'text' is missing; found 'id', 'title'"),
+        (LINES + "[1]\n", "a.jsonl:3: wanted a JSON object"),
+        ("", "is empty"),
     ],
 )
-def test_json_lines_without_articles_are_refused(tmp_path: Path, line: str, message: str) -> None:
-    (tmp_path / "a.jsonl").write_text(LINES + line + "\n")
+def test_json_lines_without_articles_are_refused(tmp_path, content, message):
+    (tmp_path / "a.jsonl").write_text(content)
     with pytest.raises(IfqaError, match=message):
         articles(tmp_path / "a.jsonl")
 
@@ -155,9 +136,7 @@ def test_json_lines_without_articles_are_refused(tmp_path: Path, line: str, mess
         ('{"id": "1", "title": "A", "text": "' + "x" * 200 + '"}', "a text of more than 100 characters"),
     ],
 )
-def test_a_bad_article_is_listed_and_the_others_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
-) -> None:
+def test_a_bad_article_is_listed_and_the_others_are_read(tmp_path, monkeypatch, line, reason):
     monkeypatch.setattr("ifqa.corpus.wikipedia.source.LONGEST", 100)
     (tmp_path / "a.jsonl").write_text(line + "\n" + LINES)
     tally = Tally()
@@ -168,46 +147,37 @@ def test_a_bad_article_is_listed_and_the_others_are_read(
     json.dumps(tally.bad).encode()
 
 
-def test_an_empty_file_is_refused_as_a_failed_download(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").touch()
-    with pytest.raises(IfqaError, match="is empty"):
-        articles(tmp_path)
-    with pytest.raises(IfqaError, match="is empty"):
-        list(read_passages(tmp_path / "a.jsonl"))
-
-
-def test_a_folder_without_articles_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(IfqaError, match="holds no article file"):
-        articles(tmp_path)
-
-
 PASSAGES = [
     Passage("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet'),
     Passage("2", 'A "B" C', "plain, without quotes"),
     Passage("3", "Tabs", "a\ttab and a 'quote'"),
+    Passage("4", '"Heroes" (album)', 'He sang "Heroes"'),
 ]
 
 
 @pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".gz", gzip.compress)])
-def test_the_passages_of_dpr_are_read(tmp_path: Path, suffix: str, packed: type[bytes]) -> None:
+def test_the_passages_of_dpr_are_read(tmp_path, suffix, packed):
     with open(tmp_path / "rows.tsv", "w", newline="") as out:
         writer = csv.writer(out, delimiter="\t")
         writer.writerow(["id", "text", "title"])
-        writer.writerows((one.id, one.text, one.title) for one in PASSAGES)
+        writer.writerows((passage.id, passage.text, passage.title) for passage in PASSAGES)
     path = tmp_path / f"psgs_w100.tsv{suffix}"
     path.write_bytes(packed((tmp_path / "rows.tsv").read_bytes()))
     assert [passage for passage, _ in read_passages(path)] == PASSAGES
 
 
-def test_quotes_that_dpr_adds_around_a_text_are_removed(tmp_path: Path) -> None:
-    (tmp_path / "p.tsv").write_text('id\ttext\ttitle\n1\t"He sang ""Heroes"""\t"""Heroes"" (album)"\n')
-    assert next(read_passages(tmp_path / "p.tsv"))[0] == Passage("1", '"Heroes" (album)', 'He sang "Heroes"')
-
-
-def test_passages_in_pyserini_s_format_are_read(tmp_path: Path) -> None:
-    (tmp_path / "p.jsonl").write_text('{"id": "x/1", "contents": "c"}\n{"id": "2", "title": "T", "contents": "d"}\n')
-    found = [passage for passage, _ in read_passages(tmp_path / "p.jsonl")]
-    assert found == [Passage("x/1", "", "c"), Passage("2", "T", "d")]
+def test_passages_of_a_folder_in_pyserini_s_and_dpr_s_format_are_read(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "p10.jsonl").write_text('{"id": "x/1", "contents": "c"}\n{"id": "2", "title": "T", "contents": "d"}\n')
+    (tmp_path / "p2.tsv.gz").write_bytes(gzip.compress(b"id\ttext\ttitle\n1\ta\tA\n"))
+    (tmp_path / "below/p3.jsonl").write_text('{"id": "3", "contents": "b"}\n')
+    for name in ("README.md", ".p1.jsonl", "p.jsonl.part"):
+        (tmp_path / name).write_text("no passage")
+    source = open_source({"format": "passages", "path": str(tmp_path)})
+    wanted = [Passage("1", "A", "a"), Passage("3", "", "b"), Passage("x/1", "", "c"), Passage("2", "T", "d")]
+    assert [passage for unit in source.work_units() for passage in unit.content] == wanted
+    assert source.size() == sum(path.stat().st_size for path in source.files())
+    assert len(source.fingerprint({})["files"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -217,29 +187,61 @@ def test_passages_in_pyserini_s_format_are_read(tmp_path: Path) -> None:
         (
             "p.tsv",
             '1\t"a\tb\n2\tc "d" \te\n3\t"f"\tg\n',
-            "found 3 fields on one or more lines; is a quotation mark not closed",
+            "found 3 fields on one or more lines; is a quotation mark not",
         ),
         ("p.tsv", "1 2\ta\tb\n", "p.tsv:1: passage id '1 2'"),
         ("p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
+        ("p.jsonl", "", "is empty"),
     ],
 )
-def test_a_line_that_is_not_a_passage_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_a_line_that_is_not_a_passage_is_named(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError, match=message):
         list(read_passages(tmp_path / name))
 
 
-def test_a_larger_share_contains_every_smaller_share(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    articles = [{"id": str(n), "title": f"t{n}", "text": "word " * 20} for n in range(400)]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in articles))
+def test_a_larger_share_contains_every_smaller_share(tmp_path):
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {n}, "title": "t{n}", "text": "word"}}\n' for n in range(400)))
 
     def ids(share):
-        found = open_source({"format": "articles", "path": "a.jsonl", "share": share}).work_units()
-        return {page.id for block in found for page in block.content}
+        source = open_source({"format": "articles", "path": str(tmp_path / "a.jsonl"), "share": share})
+        return {page.id for block in source.work_units() for page in block.content}
 
-    assert ids(0.2) < ids(0.5) < ids(1.0) == {one["id"] for one in articles}
+    assert ids(0.2) < ids(0.5) < ids(1.0) == {str(n) for n in range(400)}
     assert 150 < len(ids(0.5)) < 250
-    for wrong in (0.0, -1.0, 1.5):
-        with pytest.raises(IfqaError, match="'share': wanted a number above 0, at most 1"):
-            open_source({"format": "articles", "path": "a.jsonl", "share": wrong})
+
+
+@pytest.mark.parametrize(
+    ("count", "wrap", "passages"),
+    [
+        (130, True, [(0, 100), (100, 130, 0, 70)]),  # filled up from the start of the article
+        (130, False, [(0, 100), (100, 130)]),
+        (19, True, [(0, 19, 0, 19)]),  # repeated only once
+        (200, True, [(0, 100), (100, 200)]),
+        (0, True, []),
+    ],
+)
+def test_an_article_is_cut_into_passages_of_100_words(count, wrap, passages):
+    words = [f"w{number}" for number in range(count)]
+    wanted = [[word for a, b in zip(ends[::2], ends[1::2], strict=True) for word in words[a:b]] for ends in passages]
+    assert [passage.split() for passage in split(" ".join(words), wrap=wrap)] == wanted
+
+
+def test_any_white_space_separates_words_and_single_blanks_join_them() -> None:
+    assert split("a\nb\t c\u00a0d  ", words=3, wrap=False) == ["a b c", "d"]
+    with pytest.raises(IfqaError, match="wanted words >= 1"):
+        split("a", words=0)
+
+
+TEXTS = st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join)
+
+
+@given(TEXTS, st.integers(1, 7))
+def test_the_passages_are_the_words_of_the_text_and_with_wrap_as_long_as_wanted(text, size):
+    article = text.split()
+    passages = split(text, words=size, wrap=False)
+    assert " ".join(passages).split() == article
+    assert all(len(passage.split()) == size for passage in passages[:-1])
+    wrapped = [passage.split() for passage in split(text, words=size)]
+    assert [word for passage in wrapped for word in passage][: len(article)] == article
+    assert all(len(passage) == min(size, 2 * len(article)) for passage in wrapped)

@@ -1,7 +1,6 @@
 """Dumps and passages from a server laid out as dumps.wikimedia.org is, with the faults that a server may have."""
 
 import bz2
-import contextlib
 import hashlib
 import json
 import random
@@ -9,8 +8,6 @@ from pathlib import Path
 
 import pytest
 from file_server import serving
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ifqa.cli.data import data
 from ifqa.corpus.sources import open_source
@@ -21,6 +18,9 @@ from ifqa.storage.download import Remote
 
 DATE = "20260801"
 NAMES = [f"enwiki-{DATE}-pages-articles-multistream{n}.xml-p{n}p{n + 9}.bz2" for n in (1, 2, 10)]
+
+
+JOB = "articlesmultistreamdump"
 
 
 def sha1(content):
@@ -66,16 +66,8 @@ def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
     assert told[0].endswith("each file verified by its published SHA-1")
     assert told[1] == "next: ifqa passages enwiki"
     assert {path.name for path in Path("data").iterdir()} <= {"enwiki", ".lock"}
-
-
-def test_the_corpus_enwiki_reads_the_parts_in_the_order_of_their_pages(server):
-    data("enwiki")
     source = {"format": "dump", "path": "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2"}
     assert [path.name for path in open_source(source).files()] == NAMES
-
-
-def test_a_dump_that_is_there_asks_the_server_nothing(server, capsys):
-    data("enwiki")
     server.asked.clear()
     data("enwiki")
     assert server.asked == []
@@ -98,13 +90,6 @@ def test_a_dump_that_was_begun_goes_on_although_a_newer_one_is_finished(server):
     assert not published.begun("enwiki")
 
 
-def test_connections_that_break_do_not_matter(server):
-    server.cut = 1700  # more than the lists have
-    data("enwiki")
-    assert sum(NAMES[0] in path for path, _ in server.asked) == 3
-    assert all((Path("data/enwiki") / name).read_bytes() == server.contents[name] for name in NAMES)
-
-
 def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     name = "dewiki-20260701-pages-articles-multistream.xml.bz2"
     publish(server, "mirror/dewiki", "20260701", [name])
@@ -115,61 +100,35 @@ def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     assert [path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()] == [name]
 
 
+FILE, STATUS = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
+
+
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("path", "change", "told"),
     [
-        ("checksum", "SHA1 .*, published is .*; it was removed, run the same command again to fetch it anew"),
-        (
-            "file gone",
-            r"\(HTTP 404 Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.partial",
-        ),
-        ("longer file", "the server's file has .* bytes, the published one"),
-        ("no room", "the download of 3 files needs .* bytes more, and .* has 10 free; make room"),
-        ("layout", "dumpstatus.json: wanted the job 'articlesmultistreamdump' with files of a size and a SHA-1 each"),
-        ("no JSON", "dumpstatus.json: wanted the job"),
-        ("no dates", "lists no dump; wanted links to folders such as 20260801/"),
-        ("none finished", "the articles of 20260901, 20260820, 20260801, 20260720 are not finished"),
-        ("no network", r"cannot fetch http://127.0.0.1:9/enwiki/ .*; try again later, or take a mirror: --url"),
-        ("unknown wiki", "HTTP 404 Not Found.; wanted a wiki's name: dewiki"),
+        (FILE, lambda content: content[::-1], "SHA1 .*, published is .*; it was removed, run the same command again to"),
+        (FILE, None, r"\(HTTP 404 Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.part"),
+        (FILE, lambda content: content + b"x", "the server's file has .* bytes, the published one"),
+        (STATUS, lambda content: content.replace(b'"done"', b'"waiting"'), "of 20260901, 20260820, 20260801, 20260720 are not"),
+        ("/enwiki/", lambda _: b"<html>moved</html>", "lists no dump; wanted links to folders such as 20260801/"),
+        ("/enwiki/", None, "HTTP 404 Not Found.; wanted a wiki's name: dewiki"),
     ],
-)
-def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(fault, told, server, monkeypatch):
-    path, status = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
-    match fault:
-        case "checksum":
-            server.files[path] = server.files[path][::-1]
-        case "file gone":
-            del server.files[path]
-        case "longer file":
-            server.files[path] += b"x"
-        case "no room":
-            monkeypatch.setattr(download.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
-        case "layout":
-            server.files[status] = b'{"jobs": {"articlesmultistreamdump": {"status": "done", "files": {}}}}'
-        case "no JSON":
-            server.files[status] = b"<html>sorry</html>"
-        case "no dates":
-            server.files["/enwiki/"] = b"<html>moved</html>"
-        case "none finished":
-            server.files[status] = server.files[status].replace(b'"done"', b'"waiting"')
-        case "no network":
-            monkeypatch.setattr(published, "WIKIMEDIA", "http://127.0.0.1:9")
-        case "unknown wiki":
-            del server.files["/enwiki/"]
+)  # fmt: skip
+def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(path, change, told, server):
+    content = server.files.pop(path)
+    if change:
+        server.files[path] = change(content)
     with pytest.raises(IfqaError, match=told) as refused:
         data("enwiki")
     assert "\n" not in str(refused.value)
     assert not Path("data/enwiki").exists()
 
 
-def test_a_date_that_is_gone_and_one_that_is_not_finished_are_refused(server):
+def test_dumps_are_never_mixed_and_strangers_files_stay(server):
     with pytest.raises(IfqaError, match=r"HTTP 404 .*wanted another --date, or a mirror that keeps this one: --url"):
         data("enwiki", date="20220501")
     with pytest.raises(IfqaError, match=r"the articles of 20260820 are not finished; take another --date"):
         data("enwiki", date="20260820")
-
-
-def test_dumps_are_never_mixed_and_strangers_files_stay(server):
     data("enwiki")
     with pytest.raises(IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or name no --date"):
         data("enwiki", date="20260720")
@@ -182,28 +141,27 @@ def test_dumps_are_never_mixed_and_strangers_files_stay(server):
         data("enwiki")
 
 
-@pytest.mark.parametrize("name", ["../evil.xml.bz2", f"enwiki-{DATE}-pages-articles-multistream1.xml-p1p2.bz2/../../x"])
-def test_a_name_that_leads_elsewhere_is_not_fetched(name, server, tmp_path):
-    publish(server, names=[name])
-    with pytest.raises(IfqaError, match=r"wanted the job 'articlesmultistreamdump'"):
-        data("enwiki")
+SUM = {"size": 9, "sha1": "0" * 40}
+FILES = [
+    [1], {}, {NAMES[0]: 3}, {NAMES[0]: {"size": 9}}, {NAMES[0]: {"sha1": "0" * 40}}, {NAMES[0]: SUM | {"sha1": "0"}}, {NAMES[0]: SUM | {"size": "9"}},
+    {"../evil.xml.bz2": SUM}, {NAMES[0] + "/../../x": SUM},
+]  # fmt: skip
+STATUSES = [
+    None,
+    {"jobs": 3},
+    {"jobs": {JOB: 3}},
+    *({"jobs": {JOB: {"status": "done", "files": files}}} for files in FILES),
+]
+
+
+@pytest.mark.parametrize(
+    "status", [b"<html>sorry</html>", b"\xff", *(json.dumps(status).encode() for status in STATUSES)]
+)
+def test_a_status_file_without_checked_files_of_a_dump_is_refused(status, server, tmp_path):
+    server.files[STATUS] = status
+    with pytest.raises(IfqaError, match=r"dumpstatus.json: wanted the job '\w+' with files of a size and a SHA-1 each"):
+        data("enwiki", date=DATE)
     assert not (tmp_path / "data").exists()
-
-
-ANYTHING = st.none() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)
-FACTS = st.fixed_dictionaries({}, optional={"size": ANYTHING, "sha1": ANYTHING | st.just("0" * 40)})
-FILES = st.dictionaries(st.sampled_from([NAMES[0], "other.xml"]), ANYTHING | FACTS)
-JOB = st.fixed_dictionaries({"status": ANYTHING | st.just("done"), "files": ANYTHING | FILES})
-JOBS = st.fixed_dictionaries({"jobs": ANYTHING | st.fixed_dictionaries({"articlesmultistreamdump": ANYTHING | JOB})})
-
-
-@settings(max_examples=40)
-@given(st.binary(max_size=20) | (ANYTHING | JOBS).map(lambda value: json.dumps(value).encode()))
-def test_any_status_file_gives_files_none_or_one_line(status):
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(IfqaError):
-        patch.setattr(published, "read", lambda url, most: status)
-        dump = published._listed("enwiki", DATE, "http://x", must=True)
-        assert dump is None or {len(file.sha1) for file in dump.files.values()} == {40}
 
 
 def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys):
@@ -225,22 +183,24 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("name", "option", "told"),
     [
-        ({"name": "enwiki", "date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
+        ("enwiki", {"date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
+        ("enwiki", {"url": "file:///etc"}, "--url file:///etc: wanted an address that begins with https://"),
         (
-            {"name": "enwiki", "url": "file:///etc"},
-            "--url file:///etc: wanted an address that begins with https://",
+            "enwiki",
+            {"url": "http://127.0.0.1:9/"},
+            r"cannot fetch http://127.0.0.1:9/enwiki/ .*; try again later, or take",
         ),
-        ({"name": "psgs_w100", "date": DATE}, "--date is for a wiki's dump"),
-        ({"name": "ifqa", "date": DATE}, "--date does not go with ifqa"),
-        ({"name": "enwiki", "source": Path("x")}, "--from does not go with enwiki --from"),
+        ("enwiki", {"source": Path("x")}, "--from does not go with enwiki --from"),
+        ("psgs_w100", {"date": DATE}, "--date is for a wiki's dump"),
+        ("ifqa", {"date": DATE}, "--date does not go with ifqa"),
     ],
 )
-def test_options_that_do_not_belong_together_are_refused(options, told, tmp_path, monkeypatch):
+def test_options_that_do_not_fit_are_refused(name, option, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IfqaError, match=told):
-        data(**options)
+        data(name, **option)
 
 
 def test_a_source_that_is_not_there_names_the_command_that_fetches_it(tmp_path, monkeypatch):

@@ -5,9 +5,10 @@ import time
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ifqa.corpus.wikipedia.cleanup import GAP, without_gaps, without_lists
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 
 # wikitext, and its text in the profile "release"; IN_IFQA has the text of the profile "ifqa" where it differs
@@ -20,13 +21,10 @@ CONSTRUCTS = {
     "link whose label was a template": ("near [[Oslo|{{flag|Oslo}}]].", "near ."),
     "link whose label was an unknown template": ("near [[Oslo|{{no such thing}}]].", "near ."),
     "link with a colon in its title": ("saw [[Alien: Covenant]] twice", "saw Alien: Covenant twice"),
-    "link to a section": ("see [[Paris#History|its history]]", "see its history"),
     "link with brackets in its label": ("a [[quotation|[sic] quotation]] here", "a [sic] quotation here"),
-    "shown category": ("see [[:Category:Cities]]", "see Category:Cities"),
     "shown category with label": ("see [[:Category:Cities|the cities]] and [[:Datei:A.jpg|a]]", "see the cities and a"),
     "file in German": ("[[Datei:A.jpg|mini|Ein Haus]]It is red.", "It is red."),
     "file by an alias, with blanks": ("[[ tập_tin :A.jpg|nhỏ|x]]It is [[bild:B.png]]red.", "It is red."),
-    "category in Russian": ("text\n[[Категория:Города|x]]", "text"),
     "title that begins like a file": ("saw [[Filar: the film]] and [[Bilder]]", "saw Filar: the film and Bilder"),
     "category": ("text\n[[Category:Cities]]\n[[Category:Living people|]]", "text"),
     "other language": ("text\n[[fr:Ville]]\n[[zh-min-nan:Siâⁿ-chhī]]", "text"),
@@ -90,7 +88,6 @@ CONSTRUCTS = {
     "comment": ("a <!-- b\n== c == {{ -->d", "a d"),
     "unclosed comment": ("a <!-- b", "a"),
     "comment around a reference": ("a <!-- <ref>b --> c <ref>d</ref>", "a c"),
-    "inline tags": ('x<sub>2</sub> <small>y</small> <span style="z">w</span> <code>v</code>', "x2 y w v"),
     "line break": ("a<br>b<br />c", "a b c"),
     "block tags": ('<div class="a">b</div><blockquote>c</blockquote>', "b c"),
     "nowiki": ("<nowiki>[[a]] ''b'' {{c}} <ref></nowiki>", "[[a]] ''b'' {{c}} <ref>"),
@@ -110,26 +107,10 @@ CONSTRUCTS = {
     # dropped templates and what stands around them
     "template in a link": ("near [[Oslo|{{nowrap|the city}}]]", "near"),
     "language": ("Rome ({{lang-it|Roma}}) is", "Rome () is"),
-    "date": ("built {{start date|1999|5|1}}.", "built ."),
-    "text without a break": ("at {{nowrap|5 km}} of", "at of"),
-    "value": ("mass {{val|5.1|0.3|e=6|u=kg}} is", "mass is"),
     "possessive by template": ("in ''GQ''{{'s}} list", 'in "GQ" list'),
     "apostrophe by template": ("in ''[[GQ]]''{{'}}s list", 'in "GQ"s list'),
-    "link in a template": ("a {{nowrap|[[b|c]] d}} e", "a e"),
-    "equals sign in a template's link": ("{{small|[[E=mc|the formula]]}} x", "x"),
-    "templates in templates": ("{{small|({{circa|{{formatnum:1066}}}})}} x", "x"),
-    "template on many lines": ("a {{nowrap\n| b\n}} c", "a c"),
     "bar by template": ("{{small|a {{!}} b}} [[c{{!}}d]] x", "cd x"),
-    "equals sign by template": ("{{small|1 + 1 {{=}} 2}} x", "x"),
     "table by template": ("a\n{{{!}}\n{{!}} b\n{{!}}}\nc", "a\nb\nc"),
-    "template in an infobox": ("{{Infobox\n| a = {{convert|1|m}}\n}}\nb", "b"),
-    "template in a table": ("a\n{|\n| {{convert|1|m}}\n|}\nb", "a\nb"),
-    "template in a reference": ("a<ref>{{convert|1|m}}</ref>", "a"),
-    "unknown template": ("a {{no such thing|1}} b", "a b"),
-    "formula in a template": ("{{small|<math>x = 1</math>}} y", "y"),
-    "fraction after a number": ("1{{frac|1|2}} miles", "1 miles"),
-    "quotation": ("a\n{{quote|b\n\nc|[[D]]}}\ne", "a\ne"),
-    "list in a template": ("a\n{{plainlist|\n* b\n* c}}\nd", "a\nd"),
     "list between templates": ("a\n{{div col}}\n* b\n{{div col end}}\nc", "a\nc"),
     "as of at the start": ("It is. {{as of|2015}}, it was.\n{{As of|2016}} too", "It is. , it was.\ntoo"),
     "as of within": ("Since then, {{as of|2015}}, [[it]] {{asof|2016|since=y}} was", "Since then, , it was"),
@@ -137,7 +118,6 @@ CONSTRUCTS = {
     "brackets of a gap": ("the aardvark ({{IPA|x}}), a mammal", "the aardvark (), a mammal"),
     "gap before a comma": ("a {{x}}, b{{y}}, {{z}}, c {{w}}.", "a , b, , c ."),
     "italics of a gap": ("a ''{{x}}'' b", "a ' b"),
-    "gap at the start of a list line": ("* {{x}}, b", ""),
     "gap and a full stop": ("a. {{x}}. b... {{x}} c", "a. . b... c"),
     "gap of an amount": ("(equivalent to ${{inflation|US|5}} in 2015)", "(equivalent to $ in 2015)"),
     "amount before a gap": ("it cost 5€{{x}} and $5{{x}}", "it cost 5€ and $5"),
@@ -147,17 +127,13 @@ CONSTRUCTS = {
     "gaps between words": ("a{{u}} and {{u}} b, {{u}}.", "a and b, ."),
     "brackets by the author": ("main() and (; x) , y", "main() and (; x) , y"),
     "list under headings": ("== A ==\n=== B ===\n* [[c]]\n== D ==\n* {{x}}", ""),
-    "list marks of all kinds": ("*#:; a\n#b", ""),
     "definition list in HTML": ("<dl><dt>a</dt><dd>b</dd></dl>", ""),
     "table in an HTML list": ("<ul><li>a<table><tr><td>b</td></tr></table></ul> c", "c"),
     "two letters before a colon, with label": ("the [[wp:Title|pillars]] x [[fr:Ville]]", "the x"),
-    "formula that is text": ("<math>x^{2} + y_1 < [3]</math>", "formula_1"),
     "formula with a group": ("<math>x^{n+1}</math> <chem>H2O</chem>", "formula_1 formula_2"),
     "raised numbers": ("10<sup>6</sup> 10<sup>&minus;3</sup> km<sup>2</sup>", "106 10−3 km2"),
     "raised after lowered": ("SO<sub>4</sub><sup>2−</sup>", "SO42−"),
-    "charge by template": ("{{chem|Si|4|4-}} {{chem2|SO4(2-)}} x", "x"),
     "fraction by tags": ("1<sup>1</sup>/<sub>2</sub> cups", "11/2 cups"),
-    "formula with a digit after a group": ("<math>10^{6}5 x_{1}2</math>", "formula_1"),
     "raised letters": ("the 5<sup>th</sup> 2<sup>''n''</sup>", 'the 5th 2"n"'),
 }
 
@@ -192,6 +168,104 @@ def test_construct(name: str, profile: Profile) -> None:
     if profile == "ifqa":
         text = IN_IFQA.get(name, text)
     assert to_text(wikitext, profile).strip() == text.strip()
+
+
+# wikitext whose text in "ifqa" is given alone: gaps of dropped templates (x is any template), and lines that begin with `:` or `;`
+GAPS = {
+    "in a row": ("In 1990, {{x}} long, {{x}}, {{x}}.", "In 1990, long."),
+    "in italics in brackets": ("unique (''{{x}}'') and", "unique and"),
+    "before the dates": ("Einstein ({{x}}; {{x}}; 14 March 1879) was", "Einstein (14 March 1879) was"),
+    "on both sides of a dash": ("Anna Berg ({{x}} – {{x}}) was", "Anna Berg was"),
+    "at the start of a sentence": ("It is so. {{x}}, Angola had one.", "It is so. Angola had one."),
+    "after an abbreviation": ("bees, wasps, etc.{{x}}, are", "bees, wasps, etc., are"),
+    "after a label": ('Greek: {{x}}, "Apollo"; Doric: {{x}}; Aeolic: {{x}}.', 'Greek: "Apollo"; Doric; Aeolic.'),
+    "a missing value": ("at a depth of {{x}}. It fell below {{x}}, and", "at a depth of . It fell below , and"),
+}
+PROSE = {
+    "quotation": ('He said:\n:"It was moving to Mayberry in 1974."', 'He said:\n"It was moving to Mayberry in 1974."'),
+    "enumeration": (
+        "60 members, of whom:\n:(a) 14 shall be elected\n:(b) 8 shall be elected",
+        "60 members, of whom:\n(a) 14 shall be elected\n(b) 8 shall be elected",
+    ),
+    "enumeration of a law, with and without full stops": (
+        "It says.\n:(a) The court decides.\n:(b) the clerk\n:(c) The parties pay.\n:(d) the rest",
+        "It says.\n(a) The court decides.\n(b) the clerk\n(c) The parties pay.\n(d) the rest",
+    ),
+    "paragraph below a list": (
+        "It ends:\n* One of them.\n\n:A new paragraph begins.\n\n:-It goes on.",
+        "It ends:\nA new paragraph begins.\n-It goes on.",
+    ),
+    "article of a law": (
+        "It says:\n\n:'''Article 67.''' (1) They vote.\n:(2) Two days must elapse.",
+        "It says:\nArticle 67. (1) They vote.\n(2) Two days must elapse.",
+    ),
+    "bold line over text": ("It says.\n:'''Article 113'''\n1. They vote.", "It says.\nArticle 113.\n1. They vote."),
+    "sentence of its own": ("It ends.\n::A new one begins.", "It ends.\nA new one begins."),
+    "terms with definitions": ("x\n;Recursion\n: It calls itself.", "x\nRecursion.\nIt calls itself."),
+    "term over text": ("x\n; The [[end]]:\nIt ended.", "x\nThe end.\nIt ended."),
+    "term and definition in one line": ("x\n; Factors: What one changes.", "x\nFactors: What one changes."),
+    "prose with a formula": ("x\n:for all <math>n</math> it is so.", "x\nfor all formula_1 it is so."),
+    "prose after a file": ("It is\n[[File:A.jpg|b]]\n:the end of it", "It is\nthe end of it"),
+}
+
+NO_PROSE = {
+    "note": "It ends.\n:''See also: [[History of it]].''",
+    "note at the start of the page": ":''Hierdie artikel handel oor die eiland.''\nIt ends.",
+    "note that names another article": "It ends.\n:For the other one, see [[It (film)]].",
+    "formula": "It ends with:\n:<math>x</math>\n:<math>y</math>.",
+    "equation of words": "It ends with\n:RCH=CH2 + H2 → RCH2CH3(R = alkyl)",
+    "code": "It ends with\n:{ a[i] = 'n'; }",
+    "continued list item": "It ends:\n* One of them.\n:This item goes on.\n::And on.",
+    "talk": "It ends,\n:I do not think so. --[[User:X|X]] 12:03, 3 May 2005\n:Nor do I. 12:04, 3 May 2005 (UTC)",
+    "table of contents": "== Contents ==\n:1 The beginning\n::1.1 The very beginning\n:2 The end",
+    "terms over lists": "It ends.\n;Books\n* A book.\n;Films\n* A film.\n[[Category:A]]",
+    "term over nothing": "It ends.\n;Notes\n[[Category:A]]",
+    "no word": "It ends:\n: 36\n:+ →",
+}
+
+
+@pytest.mark.parametrize(("wikitext", "text"), [*GAPS.values(), *PROSE.values()], ids=[*GAPS, *PROSE])
+def test_gaps_are_closed_and_indented_prose_is_kept(wikitext: str, text: str) -> None:
+    assert to_text(wikitext) == text
+
+
+@pytest.mark.parametrize("wikitext", NO_PROSE.values(), ids=NO_PROSE)
+def test_other_indented_lines_are_dropped_as_in_the_release(wikitext: str) -> None:
+    assert to_text(wikitext) == to_text(wikitext, "release")
+
+
+@pytest.mark.parametrize("wikitext", [*NO_PROSE.values(), *(wikitext for wikitext, _ in PROSE.values())])
+def test_the_release_drops_all_indented_lines(wikitext: str) -> None:
+    unindented = "\n".join(line for line in wikitext.split("\n") if line[:1] not in (":", ";", "*"))
+    assert to_text(wikitext, "release") == to_text(unindented, "release")
+
+
+@given(st.lists(st.text("ab:;*# .='\"[", max_size=9), max_size=9))
+def test_lines_without_a_mark_are_kept_in_order(lines: list[str]) -> None:
+    kept = iter(without_lists("\n" + "\n".join(lines), prose=True).split("\n"))
+    assert all(line in kept for line in lines if line[:1] not in (":", ";", "*", "#"))
+
+
+SOUP = st.text(" ,;:.()'-$€abc", max_size=12)
+
+
+@given(SOUP)
+@example("main() { f(, , 1); } ( ) ,, :-) .. ;)")
+def test_text_without_dropped_templates_is_unchanged(text: str) -> None:
+    assert without_gaps(text) == text
+    assert to_text(f"a {text}") == to_text(f"a {text}", "release")
+
+
+@given(SOUP, SOUP)
+def test_text_that_touches_no_gap_is_unchanged(before: str, after: str) -> None:
+    assert without_gaps(f"{before} a {GAP} b {after}") == f"{before} a  b {after}"
+
+
+@given(st.text(f" ,;:.()'$a{GAP}", max_size=20))
+def test_no_gap_is_left_and_closing_again_changes_nothing(text: str) -> None:
+    closed = without_gaps(text)
+    assert GAP not in closed
+    assert without_gaps(closed) == closed
 
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "Gamma", "1984", "é", "(x)", "U.S.,"]), min_size=1, max_size=4).map(
@@ -244,6 +318,22 @@ MARKS = (
 )
 MARKS += "'' ''' ''''' == * : & &# &lt; [[File: [[fr: [http:// __ __TOC__ \" a ( ) , ; <sup> <li>".split()
 MARKS += "{{small| {{convert|1| {{frac| {{quote| {{!}} {{=}} {{x}}".split()
+PIECES = [
+    "[[a [b] ",
+    "{{a|{b}",
+    "[[a|",
+    "''\"",
+    "&a",
+    "\n{|\n| ",
+    "( {{x}},",
+    "{{e}}",
+    ", {{x}} ",
+    "{{x}} and ",
+    "${{x}}",
+    "\n:a b",
+    "\n;a",
+    '\n:"',
+]
 MARKS += ["\n", " ", "\x00", "\ud800", "\x01", "\x02", "\x03"]
 
 
@@ -263,7 +353,7 @@ def test_no_page_with_a_piece_removed_or_inserted_raises(data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("profile", get_args(Profile))
-@pytest.mark.parametrize("mark", [*MARKS, "[[a [b] ", "{{a|{b}", "[[a|", "''\"", "&a", "\n{|\n| ", "( {{x}},", "{{e}}"])
+@pytest.mark.parametrize("mark", [*MARKS, *PIECES])
 def test_a_long_page_of_one_mark_takes_far_less_than_quadratic_time(mark: str, profile: Profile) -> None:
     def seconds(length: int) -> float:
         begun = time.process_time()
