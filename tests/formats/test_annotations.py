@@ -9,17 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.formats.annotations import (
-    VERDICTS,
-    VERIFYING,
-    WRITING,
-    Field,
-    are_tasks,
-    read_annotated,
-    read_tasks,
-    verification_tasks,
-    write_tasks,
-)
+from ifqa.formats import annotations
+from ifqa.formats.annotations import VERDICTS, VERIFYING, WRITING, read_annotated, read_tasks, write_tasks
 
 PASSAGES = [
     {"passage_id": f"{n}-0", "title": f"T{n}", "passage": f"=The mill, number {n}, burned.", "keyword": "because"}
@@ -29,14 +20,14 @@ FILLED = {"question": "If the mill had not burned, what would stand?", "answer":
 FREE = FILLED | {"free_form": "yes", "other_passages": ["One passage.", "Another."], "other_answers": ["it", "a mill"]}
 
 
-def export(path, annotations):
+def export(path, filled):
     """Label Studio's export of tasks: for each task, what each worker filled in."""
     tasks = json.loads(path.read_text())
-    for number, (task, workers) in enumerate(zip(tasks, annotations, strict=True)):
+    for number, (task, workers) in enumerate(zip(tasks, filled, strict=True)):
         task["id"] = number
         task["annotations"] = [
-            {"completed_by": worker, "was_cancelled": filled is None, "result": list(results(filled or {}))}
-            for worker, filled in workers
+            {"completed_by": worker, "was_cancelled": fields is None, "result": list(results(fields or {}))}
+            for worker, fields in workers
         ]
     path.write_text(json.dumps(tasks))
 
@@ -82,24 +73,16 @@ def test_written_questions_are_read_with_answers_passages_and_labels(written):
     assert annotated.summary == "2 questions; 2 passages without one"
 
 
-def test_two_questions_about_a_passage_have_ids_of_their_own(tmp_path):
-    path = tmp_path / "tasks.json"
-    write_tasks(path, PASSAGES[:1], WRITING)
-    export(path, [[(1, FILLED), (2, FILLED | {"answer": "nothing"})]])
-    assert [one.id for one in read_annotated(path).questions] == ["0-0", "0-0-2"]
-
-
 def votes(written, suffix, verdicts, more=""):
     """The file of votes on the two written questions, filled in: verdicts of two workers on each."""
     path = written.with_name(f"votes.{suffix}")
-    write_tasks(path, verification_tasks(written), VERIFYING, copies=2)
+    write_tasks(path, annotations.verification_tasks(written), VERIFYING, copies=2)
     filled = [[{"verdict": one, "another_answer": more} if one else None for one in pair] for pair in verdicts]
     if suffix == "json":
         export(path, [list(zip("xy", pair, strict=True)) for pair in filled])
     else:
-        fill(
-            path, [(row or {}) | {"worker": worker} for pair in filled for worker, row in zip("xy", pair, strict=True)]
-        )
+        rows = [(worker, row or {}) for pair in filled for worker, row in zip("xy", pair, strict=True)]
+        fill(path, [row | {"worker": worker} for worker, row in rows])
     return path
 
 
@@ -121,9 +104,8 @@ def test_a_question_is_kept_if_most_of_its_workers_are_for_it(written, suffix, p
 
 
 def test_another_answer_counts_if_its_worker_is_for_the_question(written):
-    path = votes(written, "json", [("right", "wrong answer"), ("right", "right")], more="a house")
-    first, _ = read_annotated(path).questions
-    assert first.answers == ("the mill", "a house")
+    path = votes(written, "json", [("right", "wrong answer"), ("right", "right")], "a house")
+    assert read_annotated(path).questions[0].answers == ("the mill", "a house")
 
 
 def test_votes_tell_their_agreement(written):
@@ -162,6 +144,9 @@ def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wron
     export(path, [[(1, FILLED | wrong)]])
     with pytest.raises(IfqaError, match=message):
         read_annotated(path)
+    write_tasks(path, PASSAGES[:1], WRITING, force=True)
+    export(path, [[(1, FILLED), (2, FILLED | {"answer": "nothing"})]])
+    assert [question.id for question in read_annotated(path).questions] == ["0-0", "0-0-2"]
 
 
 @pytest.mark.parametrize(
@@ -181,15 +166,11 @@ def test_another_layout_is_refused_with_its_place(tmp_path, text, message):
 
 
 def test_only_annotation_files_are_taken_for_tasks(tmp_path):
-    for name, text, wanted in (
-        ("a.json", '[{"data": {}}]', True),
-        ("b.json", '{"data": []}', False),
-        ("c.json", '[{"question": "?"}]', False),
-        ("d.csv", "passage,x\n", True),
-        ("e.jsonl", '{"data": {}}', False),
-    ):
+    tasks = [("a.json", '[{"data": {}}]'), ("d.csv", "passage,x\n")]
+    others = [("b.json", '{"data": []}'), ("c.json", '[{"question": "?"}]'), ("e.jsonl", '{"data": {}}')]
+    for name, text in tasks + others:
         (tmp_path / name).write_text(text)
-        assert are_tasks(tmp_path / name) == wanted
+        assert annotations.are_tasks(tmp_path / name) == ((name, text) in tasks)
 
 
 def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
@@ -202,13 +183,14 @@ def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
 
 
 def test_the_labelling_interface_has_every_field_and_choice(tmp_path):
-    write_tasks(tmp_path / "tasks.json", PASSAGES, [*WRITING, Field("a", 'a < b & "c"', ("x & y",))])
+    write_tasks(tmp_path / "tasks.json", PASSAGES, [*WRITING, annotations.Field("a", 'a < b & "c"', ("x & y",))])
     tree = ElementTree.parse(tmp_path / "tasks.xml")
     names = [one.get("name") for one in tree.iter() if one.get("toName") == "passage"]
     assert names == [*(field.name for field in WRITING), "a"]
     shown = {one.get("value") for one in tree.iter("Text")}
     assert shown <= {f"${name}" for name in PASSAGES[0]}
-    assert "x & y" in [one.get("value") for one in tree.iter("Choice")]
+    assert "x & y" in [choice.get("value") for choice in tree.iter("Choice")]
+    assert next(field for field in VERIFYING if field.name == "verdict").choices == VERDICTS
 
 
 VALUES = st.one_of(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.just("=1+1"), st.just('["x"]'))
@@ -221,7 +203,3 @@ def test_any_text_of_a_task_is_read_back_as_it_was(tmp_path_factory, texts, suff
     write_tasks(path, [{"passage_id": "p", "passage": text} for text in texts], VERIFYING)
     read = [row["passage"] for _, row in read_tasks(path)]
     assert [one if isinstance(one, str) else one[0] if one else "" for one in read] == [text.strip() for text in texts]
-
-
-def test_the_verdicts_are_those_that_the_interface_offers():
-    assert next(field for field in VERIFYING if field.name == "verdict").choices == VERDICTS

@@ -21,46 +21,14 @@ ID = TEXT.filter(lambda text: text.split() == [text])
 SCORE = st.floats(allow_nan=False, allow_infinity=False)
 PASSAGES = st.lists(st.builds(Passage, ID, TEXT, TEXT), max_size=6, unique_by=lambda passage: passage.id)
 QUESTIONS = st.lists(st.builds(Question, ID, SOLID, st.lists(SOLID, max_size=2).map(tuple)), max_size=4)
-#: What JSON may hold where an entry is wanted: mostly near misses.
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["question", "answers", "ctxs", "id", "title", "text", "score"]), inner)
-    ),
-    max_leaves=12,
-)
 
-DPR = """[
-    {
-        "question": "who sang \\"99 red balloons\\"?",
-        "answers": [
-            "Nena"
-        ],
-        "ctxs": [
-            {
-                "id": "wiki:9",
-                "title": "99 Luftballons",
-                "text": "\\"99 Luftballons\\" is a song by Nena \\u2013 \\ud83c\\udf88",
-                "score": "82.3",
-                "has_answer": true
-            },
-            {
-                "id": "11",
-                "title": "Balloon",
-                "text": "A balloon.",
-                "score": "9.5",
-                "has_answer": false
-            }
-        ]
-    },
-    {
-        "question": "what is nothing",
-        "answers": [],
-        "ctxs": []
-    }
+SONG = {"id": "wiki:9", "title": "99 Luftballons", "text": '"99 Luftballons" is a song by Nena – 🎈', "score": "9.5"}
+BALLOON = {"id": "11", "title": "Balloon", "text": "A balloon.", "score": "82.3", "has_answer": False}
+ENTRIES = [
+    {"question": 'who sang "99 red balloons"?', "answers": ["Nena"], "ctxs": [SONG, BALLOON]},
+    {"question": "what is nothing", "answers": [], "ctxs": []},
 ]
-"""
+DPR = json.dumps(ENTRIES, indent=4) + "\n"
 
 
 def entry(**changes):
@@ -90,44 +58,12 @@ def test_ctxs_that_are_written_and_read_are_the_same(tmp_path_factory, questions
     assert [question for question, _ in found] == questions
     assert [[pair[0] for pair in ranking] for _, ranking in found] == several
     assert [[Hit(passage.id, score) for passage, score in ranking] for _, ranking in found] == rankings
-    plain = json.loads(path.read_text(encoding="utf-8"))
-    assert [(one["id"], one["question"], tuple(one["answers"])) for one in plain] == [
-        (question.id, question.text, question.answers) for question in questions
-    ]
-    assert [[(ctx["title"], ctx["text"]) for ctx in one["ctxs"]] for one in plain] == [
-        [(passage.title, passage.text) for passage in passages] for passages in several
-    ]
-
-
-@given(st.lists(JUNK, max_size=3), st.sampled_from([None, 2]), st.integers(1, 30), st.booleans())
-def test_entries_are_what_json_load_reads_for_any_chunks(tmp_path_factory, values, indent, chunk, lines):
-    path = tmp_path_factory.getbasetemp() / "values.json"
-    values = [{"entry": value} for value in values]
-    path.write_text("\n".join(json.dumps(one) for one in values) if lines else json.dumps(values, indent=indent))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", chunk)
-        assert repr(list(ctxs.entries(path))) == repr(values)  # repr: nan is not nan
-
-
-@given(st.lists(JUNK, min_size=1, max_size=3))
-def test_any_file_is_read_or_refused_with_an_error(tmp_path_factory, values):
-    path = tmp_path_factory.getbasetemp() / "junk.json"
-    path.write_text(json.dumps(values))
-    try:
-        list(read_ctxs(path))
-        complaint = f"{path}: entry "
-    except IfqaError as error:
-        complaint = str(error)
-    assert complaint.startswith(f"{path}: entry ")
-    assert "\n" not in complaint
 
 
 @given(st.integers(0, len(DPR) - 3), st.sampled_from([3, 1 << 20]))
 def test_a_truncated_file_is_refused_with_the_number_of_the_entry(tmp_path_factory, end, chunk):
     path = tmp_path_factory.getbasetemp() / "cut.json"
-    path.write_text(DPR[:end])
-    if not DPR[:end].strip():
-        return
+    path.write_text("[" + DPR[1:][:end])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "_CHUNK", chunk)
         with pytest.raises(IfqaError, match=r"cut.json: entry [123]: "):
@@ -135,20 +71,19 @@ def test_a_truncated_file_is_refused_with_the_number_of_the_entry(tmp_path_facto
 
 
 def test_dprs_layout_is_read_with_scores_sorted_as_numbers(tmp_path):
-    path = tmp_path / "dpr.json"
-    path.write_text(DPR.replace('"82.3"', '"swap"').replace('"9.5"', '"82.3"').replace('"swap"', '"9.5"'))
-    (question, ranking), (empty, nothing) = read_ctxs(path)
+    (question, ranking), (empty, nothing) = read(tmp_path / "dpr.json", *ENTRIES)
     assert question == Question("", 'who sang "99 red balloons"?', ("Nena",))
     assert [(passage.id, score) for passage, score in ranking] == [("11", 82.3), ("wiki:9", 9.5)]
-    assert ranking[1][0].text == '"99 Luftballons" is a song by Nena – 🎈'
+    assert ranking[1][0].text == SONG["text"]
     assert (empty.text, nothing) == ("what is nothing", [])
+    passages = [{"text": "a"}, {"text": "b", "score": "7"}, {"text": "c", "score": None}]  # not all have a score
+    [(_, ranking)] = read(tmp_path / "x.json", {"question": "?", "ctxs": passages})
+    assert [(passage.text, score) for passage, score in ranking] == [("a", 1), ("b", 1 / 2), ("c", 1 / 3)]
 
 
 def test_fids_layout_is_read_as_a_list_as_lines_and_compressed(tmp_path):
-    entries = [
-        {"id": n, "question": f"q{n}?", "target": "a", "answers": ["a"], "ctxs": [{"title": "t", "text": f"x {n}"}] * n}
-        for n in range(3)
-    ]
+    fid = {"target": "a", "answers": ["a"]}
+    entries = [fid | {"id": n, "question": "q?", "ctxs": [{"title": "t", "text": f"x {n}"}] * n} for n in range(3)]
     listed, lines, packed = tmp_path / "fid.json", tmp_path / "fid.jsonl", tmp_path / "fid.jsonl.gz"
     listed.write_text(json.dumps(entries))
     lines.write_text("\ufeff" + "\n\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
@@ -156,38 +91,20 @@ def test_fids_layout_is_read_as_a_list_as_lines_and_compressed(tmp_path):
     assert list(read_ctxs(listed)) == list(read_ctxs(lines)) == list(read_ctxs(packed))
     assert [question.id for question, _ in read_ctxs(listed)] == ["0", "1", "2"]
     assert all(map(is_ctxs, (listed, lines, packed)))
+    (tmp_path / "run.trec").write_text("ifqa/full-dev/1 Q0 p 1 2.0 tag\n")
+    (tmp_path / "empty").touch()
+    assert not any(map(is_ctxs, (tmp_path / "run.trec", tmp_path / "empty")))
+    assert list(read_ctxs(tmp_path / "empty")) == []
 
 
-def test_fid_sorts_our_scores_as_numbers(tmp_path):
-    passages = [Passage("a", "", "first"), Passage("b", "", "second")]
-    write_ctxs(tmp_path / "x.json", [Question("q", "?")], [[Hit("a", 82.3), Hit("b", 9.5)]], [passages])
-    ranked = json.loads((tmp_path / "x.json").read_text())[0]["ctxs"]
-    assert sorted(ranked, key=lambda ctx: ctx["score"], reverse=True) == ranked
-
-
-def test_has_answer_looks_at_the_text_and_not_at_the_title(tmp_path):
+def test_written_scores_are_numbers_and_has_answer_looks_at_the_text_and_not_at_the_title(tmp_path):
     passages = [Passage("a", "Nena", "A song."), Passage("b", "Song", "By NENA.")]
-    write_ctxs(tmp_path / "x.json", [Question("q", "?", ("Nena",))], [[Hit("a", 2), Hit("b", 1)]], [passages])
-    assert [ctx["has_answer"] for ctx in json.loads((tmp_path / "x.json").read_text())[0]["ctxs"]] == [False, True]
-
-
-def test_missing_scores_keep_the_order_of_the_file(tmp_path):
-    passages = [{"text": "a"}, {"text": "b", "score": "7"}, {"text": "c", "score": None}]
-    [(_, ranking)] = read(tmp_path / "x.json", {"question": "?", "ctxs": passages})
-    assert [(passage.text, score) for passage, score in ranking] == [("a", 1), ("b", 1 / 2), ("c", 1 / 3)]
-
-
-def test_an_id_names_one_passage_throughout_the_file(tmp_path):
-    first = {"id": "0", "title": "t", "text": "one", "score": 3}
-    other = {"id": "0", "title": "t", "text": "two", "score": 2}
-    rankings = [
-        ranking
-        for _, ranking in read(tmp_path / "x.json", entry(ctxs=[first, other, first]), entry(ctxs=[other, first]))
-    ]
-    assert [[passage.text for passage, _ in ranking] for ranking in rankings] == [["one", "two"], ["one", "two"]]
-    assert rankings[0] == rankings[1]
-    assert rankings[0][0][0].id == "0"
-    assert rankings[0][1][0].id.startswith("ctx/")
+    write_ctxs(tmp_path / "x.json", [Question("q", "?", ("Nena",))], [[Hit("a", 82.3), Hit("b", 9.5)]], [passages])
+    [written] = json.loads((tmp_path / "x.json").read_text())
+    assert [(ctx["score"], ctx["has_answer"]) for ctx in written["ctxs"]] == [(82.3, False), (9.5, True)]
+    with pytest.raises(ValueError, match="shorter"):
+        write_ctxs(tmp_path / "y.json", [Question("a", "?"), Question("b", "?")], [[], []], [[]])
+    assert not (tmp_path / "y.json").exists()
 
 
 @given(st.lists(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4), min_size=1, max_size=3))
@@ -206,15 +123,10 @@ def test_whatever_the_ids_a_run_can_be_made_of_the_rankings(tmp_path_factory, gr
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        (entry(answers="me"), "entry 2: 'answers' must be list, found str"),
         (entry(answers=["me", 1]), "entry 2: 'answers' must be str, found int"),
         (entry(question=" "), "entry 2: 'question' is empty"),
-        (entry(ctxs={}), "entry 2: 'ctxs' must be list, found dict"),
         (entry(id=[1]), "entry 2: 'id' must be text or a whole number, found list"),
-        (
-            entry(passage={"score": "high"}),
-            "entry 2, passage 1: 'score' must be a number, or the text of one; found 'high'",
-        ),
+        (entry(passage={"score": "high"}), "entry 2, passage 1: 'score' must be a number, .*; found 'high'"),
         (entry(passage={"score": float("nan")}), "entry 2, passage 1: 'score' must be a number"),
         (entry(passage={"score": 10**400}), "entry 2, passage 1: 'score' must be a number"),
         (entry(passage={"score": True}), "entry 2, passage 1: 'score' must be a number"),
@@ -235,9 +147,7 @@ def test_a_wrong_entry_is_named_with_what_was_wanted(tmp_path, wrong, complaint)
         ("[{} {}]", r"entry 2: not JSON \(wanted ',', found '{'\)"),
         ("[{}] 2", "wanted nothing after the list of 1 entries, found '2'"),
         ('{"a":' * 100_000, "entry 1: not JSON that can be read"),
-        ("[{},]", "entry 2: wanted a JSON object, found ']'"),
         ("who sang it?", "entry 1: wanted a JSON object, found 'w'"),
-        ("[{'a': 1}]" + " " * 100, r"entry 1: not JSON \(Expecting property name enclosed in double quotes\)$"),
         ('{"a": ' + "1" * 5000 + "}", "entry 1: not JSON that can be read"),
     ],
 )
@@ -256,41 +166,14 @@ def test_an_endless_entry_is_refused_before_memory_is_full(tmp_path, monkeypatch
         list(read_ctxs(path))
 
 
-def test_a_file_that_is_not_utf8_or_whole_is_refused(tmp_path):
-    (tmp_path / "x.json").write_bytes(b'[{"question": "\xff"}]')
-    with pytest.raises(IfqaError, match=r"x.json: entry 1: not UTF-8"):
-        list(read_ctxs(tmp_path / "x.json"))
-    (tmp_path / "x.json.gz").write_bytes(gzip.compress(DPR.encode())[:-20])
-    with pytest.raises(IfqaError, match=r"x.json.gz: compressed data ends or breaks"):
-        list(read_ctxs(tmp_path / "x.json.gz"))
-
-
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("protocol", "packed"), [(2, False), (3, True), (4, False), (5, True)])
 def test_a_pickle_is_refused_whatever_its_name(tmp_path, protocol, packed):
     data = pickle.dumps([("1", [0.5, 0.25])], protocol=protocol)
     path = tmp_path / "wikipedia_passages_00"
     path.write_bytes(gzip.compress(data) if packed else data)
     with pytest.raises(IfqaError, match=r"wikipedia_passages_00 is a pickle.*runs whatever code.*ifqa index.*\.npy"):
         list(read_ctxs(path))
-
-
-@pytest.mark.parametrize("name", ["a.pkl", "a.PKL.gz", "a.pickle"])
-def test_a_file_named_as_a_pickle_is_refused(tmp_path, name):
-    (tmp_path / name).write_text("(lp0\n.")  # protocol 0 is plain text
-    with pytest.raises(IfqaError, match="is a pickle"):
-        refuse_pickle(tmp_path / name)
-
-
-def test_a_run_is_no_ctxs(tmp_path):
-    (tmp_path / "run.trec").write_text("ifqa/full-dev/1 Q0 p 1 2.0 tag\n")
-    (tmp_path / "empty").touch()
-    assert not is_ctxs(tmp_path / "run.trec")
-    assert not is_ctxs(tmp_path / "empty")
-    assert list(read_ctxs(tmp_path / "empty")) == []
-
-
-def test_nothing_is_left_under_the_name_when_writing_fails(tmp_path):
-    with pytest.raises(ValueError, match="shorter"):
-        write_ctxs(tmp_path / "x.json", [Question("a", "?"), Question("b", "?")], [[], []], [[]])
-    assert not (tmp_path / "x.json").exists()
+    for name in ("a.pkl", "a.PKL.gz", "a.pickle"):
+        (tmp_path / name).write_text("(lp0\n.")  # protocol 0 is plain text
+        with pytest.raises(IfqaError, match="is a pickle"):
+            refuse_pickle(tmp_path / name)

@@ -23,12 +23,6 @@ def test_a_run_that_is_written_and_read_is_the_same(tmp_path_factory, run):
     assert runs.read_run(path) == dict(runs.each_ranking(path)) == rankings
 
 
-def test_equal_scores_keep_their_order_in_a_run(tmp_path):
-    ranking = [Hit("b", 1.5), Hit("a", 1.5), Hit("c", 0.5)]
-    runs.write_run(tmp_path / "run.trec", {"q": ranking}, "tag")
-    assert runs.read_run(tmp_path / "run.trec") == {"q": ranking}
-
-
 def test_trec_eval_reads_our_runs(tmp_path):
     import ir_measures
 
