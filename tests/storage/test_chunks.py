@@ -47,24 +47,19 @@ def test_whole_chunks_are_kept_after_a_cut_at_any_byte(tmp_path_factory, chunks,
     assert content(folder) == {"a": b""} | whole(chunks)
 
 
-def test_a_chunk_with_other_bytes_and_all_after_it_are_cut_off(tmp_path):
-    log = begun(tmp_path)
-    for data in (b"one", b"two", b"three"):
-        log.add({"a": data}, {})
-    (tmp_path / "a").write_bytes(b"onetwothree".replace(b"w", b"v"))
-    assert len(begun(tmp_path).kept) == 1
-    assert content(tmp_path) == {"a": b"one"}
-
-
-def test_a_chunk_that_is_not_to_be_kept_and_all_after_it_are_cut_off(tmp_path):
+@pytest.mark.parametrize("fault", ["other bytes", "not to be kept"])
+def test_a_bad_chunk_and_all_after_it_are_cut_off(tmp_path, fault):
     log = begun(tmp_path)
     for number in range(3):
         log.add({"a": b"x", "b": b"y" * number}, {"number": number})
-    assert begun(tmp_path, lambda facts: facts["number"] != 1).kept == [{"number": 0}]
+    if fault == "other bytes":
+        (tmp_path / "b").write_bytes(b"zyy")
+    keep = (lambda facts: facts["number"] != 1) if fault == "not to be kept" else (lambda facts: True)
+    assert begun(tmp_path, keep).kept == [{"number": 0}]
     assert content(tmp_path) == {"a": b"x", "b": b""}
 
 
-@pytest.mark.parametrize("parts", [None, 3, {"a": 3}, {"a": [1]}, {"a": [-1, ""]}, {"a": ["1", ""]}, {"c": [0, ""]}])
+@pytest.mark.parametrize("parts", [None, {"a": 3}, {"a": [1]}, {"a": [-1, ""]}, {"a": ["1", ""]}, {"c": [0, ""]}])
 def test_a_log_that_is_not_ours_keeps_nothing(tmp_path, parts):
     (tmp_path / "a").write_bytes(b"x")
     (tmp_path / LOG).write_text(json.dumps({"parts": parts}) + "\n")
