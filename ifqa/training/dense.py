@@ -96,7 +96,7 @@ class Dense(Passes):
             raise IfqaError(f"{self.model} cannot start DPR's two encoders: wanted a model of type bert, found {kind}")
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train, and write a model that `ifqa.retrieval.vectors.loading.open_encoder` opens, and a `manifest.json`.
+        """Train, and write a model that `ifqa.retrieval.vectors.encoders.open_encoder` opens, and a `manifest.json`.
 
         Two encoders are written into the folder's `ctx_encoder` and `question_encoder`, the layout of DPR's models on the hub.
         Questions without gold passages, and those without hard negatives, are left out. A gold passage takes its title from the
