@@ -19,45 +19,44 @@ from ifqa.scoring.statistics import holm, paired_randomization
 
 
 @pytest.fixture
-def two(tmp_path, monkeypatch):
-    """A answers the first 20 questions right, B the first 10 and the last 30; their other answers are markup."""
+def three(tmp_path, monkeypatch):
+    """A answers the first 20 questions right, B the first 10 and the last 30, C the first 23; other answers are markup."""
     monkeypatch.chdir(tmp_path)
-    right = {"a": range(20), "b": [*range(10), *range(53, 83)]}
-    return tuple(run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items())
+    right = {"a": range(20), "b": [*range(10), *range(53, 83)], "c": range(23)}
+    return [run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items()]
+
+
+@pytest.fixture
+def two(three):
+    return three[:2]
+
+
+def em_of(*experiments, **options):
+    return next(one for one in comparison(*experiments, **options).differences if one.measure == "EM")
 
 
 def test_the_second_is_measured_against_the_first(two):
-    em = next(one for one in comparison(*two).differences if one.measure == "EM")
+    em = em_of(*two)
     assert (em.won, em.lost, em.tied) == (30, 10, 43)
-    assert em.first == pytest.approx(100 * 20 / 83, abs=0.01)
-    assert em.second == pytest.approx(100 * 40 / 83, abs=0.01)
-    assert em.more == pytest.approx(100 * 20 / 83, abs=0.01)
+    assert (em.first, em.second, em.more) == pytest.approx((2000 / 83, 4000 / 83, 2000 / 83), abs=0.01)
     assert em.low < em.more < em.high
     first, second = [1.0] * 20 + [0.0] * 63, [1.0] * 10 + [0.0] * 43 + [1.0] * 30
     assert em.p == paired_randomization(first, second, seed=0)
-
-
-def test_turned_round_the_sign_turns_and_p_stays(two):
     for one, other in zip(comparison(*two).differences, comparison(*reversed(two)).differences, strict=True):
-        assert (one.measure, one.p) == (other.measure, other.p)
-        assert one.more == pytest.approx(-other.more)
+        assert (one.measure, one.p, one.more) == (other.measure, other.p, pytest.approx(-other.more))
         assert (one.won, one.lost) == (other.lost, other.won)
 
 
 def test_an_experiment_differs_from_itself_in_nothing(two):
-    assert {(one.more, one.p, one.won, one.lost) for one in comparison(two[0], two[0]).differences} == {
-        (0.0, 1.0, 0, 0)
-    }
-    assert comparison(two[0], two[0], "EM", 10).largest == []
+    itself = comparison(two[0], two[0], "EM", 10)
+    assert {(one.more, one.p, one.won, one.lost) for one in itself.differences} == {(0.0, 1.0, 0, 0)}
+    assert itself.largest == []
 
 
-def test_the_largest_differences_come_first_and_are_real(two):
+def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_are(two):
     found = comparison(*two, "EM", 10).largest
     assert [question for question, _, _ in found] == Run(two[0]).questions[10:20]
     assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
-
-
-def test_the_screen_shows_answers_as_they_are(two):
     told = str(comparison(*two, "EM", 3))
     assert "[bold]never[/bold]" in told
     assert "83 questions" in told
@@ -81,7 +80,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
 def test_common_questions_are_compared_alone(two):
     few = override(two[1], {"limit": 15})  # A has the first 15 right, B the first 10
     stages.run(Run(few))
-    em = next(one for one in comparison(two[0], few, common=True).differences if one.measure == "EM")
+    em = em_of(two[0], few, common=True)
     assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(66.67), 0, 5, 10)
     compared = comparison(few, two[0], count=3, common=True)
     assert (compared.questions, compared.of) == (15, (15, 83))
@@ -90,17 +89,25 @@ def test_common_questions_are_compared_alone(two):
     assert "that both have" not in str(comparison(*two, count=0, common=True))
 
 
+def answer_file(name, benchmark, split, answers):
+    """Run an experiment that gives these answers by question."""
+    write(
+        f"{name}.jsonl",
+        "".join(json.dumps({"question_id": key, "answer": text}) + "\n" for key, text in answers.items()),
+    )
+    reader = f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
+    write(f"experiments/{name}.toml", f'benchmark = "{benchmark}"\nsplit = "{split}"\n{reader}')
+    stages.run(Run(load_experiment(name)))
+    return load_experiment(name)
+
+
 def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     questions = {"a": ("If so, who?", "If so, when?"), "b": ("If so, who?", "If not, when?"), "c": ("One?", "Two?")}
     for name, several in questions.items():
         write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{one}",x\n' for one in several))
-        asked = open_benchmark("file").questions(f"{name}/q.csv")
-        write(f"{name}.jsonl", json.dumps({"question_id": asked[0].id, "answer": "x"}) + "\n")
-        tables = f'benchmark = "file"\nsplit = "{name}/q.csv"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
-        write(f"experiments/{name}.toml", tables)
-        stages.run(Run(load_experiment(name)))
-    a, b, c = map(load_experiment, "abc")
+    asked = {name: open_benchmark("file").questions(f"{name}/q.csv") for name in questions}
+    a, b, c = (answer_file(name, "file", f"{name}/q.csv", {asked[name][0].id: "x"}) for name in questions)
     with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):
         comparison(a, b)
     assert comparison(a, b, common=True).questions == 1
@@ -109,23 +116,16 @@ def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("stale", [0, 1])
-def test_scores_older_than_their_experiment_are_refused(two, stale):
+@pytest.mark.parametrize("limit", ["", "\nlimit = 4"])
+def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_path):
     name = two[stale].name
-    write_answers(name, range(30))
-    changed = [load_experiment(name) if number == stale else one for number, one in enumerate(two)]
+    if limit:
+        file = tmp_path / f"experiments/{name}.toml"
+        file.write_text(file.read_text().replace('split = "dev"', f'split = "dev"{limit}'))
+    else:
+        write_answers(name, range(30))
     with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
-        comparison(*changed)
-    stages.run(Run(changed[stale]))
-    assert comparison(*changed).differences
-
-
-@pytest.mark.parametrize("stale", [0, 1])
-def test_scores_of_another_limit_are_refused(two, stale, tmp_path):
-    file = tmp_path / f"experiments/{two[stale].name}.toml"
-    file.write_text(file.read_text().replace('split = "dev"', 'split = "dev"\nlimit = 4'))
-    changed = [load_experiment(one.name) for one in two]
-    with pytest.raises(IfqaError, match=f"ifqa (read|run) {two[stale].name}"):
-        comparison(*changed)
+        comparison(*(load_experiment(one.name) for one in two))
 
 
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
@@ -137,55 +137,30 @@ def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
 def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = open_benchmark("sample-causal").questions("dev")
-    for name, classes in (("a", {"goal"}), ("b", {"goal", "cause"})):
-        lines = [
-            {"question_id": one.id, "answer": one.answers[0] if one.group in classes else "never"} for one in asked
-        ]
-        write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        tables = f'benchmark = "sample-causal"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
-        write(f"experiments/{name}.toml", tables)
-        stages.run(Run(load_experiment(name)))
-    em = next(one for one in comparison(load_experiment("a"), load_experiment("b")).differences if one.measure == "EM")
+    a, b = (
+        answer_file(name, "sample-causal", "dev", {q.id: q.answers[0] if q.group in right else "never" for q in asked})
+        for name, right in (("a", {"goal"}), ("b", {"goal", "cause"}))
+    )
+    em = em_of(a, b)
     assert em.low == em.more == em.high == pytest.approx(100 * 14 / 45, abs=0.01)  # 14 of each resample ask for a cause
-
-
-@pytest.fixture
-def three(tmp_path, monkeypatch):
-    """A answers 20 questions right, B other 40, C the same 20 and three more."""
-    monkeypatch.chdir(tmp_path)
-    right = {"a": range(20), "b": [*range(10), *range(53, 83)], "c": range(23)}
-    return [run_answers(name, numbers) for name, numbers in right.items()]
 
 
 def test_each_differs_from_the_first_as_alone_but_for_p(three):
     first, *others = three
-    alone = {
-        other.name: next(one for one in comparison(first, other).differences if one.measure == "EM") for other in others
-    }
+    alone = {other.name: em_of(first, other) for other in others}
     found = comparisons(first, others).differences["EM"]
-    assert {name: (one.more, one.low, one.high, one.won) for name, one in found.items()} == {
-        name: (one.more, one.low, one.high, one.won) for name, one in alone.items()
-    }
+    for name, one in found.items():
+        assert all(getattr(one, key) == getattr(alone[name], key) for key in ("more", "low", "high", "won"))
     assert [one.p for one in found.values()] == holm([one.p for one in alone.values()])
     assert found["b"].p == 2 * alone["b"].p
 
 
-def test_one_measure_is_shown_alone(three):
-    assert list(comparisons(three[0], three[1:], "F1").differences) == ["F1"]
-    with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
-        comparisons(three[0], three[1:], "nonsense")
-
-
-def test_an_experiment_is_not_held_against_itself(three):
-    with pytest.raises(IfqaError, match="experiment a is named twice"):
-        comparisons(three[0], [three[1], three[0]])
-
-
-def test_the_screen_has_a_row_for_each_measure_and_experiment(three):
+def test_the_screen_of_several_has_a_row_for_each_measure_and_experiment(three):
     told = drawn(comparisons(three[0], three[1:], "EM").show).splitlines()
     assert [line.rstrip() for line in told[:3]] == ["A: a", "B: b", "C: c"]
-    assert [line.split()[:3] for line in told[4:7]] == [
-        ["EM", "A", "24.1"],
-        ["B", "48.2", "+24.1"],
-        ["C", "27.7", "+3.6"],
-    ]
+    rows = [line.split()[:3] for line in told[4:7]]
+    assert rows == [["EM", "A", "24.1"], ["B", "48.2", "+24.1"], ["C", "27.7", "+3.6"]]
+    with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
+        comparisons(three[0], three[1:], "nonsense")
+    with pytest.raises(IfqaError, match="experiment a is named twice"):
+        comparisons(three[0], [three[1], three[0]])

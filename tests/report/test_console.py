@@ -8,14 +8,25 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
+from ifqa.benchmarks.ifqa import Sample
 from ifqa.pipeline.run import Run
-from ifqa.protocols import Measure, Subset
+from ifqa.pipeline.stage_inputs import answers_of
+from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Answer, Calculation, How, Passage, Question, Term, parted
-from ifqa.report.answers import answer_json, show_answer
-from ifqa.report.console import list_json, show_scores
+from ifqa.report.answers import answer_json, excerpt, show_answer
+from ifqa.report.console import choose, kind_of, list_json, show_examples, show_scores
 from ifqa.report.sanitize import mark_parts
 from ifqa.report.scores import Scores, interval_of, scores_of
+from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.scheme import Declared
+
+BY = Declared((EM,))
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
 
 
 def shown(markup):
@@ -25,12 +36,10 @@ def shown(markup):
 
 
 @pytest.mark.parametrize("text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"])
-def test_nothing_in_a_passage_is_taken_as_markup(text):
+def test_nothing_in_a_passage_is_taken_as_markup_or_control(text):
     assert shown(mark_parts(parted(text, "markup"))) == text
-
-
-def test_no_control_character_reaches_the_terminal():
-    assert "\x1b" not in shown(mark_parts(parted("\x1b[31mred\x1b[0m \x9b31m", "red")))
+    assert shown(mark_parts(parted(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
+    assert "\x1b" not in shown(mark_parts(parted(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
 
 
 def test_the_answer_is_marked_where_it_stands_as_words():
@@ -40,52 +49,51 @@ def test_the_answer_is_marked_where_it_stands_as_words():
     assert mark_parts(parted("C++ (1985)", "(1985)")) == "C++ [bold green](1985)[/bold green]"
 
 
-@pytest.mark.parametrize("answer", ["Lovell", "[b]", "[/b]", "red]x", "bold"])
-def test_the_answer_is_in_brackets_where_nothing_can_be_styled(answer):
-    text = f"then {answer} sat; [i]there[/i]"
-    assert shown(mark_parts(parted(text, answer), styled=False)) == f"then [{answer}] sat; [i]there[/i]"
-
-
 def test_a_computed_answer_is_shown_with_its_numbers(capsys):
     passage = Passage("p", "The mill", "It has 3 floors, [red]3[/red] of them empty.")
     terms = Term("3", "3", "passage", 7, 8), Term("two [b]more", "2", "question", 3, 11)
     how = How("p", (0, 16), (7, 8), Calculation("5", "plus", terms))
     answer = Answer(Question("q", "If two [b]more, how many?"), "5", (passage,), how=how)
     show_answer(answer)
-    shown = capsys.readouterr().out
-    assert 'Computed  5 = 3 (passage) + 2 (question: "two [b]more")\n' in shown
-    assert "It has [3] floors, [red]3[/red]" in shown
+    told = capsys.readouterr().out
+    assert 'Computed  5 = 3 (passage) + 2 (question: "two [b]more")\n' in told
+    assert "It has [3] floors, [red]3[/red]" in told
     assert answer_json(answer)["how"]["calculation"]["terms"][0]["start"] == 7
 
 
-def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(capsys):
+    question, passage = Question("q", "If so, who?"), Passage("p", "Kent", "It was Jim Lovell.")
+    unsure = Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]")
+    show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
+    show_answer(unsure)
+    assert [one.splitlines()[1] for one in capsys.readouterr().out.split("\n\n")[:2]] == [
+        "Answer    Jim Lovell (confidence 71%)",
+        "Answer    no answer found in these passages; the best candidate is Jim [Lovell] (confidence 12%)",
+    ]
+    assert {key: answer_json(unsure)[key] for key in ("answer", "candidate", "confidence", "error")} == {
+        "answer": "", "candidate": "Jim [Lovell]", "confidence": 0.12, "error": "",
+    }  # fmt: skip
+
+
+def test_scores_are_shown_with_few_subsets_as_columns_and_failures_counted(capsys):
     experiment = run_answers("some", range(20))
-    assert show_scores(Run(experiment), experiment.folder / "score") == 0
+    folder = experiment.folder / "score"
+    (folder / "scores.json").write_text(
+        json.dumps(json.loads((folder / "scores.json").read_text()) | {"n_abstained": 4})
+    )
+    assert show_scores(Run(experiment), folder) == 0
     head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert head == "some: sample dev"
     assert first == "measure  all (83) 95% interval numeric (28) other (55) no_overlap (74)"
-    assert [row.split()[0] for row in rows] == [
-        "EM",
-        "F1",
-        "contains",
-        "83",
-        "experiments/some/score/per_question.jsonl",
-    ]
-    assert rows[3] == "83 questions, 0 failed (a failure scores 0)"
-
-
-def test_scores_that_lack_a_declared_subset_are_shown_without_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    experiment = run_answers("some", range(20))
-    scores = scores_of(experiment, experiment.folder / "score")
-    assert "no_overlap (74)" in str(scores)
-    del scores.content["subsets"]["no_overlap"]
+    assert [row.split()[0] for row in rows] == ["EM", "F1", "contains", "83", f"{folder}/per_question.jsonl"]
+    assert rows[3] == "83 questions, 0 failed (a failure scores 0), 4 abstained (0 too)"
+    scores = scores_of(experiment, folder)
+    assert "83 questions, 0 failed, 4 abstained" in str(scores)
+    del scores.content["subsets"]["no_overlap"]  # as scored before it was declared
     assert "other (55)\n" in str(scores)
 
 
-def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path):
     for folder, kind in (("experiments", "experiments"), ("indexes", "corpora")):
         Path(folder).mkdir()
         Path(folder, "broken.toml").write_text("about = ")
@@ -98,47 +106,86 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path, monkeypa
         assert listed["whole"] == "all of it"
 
 
-ODD = "[red]a\x1b[31m"
-ODD_SHOWN = "[red]a\N{REPLACEMENT CHARACTER}[31m"
-
-
 def test_names_of_subsets_and_measures_are_shown_as_they_are():
-    mean = {"value": 50.0, "low": 40.0, "high": 60.0}
-    part = {"questions": 1, "measures": {ODD: mean}}
-    content = {"questions": 1, "n_failed": 0, "measures": {ODD: mean}, "subsets": {ODD: part}}
-    content |= {"of": 1, "retry": 0, "not_asked": 0, "groups": {ODD: part}, "macro": {"measures": {ODD: mean}}}
-    by = Declared((Measure(ODD, len),), (Subset(ODD, bool),), groups=ODD)
-    assert str(Scores(ODD, by, content)).count(ODD_SHOWN) == 6
+    odd, mean = "[red]a\x1b[31m", {"value": 50.0, "low": 40.0, "high": 60.0}
+    part = {"questions": 1, "measures": {odd: mean}}
+    content = part | {"n_failed": 0, "of": 1, "retry": 0, "not_asked": 0, "subsets": {odd: part}, "groups": {odd: part}}
+    by = Declared((Measure(odd, len),), (Subset(odd, bool),), groups=odd)
+    told = str(Scores(odd, by, content | {"macro": {"measures": {odd: mean}}}))
+    assert told.count("[red]a\N{REPLACEMENT CHARACTER}[31m") == 6
 
 
-def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "120")
-    question, passage = Question("q", "If so, who?"), Passage("p", "Kent", "It was Jim Lovell.")
-    show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
-    show_answer(Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]"))
-    sure, unsure = [one.splitlines() for one in capsys.readouterr().out.split("\n\n")[:2]]
-    assert sure[1] == "Answer    Jim Lovell (confidence 71%)"
-    assert unsure[1] == (
-        "Answer    no answer found in these passages; the best candidate is Jim [Lovell] (confidence 12%)"
-    )
-    abstained = answer_json(Answer(question, "", confidence=0.12, candidate="Jim"))
-    assert {key: abstained[key] for key in ("answer", "candidate", "confidence", "error")} == {
-        "answer": "", "candidate": "Jim", "confidence": 0.12, "error": "",
-    }  # fmt: skip
-
-
-def test_abstentions_are_counted_beside_failures(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    experiment = run_answers("some", range(3))
-    path = experiment.folder / "score" / "scores.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"n_abstained": 4}))
-    show_scores(Run(experiment), experiment.folder / "score")
-    assert "83 questions, 0 failed (a failure scores 0), 4 abstained (0 too)" in capsys.readouterr().out
-    assert "83 questions, 0 failed, 4 abstained" in str(scores_of(experiment, experiment.folder / "score"))
-
-
-@pytest.mark.parametrize(("questions", "shown"), [(9, "too few"), (10, "60.0 - 70.0")])
-def test_few_questions_have_no_interval(questions, shown):
+@pytest.mark.parametrize(("questions", "told"), [(9, "too few"), (10, "60.0 - 70.0")])
+def test_few_questions_have_no_interval(questions, told):
     mean = {"value": 66.7, "low": 60.0, "high": 70.0}
-    assert interval_of(mean, questions) == shown
+    assert interval_of(mean, questions) == told
     assert interval_of(mean | {"questions": 9}, questions) == "too few"
+
+
+def row(number, score, **more):
+    return {"id": f"q/{number}", "subsets": [], "failed": 0.0, "EM": score, **more}
+
+
+def test_examples_of_each_kind_take_turns_in_the_questions_order():
+    rows = [row(0, 0.0), row(1, 1.0), row(2, 1.0), row(3, 0.0, failed=1.0), row(4, 1.0), row(5, 0.0), row(6, 1.0)]
+    kinds = {"q/1": "right", "q/0": "wrong", "q/3": "no answer", "q/2": "right", "q/5": "wrong", "q/4": "right"}
+    assert list(choose(rows, BY, 6).items()) == list(kinds.items())
+    assert list(choose(rows, BY, 2)) == ["q/1", "q/0"]
+    assert (len(choose(rows, BY, 99)), choose([], BY, 3)) == (7, {})
+    rows = [row(0, 1.0), row(1, 0.0), row(2, 1.0), row(3, 0.0, abstained=1.0), row(4, 0.0)]
+    kinds = {"q/0": "right", "q/1": "wrong", "q/4": "wrong", "q/3": "abstained", "q/2": "right"}
+    assert list(choose(rows, BY, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
+    whole = SetMeasure("whole", lambda questions, predictions: 1.0)
+    assert choose([row(0, 1.0), row(1, 0.0)], Declared((whole,)), 1) == {"q/0": ""}
+
+
+@pytest.mark.parametrize(
+    ("best", "score", "kind"),
+    [("high", 1.0, "right"), ("low", 0.0, "right"), ("high", 0.0, "wrong"), ("low", 1.0, "wrong"), ("low", 0.4, "partly right")],
+)  # fmt: skip
+def test_the_headline_measure_says_which_answers_are_right(best, score, kind):
+    measure = Measure("mine", lambda question, prediction: 1.0, headline=True, best=best)
+    assert kind_of(row(0, 0.5, mine=score), Declared((measure, EM))) == kind
+
+
+def test_examples_are_wrapped_to_the_terminals_width_and_those_of_all_answers(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    experiment = run_answers("some", [4], wrong="[red]never")
+    show_examples(Run(experiment), experiment.folder / "score", 2)
+    right, wrong = capsys.readouterr().out.split("\n\n")[:2]
+    questions = Sample().questions("dev")
+    assert max(map(len, [*right.splitlines(), *wrong.splitlines()])) <= 60
+    assert " ".join(right.split()) == f"Question {questions[4].text} Answer {questions[4].answers[0]} (right)"
+    wanted = " / ".join(questions[0].answers)
+    assert " ".join(wrong.split()) == f"Question {questions[0].text} Answer [red]never (wrong; wanted: {wanted})"
+    every = list(answers_of(experiment, questions))
+    assert list(answers_of(experiment, questions, {questions[3].id: "", questions[50].id: ""})) == [every[3], every[50]]
+
+
+PASSAGE = (
+    "left there. Design. The mill was drawn by J. P. Ash of St. Ives. It cost \"nine pounds.\" In 1820 it burned down! "
+    "Was it the miller? No. 5 of the reports blamed the U.S. consul and"
+)  # fmt: skip
+TOWN = "Ash was born in a town. He wrote four books there. Nobody read any of them. The mill burned under Ash in May. So it was lost."
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "question", "told"),
+    [
+        (PASSAGE, "1820", "", '… It cost "nine pounds." In 1820 it burned down! Was it the miller? …'),
+        (PASSAGE, "miller", "", "… In 1820 it burned down! Was it the miller? No. 5 of the reports blamed the U.S. consul and"),
+        (PASSAGE, "burn", "Who had drawn the mill?", 'left there. Design. The mill was drawn by J. P. Ash of St. Ives. It cost "nine pounds." …'),
+        (PASSAGE, "", "Which reports blamed him?", "… Was it the miller? No. 5 of the reports blamed the U.S. consul and"),
+        (TOWN, "Ash", "Who had the mill when it burned?", "… Nobody read any of them. The mill burned under Ash in May. So it was lost."),
+        (TOWN, "Ash", "Who?", "Ash was born in a town. He wrote four books there. …"),
+        ("One sentence alone", "x", "y", "One sentence alone"),
+    ],
+)  # fmt: skip
+def test_the_sentence_with_the_answer_or_the_questions_words_is_shown(text, answer, question, told):
+    assert "".join(excerpt(parted(text, answer), question)) == told
+
+
+def test_marks_stay_on_what_was_marked():
+    rest = " by Ash and Bo. It was sold in 1951 to Cy."
+    pieces = ["It rose early. It was built in ", "1951", f"{rest} Nobody came to it at all."]
+    assert excerpt(pieces, "When was it built?") == [*pieces[:2], f"{rest} …"]

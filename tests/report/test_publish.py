@@ -16,13 +16,17 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.report import results
 from ifqa.report.compare import comparison
-from ifqa.report.html_page import figures
+from ifqa.report.html_page import figures, results_page
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
 from ifqa.report.results import RECORDS, Result
 from ifqa.scoring.score_files import read_scores
 from ifqa.storage.resources import list_resources
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
+
+
+def marked(*names):
+    return README.replace(BEGIN, f"<!-- written by ifqa report: {' '.join(names)} -->")
 
 
 @pytest.fixture(autouse=True)
@@ -61,26 +65,26 @@ def test_a_check_passes_written_files_and_refuses_changed_ones():
     Path("README.md").write_text(README)
     with pytest.raises(IfqaError, match=r"README.md is stale; write it again: ifqa report --into README.md"):
         write(Path("README.md"), check=True)
-    run_answers("mine", range(30))
-    with pytest.raises(IfqaError, match="is stale"):
-        write(check=True)
-
-
-def test_a_changed_expectation_makes_the_results_stale():
-    run_answers("mine", range(20))
-    write()
     file = Path("experiments/mine.toml")
     file.write_text(file.read_text() + "\n[expected.EM]\nvalue = 24.1\ntolerance = 0.1\n")
     with pytest.raises(IfqaError, match=r"RESULTS.md is stale"):
         write(check=True)
     write()
     assert "| mine | OK | 24.1 [15.7, 33.7] | 24.1 [15.7, 33.7] | EM 24.1 ± 0.1 |" in RESULTS.read_text()
+    write_answers("mine", range(30))  # the run is stale now
+    with pytest.raises(IfqaError, match="is stale"):
+        write(check=True)
+    write()
+    assert "| mine | stale: " in RESULTS.read_text()
+    assert "24.1" not in RESULTS.read_text()
 
 
 def test_a_limited_variant_is_reported_only_if_asked():
+    run_answers("few", range(20), "limit = 2")  # a limit in an experiment's file is no variant
     experiment = run_answers("mine", range(20))
     stages.run(Run(override(experiment, {"limit": 2})))
     write()
+    assert "| few | PARTIAL: 2 of 83 questions" in RESULTS.read_text()
     assert "mine+limit=2" not in RESULTS.read_text() + RECORDS.read_text() + PAGE.read_text()
     write(shown=["mine+limit=2"])
     assert "mine+limit=2" in PAGE.read_text()
@@ -90,12 +94,6 @@ def test_a_limited_variant_is_reported_only_if_asked():
     assert write(limited=True, check=True) == []
     with pytest.raises(IfqaError, match=r"RESULTS.md is stale; write it again: ifqa report$"):
         write(check=True)
-
-
-def test_a_limit_in_an_experiments_file_is_reported():
-    run_answers("mine", range(20), "limit = 2")
-    write()
-    assert "| mine | PARTIAL: 2 of 83 questions" in RESULTS.read_text()
 
 
 def test_somebody_elses_results_are_not_overwritten():
@@ -109,44 +107,29 @@ def test_somebody_elses_results_are_not_overwritten():
 
 def test_a_file_without_the_marks_is_refused_and_nothing_written():
     run_answers("mine", range(20))
-    Path("README.md").write_text("# Mine\n")
-    for path, text in (
-        ("README.md", "# Mine\n"),
-        ("none.md", None),
-        ("two.md", README + README),
-        ("back.md", f"{END}{BEGIN}"),
-    ):
-        if text is not None:
-            Path(path).write_text(text)
+    for text in ("# Mine\n", README + README, f"{END}{BEGIN}", marked("mine") + README):
+        Path("README.md").write_text(text)
         with pytest.raises(IfqaError, match="once each, between which the table goes"):
-            write(Path(path))
+            write(Path("README.md"))
+    with pytest.raises(IfqaError, match="once each, between which the table goes"):
+        write(Path("none.md"))
     Path("latin.md").write_bytes(README.encode() + b"\xe9")
     with pytest.raises(IfqaError, match=r"latin\.md: not UTF-8"):
         write(Path("latin.md"))
     assert not RESULTS.exists()
 
 
-def test_a_file_keeps_its_ends_of_lines_and_a_link_stays_a_link():
+@pytest.mark.parametrize("names", [(), ("mine",)])
+def test_a_file_keeps_its_ends_of_lines_and_a_link_stays_a_link(names):
     run_answers("mine", range(20))
-    Path("windows.md").write_bytes(README.replace("\n", "\r\n").encode())
+    Path("windows.md").write_bytes((marked(*names) if names else README).replace("\n", "\r\n").encode())
     Path("link.md").symlink_to("windows.md")
     write(Path("link.md"))
     assert Path("link.md").is_symlink()
-    data = Path("windows.md").read_bytes()
-    assert b"24.1" in data
-    assert data.count(b"\n") == data.count(b"\r\n")
+    content = Path("windows.md").read_bytes()
+    assert b"24.1" in content
+    assert content.count(b"\n") == content.count(b"\r\n")
     assert write(Path("windows.md"), check=True) == []
-
-
-def test_a_run_that_became_stale_fails_the_check():
-    run_answers("mine", range(20))
-    write()
-    write_answers("mine", range(30))
-    with pytest.raises(IfqaError, match="is stale"):
-        write(check=True)
-    write()
-    assert "| mine | stale: " in RESULTS.read_text()
-    assert "24.1" not in RESULTS.read_text()
 
 
 def test_two_reports_at_once_are_one_too_many():
@@ -169,28 +152,9 @@ def test_this_repositorys_results_follow_from_its_records(monkeypatch):
     assert list(publish(Path("README.md"), (), True)) == []
 
 
-def marked(*names):
-    return README.replace(BEGIN, f"<!-- written by ifqa report: {' '.join(names)} -->")
-
-
-def test_a_mark_names_the_experiments_of_its_table():
+def test_a_mark_names_the_fully_measured_experiments_of_its_table():
     for name in ("mine", "other", "third"):
         run_answers(name, range(20))
-    Path("README.md").write_text(marked("mine", "third"))
-    write(Path("README.md"))
-    text = Path("README.md").read_text()
-    assert [name for name in ("mine", "other", "third") if f"`ifqa run {name}`" in text] == ["mine", "third"]
-    assert "something stale" not in text
-    assert text.startswith("# Mine\n\n<!-- written by ifqa report: mine third -->\n\n| experiment |")
-    assert text.endswith(f"{END}\n\nmore\n")
-    assert write(Path("README.md"), check=True) == []
-    Path("README.md").write_text(text.replace("mine third", "mine"))
-    with pytest.raises(IfqaError, match=r"README\.md is stale"):
-        write(Path("README.md"), check=True)
-
-
-def test_a_mark_may_name_only_fully_measured_experiments():
-    run_answers("mine", range(20))
     write_answers("undone", range(20))
     run_answers("some", range(20), "limit = 5")
     stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
@@ -200,25 +164,19 @@ def test_a_mark_may_name_only_fully_measured_experiments():
             write(Path("README.md"))
         assert Path("README.md").read_text() == marked("mine", name)
     assert not RESULTS.exists()
-
-
-def test_marks_with_and_without_names_are_one_too_many():
-    run_answers("mine", range(20))
-    Path("README.md").write_text(marked("mine") + README)
-    with pytest.raises(IfqaError, match="once each, between which the table goes"):
-        write(Path("README.md"))
-
-
-def test_a_mark_keeps_the_ends_of_lines_of_its_file():
-    run_answers("mine", range(20))
-    Path("README.md").write_bytes(marked("mine").replace("\n", "\r\n").encode())
+    Path("README.md").write_text(marked("mine", "third"))
     write(Path("README.md"))
-    data = Path("README.md").read_bytes()
-    assert b"`ifqa run mine`" in data
-    assert data.count(b"\n") == data.count(b"\r\n")
+    text = Path("README.md").read_text()
+    assert [name for name in ("mine", "other", "third") if f"`ifqa run {name}`" in text] == ["mine", "third"]
+    assert text.startswith("# Mine\n\n<!-- written by ifqa report: mine third -->\n\n| experiment |")
+    assert text.endswith(f"{END}\n\nmore\n")
+    assert write(Path("README.md"), check=True) == []
+    Path("README.md").write_text(text.replace("mine third", "mine"))
+    with pytest.raises(IfqaError, match=r"README\.md is stale"):
+        write(Path("README.md"), check=True)
 
 
-def test_only_a_finished_experiment_can_be_shown():
+def test_a_finished_experiment_can_be_shown_alone_and_from_another_folder(tmp_path, monkeypatch):
     run_answers("mine", range(20))
     run_answers("other", range(30), wrong="a very telling mistake")
     write_answers("undone", range(20))
@@ -227,14 +185,22 @@ def test_only_a_finished_experiment_can_be_shown():
     write(shown=["experiments/mine.toml"])
     assert "a very telling mistake" not in PAGE.read_text()
     write()
-    assert "a very telling mistake" in PAGE.read_text()
+    page = PAGE.read_text(encoding="utf-8")
+    assert "a very telling mistake" in page
+    assert "EM and F1, sample dev" in page
+    ask = '<a href="/">Ask</a>'
+    assert (ask in page, ask in results_page(served=True)) == (False, True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert results_page(tmp_path) == page
+    assert "a very telling mistake" not in results_page(tmp_path / "elsewhere")
 
 
 def test_curves_are_of_the_rankings_that_tables_show():
     tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}}
-    mean = {"value": 50.0, "low": 40.0, "high": 60.0}
-    scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}}
-    scores["measures"] = {f"{name}@{k}": mean for name in ("gold_any", "gold_all", "answer") for k in (1, 5)}
+    keys = [f"{name}@{k}" for name in ("gold_any", "gold_all", "answer") for k in (1, 5)]
+    measures = {key: {"value": 50.0, "low": 40.0, "high": 60.0} for key in keys}
+    scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}, "measures": measures}
     found = [Result(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
     (figure,) = figures(found)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
@@ -263,12 +229,10 @@ def test_confidence_has_figures_counts_and_measures():
 
 def test_two_readers_are_compared_in_confidence():
     benchmark(*({"question": f"If {n}, who?", "answers": ["Ann"], "context": [f"Ann {n}"]} for n in range(8)))
+    sure = {"knows": {n: 0.9 - n / 10 for n in range(8)}, "errs": {n: 0.1 + n / 10 for n in range(8)}, "none": {}}
     answers = {n: "Ann" if n < 4 else "Bob" for n in range(8)}
-    knows = scored("knows", answers=answers, confidences={n: 0.9 - n / 10 for n in range(8)})
-    errs = scored("errs", answers=answers, confidences={n: 0.1 + n / 10 for n in range(8)})
+    knows, errs, none = (scored(name, answers=answers, confidences=by_number) for name, by_number in sure.items())
     found = {one.measure: one for one in comparison(knows, errs).differences}
     assert (found["EM-50"].first, found["EM-50"].second, found["EM-50"].won) == (100.0, 0.0, None)
-    assert found["AURC"].more > 50
-    assert found["EM"].more == 0
-    none = scored("none", answers=answers)
+    assert (found["AURC"].more > 50, found["EM"].more) == (True, 0)
     assert {one.measure for one in comparison(knows, none).differences} == {"EM", "F1", "contains"}

@@ -39,13 +39,10 @@ def test_pieces_are_the_text(text, answers):
     ("text", "answers", "found"),
     [
         ("In 1998, she left. 1998 was cold; 19985 is not.", ["1998"], ["1998", "1998"]),
-        ("the U.S. Navy", ["U.S."], ["U.S."]),
-        ("New  York City", ["New", "New York"], ["New  York"]),
-        ("aa a a", ["a a"], ["a a"]),
-        ("nothing here", ["", "!"], []),
-        ("", ["a"], []),
+        ("the U.S. Navy", ["U.S."], ["U.S."]), ("New  York City", ["New", "New York"], ["New  York"]),
+        ("aa a a", ["a a"], ["a a"]), ("nothing here", ["", "!"], []), ("", ["a"], []),
     ],
-)
+)  # fmt: skip
 def test_what_is_marked(text, answers, found):
     assert marked(text, answers) == (text if not found else ANY)
     assert not found or marked(text, answers)[1::2] == found
@@ -75,11 +72,8 @@ def three(tmp_path, monkeypatch):
 def test_each_question_has_every_experiments_passages_and_answer(three):
     (split,) = browse(three)["splits"]
     assert split["name"] == "ifqa full-dev"
-    assert [(one["name"], one["read"], one["answers"], one["deep"]) for one in split["experiments"]] == [
-        ("finds", 2, True, 5),
-        ("gold", 5, False, 5),
-        ("closed", 0, True, 0),
-    ]
+    told = [(one["name"], one["read"], one["answers"], one["deep"]) for one in split["experiments"]]
+    assert told == [("finds", 2, True, 5), ("gold", 5, False, 5), ("closed", 0, True, 0)]
     first, second = split["questions"]
     assert first["id"] == "ifqa/full-dev/0"
     assert first["q"] == ["", "If Ann Lee had left", ", who would have built the mill?"]
@@ -105,33 +99,24 @@ def test_a_passage_that_several_read_is_there_once(three):
     assert after["questions"][0]["e"][3]["p"] == [2]
 
 
-def test_a_factual_answer_stands_beside_the_answer(three):
+def test_how_an_answer_was_got_and_the_factual_one_stand_beside_it(three):
     path = three[0].folder / "read" / "predictions.jsonl"
-    write_jsonl(path, [record | {"factual": "Ann"} for _, record in list(read_jsonl(path))])
-    assert browse(three)["splits"][0]["questions"][0]["e"][0]["f"] == "Ann"
-
-
-def test_how_an_answer_was_got_stands_beside_it(three):
-    path = three[0].folder / "read" / "predictions.jsonl"
-    lines = [record for _, record in read_jsonl(path)]
-    term = Term("a", "1", "passage", 4, 5)
     read = browse(three)["splits"][0]["questions"][1]["p"][0]
+    term = Term("a", "1", "passage", 4, 5)
     spans = [How("7-2", (4, 9), (5, 7)), How(read["i"], (4, 9), (4, 5), Calculation("1", "", (term,)))]
-    write_jsonl(path, [line | {"how": asdict(how)} for line, how in zip(lines, spans, strict=True)])
+    lines = [record for _, record in read_jsonl(path)]
+    write_jsonl(path, [line | {"how": asdict(how), "factual": "Ann"} for line, how in zip(lines, spans, strict=True)])
     first, second = (question["e"][0] for question in browse(three)["splits"][0]["questions"])
-    assert (first["w"], first.get("h")) == (["m", "il", "l "], None)
+    assert (first["w"], first.get("h"), first["f"]) == (["m", "il", "l "], None, "Ann")
     text = "".join(read["x"])
     assert (second["w"], second["h"]) == (["", text[4], text[5:9]], '1 = 1 (passage: "a")')
 
 
-def test_an_experiment_over_fewer_questions_lacks_the_others(three):
+def test_only_what_is_scored_is_shown_split_by_split(three):
     few = override(three[2], {"limit": 1})
     stages.run(Run(few))
     (split,) = browse([few, *three])["splits"]
     assert [[one["x"] for one in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
-
-
-def test_only_what_is_scored_is_shown_split_by_split(three):
     write("experiments/later.toml", 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n')
     write("experiments/other.toml", 'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n')
     other = load_experiment("other")
@@ -155,25 +140,15 @@ def test_the_searches_of_several_stand_beside_the_answer(tmp_path, monkeypatch):
     assert "u" not in asked["e"][1]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"question_id": "ifqa/full-dev/0", "steps": "none"},
-        {"question_id": "ifqa/full-dev/0", "steps": [{"query": 3, "passage_ids": []}]},
-        {"question_id": "ifqa/full-dev/0", "steps": [{"query": "a", "passage_ids": [3]}]},
-        {"question_id": "ifqa/full-dev/0", "steps": [{"query": "a", "passage_ids": 3}]},
-        {"question_id": "ifqa/full-dev/0", "steps": ["a"]},
-        {"steps": []},
-        {"question_id": "other", "steps": []},
-    ],
-    ids=str,
-)
-def test_searches_that_are_not_as_ifqa_writes_them_are_refused(line, tmp_path, monkeypatch):
+def test_searches_that_are_not_as_ifqa_writes_them_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     benchmark({"question": "If not, who?", "answers": ["Ann"], "context": [HOUSE]})
     found = ctxs("found.json", ("If not, who?", [("7-1", "", "Nobody.")]))
-    write_jsonl(Path("experiments/mine/retrieve/steps.jsonl"), [line])
     write("experiments/mine.toml", f'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\n{found}\n')
     mine = load_experiment("mine")
-    with pytest.raises(IfqaError, match=r"steps\.jsonl"):
-        list(steps_of(mine, Run(mine).questions))
+    wrong = "none", ["a"], [{"query": 3, "passage_ids": []}], [{"query": "a", "passage_ids": [3]}]
+    lines = [{"question_id": "ifqa/full-dev/0", "steps": steps} for steps in wrong]
+    for line in (*lines, {"steps": []}, {"question_id": "other", "steps": []}):
+        write_jsonl(Path("experiments/mine/retrieve/steps.jsonl"), [line])
+        with pytest.raises(IfqaError, match=r"steps\.jsonl"):
+            list(steps_of(mine, Run(mine).questions))

@@ -7,38 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.report.result_tables import readme_table, result_tables, results_markdown
+from ifqa.report.result_tables import readers, readme_table, result_tables, results_markdown, summary
 from ifqa.report.results import Result, needs
 from ifqa.report.table import Table
 
 TABLES = {
-    "benchmark": "sample",
-    "split": "dev",
-    "corpus": "sample",
-    "retriever": {"name": "bm25"},
-    "reader": {"name": "extractive"},
-}
-MADE = {"at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "python": "3.11.7", "commit": "abc", "passages": 1234,
-        "seconds": {"retrieve": 3.0, "read": 600.0}}  # fmt: skip
+    "benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"},
+}  # fmt: skip
+MADE = {
+    "at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "python": "3.11.7", "commit": "abc", "passages": 1234,
+    "seconds": {"retrieve": 3.0, "read": 600.0},
+}  # fmt: skip
+
+
+def mean(value, less=4.0, more=4.0):
+    return {"value": value, "low": value - less, "high": value + more}
 
 
 def scores(em=40.0, questions=83, **more):
-    means = {
-        "gold_any@1": {"value": 50.0, "low": 45.0, "high": 55.0},
-        "gold_any@5": {"value": 60.0, "low": 55.0, "high": 65.0},
-        "EM": {"value": em, "low": em - 4, "high": em + 4},
-        "F1": {"value": em + 8, "low": em + 4, "high": em + 12},
-    }
-    return {
-        "questions": questions,
-        "measures": means,
-        "subsets": {"numeric": {"questions": 20, "measures": {"EM": {"value": 31.5, "low": 20.0, "high": 43.0}}}},
-        "n_failed": 0,
-        "not_asked": 0,
-        "retry": 0,
-        "of": 83,
-        **more,
-    }
+    means = {"gold_any@1": mean(50.0), "gold_any@5": mean(60.0), "EM": mean(em), "F1": mean(em + 8)}
+    subsets = {"numeric": {"questions": 20, "measures": {"EM": mean(31.5, 11.5, 11.5)}}}
+    counts = {"questions": questions, "n_failed": 0, "not_asked": 0, "retry": 0, "of": 83}
+    return counts | {"measures": means, "subsets": subsets} | more
 
 
 def result(name="mine", scored=None, made=MADE, **tables):
@@ -61,81 +51,56 @@ def test_a_measured_row_has_scores_with_intervals_and_subsets():
     assert cell(tables, "mine", "passages") == "1,234 (sample)"
 
 
-def test_an_experiment_not_run_shows_what_it_needs_and_no_scores():
+def test_an_experiment_not_run_or_stale_shows_why_and_no_scores():
     llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "corpus": "enwiki"}
-    tables = result_tables([result("asked", **llm), result("free")])
-    assert cell(tables, "asked", "verdict") == "not run: needs the Wikipedia dump, a key"
-    assert cell(tables, "free", "verdict") == "not run"
-    rows = [row for table in tables for row in table.rows]
-    assert not [text for row in rows for text in row if re.search(r"\d", text)]
+    stale = Result(parse_experiment("old", TABLES, "old"), stale="its passages have changed")
+    tables = result_tables([result("asked", **llm), result("free"), stale])
+    verdicts = {name: cell(tables, name, "verdict") for name in ("asked", "free", "old")}
+    assert verdicts == {
+        "asked": "not run: needs the Wikipedia dump, a key", "free": "not run", "old": "stale: its passages have changed",
+    }  # fmt: skip
+    assert not [text for table in tables for row in table.rows for text in row if re.search(r"\d", text)]
 
 
 @pytest.mark.parametrize(
     ("expected", "wanted"),
     [
-        ({"EM": {"value": 40.5, "tolerance": 1}}, "OK"),
-        ({"EM": {"value": 43, "tolerance": 1}}, "near"),
-        ({"EM": {"value": 50, "tolerance": 1}}, "off"),
-        ({"EM": {"value": 40}, "F1": {"value": 90}}, "off"),
-        ({"EM": {"value": 40}, "F1": {"value": 51}}, "near"),
-        ({"EM": {"value": 90, "retired": "m"}}, "model retired"),
-        ({"EM": [{"value": 90, "retired": "m"}, {"value": 40}]}, "OK"),
-        ({"numeric.EM": {"value": 31.5}}, "OK"),
-        ({"gold_read.EM": {"value": 31.5}}, "off"),
-        ({}, ""),
+        ({"EM": {"value": 40.5, "tolerance": 1}}, "OK"), ({"EM": {"value": 43, "tolerance": 1}}, "near"),
+        ({"EM": {"value": 50, "tolerance": 1}}, "off"), ({"EM": {"value": 40}, "F1": {"value": 90}}, "off"),
+        ({"EM": {"value": 40}, "F1": {"value": 51}}, "near"), ({"EM": {"value": 90, "retired": "m"}}, "model retired"),
+        ({"EM": [{"value": 90, "retired": "m"}, {"value": 40}]}, "OK"), ({"numeric.EM": {"value": 31.5}}, "OK"),
+        ({"gold_read.EM": {"value": 31.5}}, "off"), ({}, ""),
     ],
-)
+)  # fmt: skip
 def test_the_verdict_of_a_row_is_the_worst_over_its_expected_values(expected, wanted):
     assert cell(result_tables([result(scored=scores(), expected=expected)]), "mine", "verdict") == wanted
 
 
 def test_a_partial_result_says_so_and_is_not_in_the_readme():
-    limited, whole = result("limited", scores(questions=8), limit=8), result("whole", scores(), limit=500)
+    whole, limited = result("whole", scores(), limit=500), result("limited", scores(questions=8), limit=8)
     capped, down = result("capped", scores(not_asked=3, retry=3)), result("down", scores(retry=79, n_failed=79))
-    some = result("some", scores(questions=1), questions=["sample/dev/3"])
-    tables = result_tables([limited, whole, capped, down, some])
-    told = {name: cell(tables, name, "verdict") for name in ("limited", "whole", "capped", "down", "some")}
-    assert told == {
-        "limited": "PARTIAL: 8 of 83 questions",
-        "whole": "",
-        "capped": "PARTIAL: 3 not asked",
-        "down": "PARTIAL: 79 not wholly answered; 79 failed",
-        "some": "PARTIAL: 1 of 83 questions",
-    }
-    listed = readme_table([limited, whole, capped, down, some])
-    assert [name for name in told if f"`ifqa run {name}`" in listed] == ["whole"]
+    some = [whole, limited, capped, down, result("some", scores(questions=1), questions=["sample/dev/3"])]
+    tables = result_tables(some)
+    assert [cell(tables, one.experiment.name, "verdict") for one in some] == [
+        "", "PARTIAL: 8 of 83 questions", "PARTIAL: 3 not asked", "PARTIAL: 79 not wholly answered; 79 failed",
+        "PARTIAL: 1 of 83 questions",
+    ]  # fmt: skip
+    assert re.findall(r"`ifqa run (\w+)`", readme_table(some)) == ["whole"]
 
 
-def test_a_variant_is_in_no_readme_and_says_what_it_changes():
-    variant = result("mine+k=5", scores(), about="Mine.")
-    assert "mine+k=5" not in readme_table([variant])
-    assert cell(result_tables([variant])[-1:], "mine+k=5", "what it is") == "Mine. Changed: k=5."
-
-
-def test_an_experiment_with_a_plus_in_its_name_changes_nothing(tmp_path, monkeypatch):
+def test_a_variant_is_in_no_readme_and_says_what_it_changes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    own, variant = (result(name, scores(), about="Both.") for name in ("a+b", "a+b+k=5"))
-    assert cell(result_tables([own])[-1:], "a+b", "what it is") == "Both."
-    assert cell(result_tables([variant])[-1:], "a+b+k=5", "what it is") == "Both. Changed: k=5."
-    assert readme_table([result("mine", scores())]).splitlines()[2].startswith("| mine | "), (
-        "a result without `about` is listed by its name"
-    )
-
-
-def test_a_stale_result_shows_the_reason_and_no_scores():
-    stale = Result(parse_experiment("mine", TABLES, "mine"), stale="its passages have changed")
-    tables = result_tables([stale])
-    assert cell(tables, "mine", "verdict") == "stale: its passages have changed"
-    assert cell(tables, "mine", "EM") is None
+    plus, variant = (result(name, scores(), about="Mine.") for name in ("a+b", "a+b+k=5"))
+    assert "a+b+k=5" not in readme_table([variant])
+    assert cell(result_tables([plus])[-1:], "a+b", "what it is") == "Mine."
+    assert cell(result_tables([variant])[-1:], "a+b+k=5", "what it is") == "Mine. Changed: k=5."
 
 
 def test_expected_values_are_grouped_by_model_with_their_source_once():
+    pairs = {"EM": [(46.08, "davinci"), (40.66, "text")], "F1": [(55.27, "davinci")]}
     published = {
-        "EM": [
-            {"value": 46.08, "retired": "davinci", "source": "Table 3"},
-            {"value": 40.66, "retired": "text", "source": "Table 3"},
-        ],
-        "F1": [{"value": 55.27, "retired": "davinci", "source": "Table 3"}],
+        key: [{"value": value, "retired": model, "source": "Table 3"} for value, model in values]
+        for key, values in pairs.items()
     }
     tables = result_tables([result(scored=None, expected=published)])
     assert cell(tables, "mine", "published or expected") == "EM 46.08, F1 55.27 [davinci]; EM 40.66 [text]"
@@ -167,9 +132,7 @@ def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
     title, note, *cells = texts
     lines = results_markdown([Table(f"T{title}", f"N{note}", ("a", "b"), (tuple(cells),))], []).split("\n")
     start = max(n for n, line in enumerate(lines) if line.startswith("## T"))
-    assert len(lines) - start == 8, (
-        "the heading and the note are a line each and the table is three, with blank lines between"
-    )
+    assert len(lines) - start == 8  # the heading and the note are a line each, the table is three, blank lines between
     table = [line for line in lines[start:] if line.startswith("|")]
     assert len(table) == 3
     assert len(re.split(r"(?<!\\)\|", table[2])) == 4
@@ -193,36 +156,31 @@ def test_no_link_image_or_html_comes_of_a_text(text, written):
 
 
 def test_the_readme_table_has_measured_rows_with_their_commands():
-    table = readme_table([result("mine", scores(), about="Mine."), result("other")])
-    assert table.splitlines()[2:] == [
-        "| Mine | 1,234 (sample) | 50.0 / 60.0 / - / - | 40.0 [36.0, 44.0] | 48.0 [44.0, 52.0] | `ifqa run mine` |"
+    named, unnamed = result("mine", scores(), about="Mine."), result("bare", scores())
+    cells = "1,234 (sample) | 50.0 / 60.0 / - / - | 40.0 [36.0, 44.0] | 48.0 [44.0, 52.0]"
+    assert readme_table([unnamed, named, result("other")]).splitlines()[2:] == [
+        f"| bare | {cells} | `ifqa run bare` |",
+        f"| Mine | {cells} | `ifqa run mine` |",
     ]
 
 
 def by_class(**more):
     tables = {"benchmark": "sample-causal", "retriever": {"name": "context", "k": 1}, "corpus": ""}
-    means = {name: {"value": 20.0, "low": 10.0, "high": 30.0} for name in ("ROUGE-L", "EM", "F1", "answer@1")}
+    means = {name: mean(20.0, 10.0, 10.0) for name in ("ROUGE-L", "EM", "F1", "answer@1")}
     part = {"questions": 14, "measures": means}
-    scored = {"questions": 45, "of": 45, "n_failed": 0, "not_asked": 0, "retry": 0, "subsets": {}, "measures": means}
-    return tables | more, scored | {"groups": {"cause": part, "result": part}, "macro": {"measures": means}}
+    groups = {"groups": {"cause": part, "result": part}, "macro": {"measures": means}}
+    return tables | more, scores(questions=45, of=45, subsets={}, measures=means) | groups
 
 
 def test_scores_by_group_stand_beside_the_expected_ones():
     tables, scored = by_class(expected={"cause.ROUGE-L": {"value": 20}, "result.ROUGE-L": {"value": 90}})
     grid = result_tables([result("mine", scored, **tables)])[1]
     assert (grid.title, grid.columns) == ("sample-causal dev, by class", ("experiment", "measure", "cause", "result"))
-    assert grid.rows[0] == (
-        "mine",
-        "ROUGE-L",
-        "20.0 [10.0, 30.0] of 14; expected 20 OK",
-        "20.0 [10.0, 30.0] of 14; expected 90 off",
-    )
+    told = (f"20.0 [10.0, 30.0] of 14; expected {verdict}" for verdict in ("20 OK", "90 off"))
+    assert grid.rows[0] == ("mine", "ROUGE-L", *told)
     assert ("mine", "answer recall @1 / @5 / @20 / @100", "20.0 / - / - / -", "20.0 / - / - / -") in grid.rows
-
-
-def test_without_a_run_the_expected_scores_by_group_are_shown():
     tables, _ = by_class(expected={"cause.ROUGE-L": {"value": 20}, "macro.EM": {"value": 3}, "EM": {"value": 4}})
-    grid = result_tables([result("mine", **tables)])[1]
+    grid = result_tables([result("mine", **tables)])[1]  # without a run
     assert (grid.columns, grid.rows) == (("experiment", "measure", "cause"), (("mine", "ROUGE-L", "expected 20"),))
 
 
@@ -232,7 +190,42 @@ def test_many_expected_scores_by_group_fill_no_cell():
     tables = result_tables([result("mine", **tables)])
     assert cell(tables, "mine", "published or expected") == "EM (macro) 9.5"
     assert len(tables[1].columns) == 22
-
-
-def test_benchmarks_without_groups_have_no_table_by_group():
     assert [one.title for one in result_tables([result(scored=scores())])] == ["sample dev", "How they were made"]
+
+
+def best(*results):
+    grid = summary(results)
+    return [dict(zip(grid.columns, row, strict=True)) for row in grid.rows]
+
+
+def test_the_best_row_of_the_summary_searches_a_corpus_and_covers_its_split():
+    gold = result("gold", scores(90.0), retriever={"name": "gold"}, corpus="")
+    partly = result("partly", scores(80.0, of=700))
+    trained = result("trained", scores(70.0), MADE | {"trained_on_them": True})
+    high = result("high", scores(45.0), expected={"EM": {"value": 45.2, "tolerance": 1, "source": "this project"}})
+    [row] = best(result("low", scores(40.0)), high, gold, partly, trained)
+    assert (row["best row"], row["score"], row["verdict"]) == ("high", "EM 45.0 [41.0, 49.0]", "OK")
+    [row] = best(gold)
+    assert (row["best row"], row["verdict"]) == ("gold", "")
+    assert best(partly, result("undone")) == []
+
+
+GIVEN = {"retriever": {"name": "gold"}, "corpus": ""}
+
+
+def test_each_measured_reader_has_a_row_for_its_questions_and_passages():
+    measured = result("open", scores(60.0)), result("gold", scores(70.0), **GIVEN), result("undone", **GIVEN)
+    assert [row for table in readers(measured) for row in table.rows] == [
+        ("sample dev", "given", "extractive", "EM", "70.0 [66.0, 74.0]", "gold"),
+        ("sample dev", "retrieved from sample", "extractive", "EM", "60.0 [56.0, 64.0]", "open"),
+    ]
+
+
+def test_no_score_decides_which_of_several_readers_rows_is_shown():
+    partly = result("a", scores(80.0, of=99), **GIVEN)
+    whole = [result(name, scores(em), **GIVEN) for name, em in (("b", 70.0), ("c", 75.0))]
+    assert readers([*whole, partly])[0].rows[0][-1] == "b"
+    assert readers([partly])[0].rows[0][-2] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
+    seen = result("seen", scores(60.0), MADE | {"trained_on_them": True})
+    one = result("one", scores(60.0), questions=["sample/dev/3"])
+    assert readers([result("mine+k=5", scores(60.0)), one, seen, result("undone")]) == []

@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.report.svg import (
-    COLOURS,
-    RECALL,
-    RELIABILITY,
-    RISK,
-    Curve,
-    curves_svg,
-    intervals_svg,
-)
+from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg, intervals_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 KS = (1, 5, 10, 20, 50, 100)
@@ -36,10 +28,8 @@ def lines(figure):
     ]
 
 
-def luminance(colour):
-    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def texts(figure):
+    return [one.text for one in figure.iter(f"{SVG}text")]
 
 
 def test_points_lie_where_their_numbers_are():
@@ -61,53 +51,28 @@ def test_what_lies_at_the_edge_is_drawn_within_the_figure(points):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (81, 97, [80, 85, 90, 95, 100]),
-        (2, 3, [0, 5, 10, 15, 20]),
-        (99, 100, [80, 85, 90, 95, 100]),
-        (41, 95, [40, 50, 60, 70, 80, 90, 100]),
-        (5, 97, [0, 20, 40, 60, 80, 100]),
-        (50, 50, [30, 35, 40, 45, 50]),
-    ],
-)
+    ("low", "high", "ticks"), [(81, 97, range(80, 101, 5)), (2, 3, range(0, 21, 5)), (5, 97, range(0, 101, 20)), (41, 95, range(40, 101, 10)), (50, 50, range(30, 51, 5))]
+)  # fmt: skip
 def test_the_axis_begins_where_it_says_more(low, high, ticks):
     figure = drawn(Curve("x", ((1, low, low, low), (5, high, high, high))))
-    texts = [text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
-    assert sorted(int(text.text) for text in texts) == ticks
+    shown = [text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
+    assert sorted(int(text.text) for text in shown) == [*ticks]
 
 
-def test_every_one_of_twelve_curves_has_a_look_of_its_own():
+def test_every_one_of_twelve_curves_has_a_look_and_a_label_of_its_own():
     figure = drawn(*(curve(f"system {n}", 40 + n) for n in range(12)))
-    looks = [(line.get("stroke"), line.get("stroke-dasharray")) for line in figure.iter(f"{SVG}polyline")]
-    assert len(set(looks)) == 12
-    names = [text.text for text in figure.iter(f"{SVG}text") if (text.text or "").startswith("system")]
-    assert sorted(names) == sorted(f"system {n}" for n in range(12))
-    markers = [path.get("d") for path in figure.iter(f"{SVG}path") if path.get("stroke-width") == "1.4"]
-    assert len(markers) == 12 * (len(KS) + 1)
+    assert len({(line.get("stroke"), line.get("stroke-dasharray")) for line in figure.iter(f"{SVG}polyline")}) == 12
+    assert {f"system {n}" for n in range(12)} <= set(texts(figure))
 
 
-@pytest.mark.parametrize("paper", ["#ffffff", "#fdfdfc", "#15181b"])
-def test_colours_stand_out_on_light_and_dark(paper):
-    for colour in COLOURS:
-        light, dark = sorted((luminance(colour), luminance(paper)), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 3, colour
-
-
-def test_what_labels_hold_is_text():
-    hostile = '</title><script>alert(1)</script> & "]]>" <!--'
+def test_what_labels_hold_is_text_and_a_long_one_is_told_in_full():
+    hostile = '</title><script>alert(1)</script> & "]]>" <!-- a name that has no end at all'
     figure = drawn(curve(hostile, 50), title=hostile)
-    texts = ["".join(element.itertext()) for element in figure.iter()]
-    assert texts.count(hostile) >= 3  # the title, the heading, the label's own title
+    told = ["".join(element.itertext()) for element in figure.iter()]
+    assert told.count(hostile) >= 3  # the title, the heading, the label's own title
+    assert any(text.endswith("…") and hostile.startswith(text[:-1]) for text in told)
     assert not list(figure.iter(f"{SVG}script"))
     assert {name for element in figure.iter() for name in element.attrib}.isdisjoint({"style", "onload", "href"})
-
-
-def test_a_long_label_is_cut_and_told_in_full():
-    name = "a-system-with-a-name-that-has-no-end-at-all-it-goes-on"
-    texts = ["".join(element.itertext()) for element in drawn(curve(name, 50)).iter()]
-    assert name in texts
-    assert any(text.endswith("…") and name.startswith(text[:-1]) for text in texts)
 
 
 def test_it_says_its_numbers_to_who_cannot_see_it():
@@ -116,46 +81,26 @@ def test_it_says_its_numbers_to_who_cannot_see_it():
     told = {element.get("id"): element.text for element in figure if element.get("id")}
     assert sorted(figure.get("aria-labelledby").split()) == sorted(told)
     assert any("BM25: 50.0 at 1, 53.0 at 5" in text for text in told.values())
-    other = drawn(curve("DPR", 50))
-    assert other.get("aria-labelledby") != figure.get("aria-labelledby")
+    assert drawn(curve("DPR", 50)).get("aria-labelledby") != figure.get("aria-labelledby")
 
 
-def test_the_same_numbers_give_the_same_bytes():
-    assert curves_svg("Recall", [curve("BM25", 50)], RECALL) == curves_svg("Recall", [curve("BM25", 50)], RECALL)
-
-
-@pytest.mark.parametrize("curves", [[], [Curve("empty", ())]])
-def test_a_figure_of_nothing_is_refused(curves):
-    with pytest.raises(ValueError, match="at least one curve"):
-        curves_svg("Recall", curves, RECALL)
-
-
-RISKS = tuple((float(n), n / 2, n / 4, n / 1.5) for n in range(5, 101, 5))
-BINS = tuple((n, n, n - 5, n + 5) for n in (10.0, 50.0, 90.0))
-
-
-def test_risk_rises_evenly_along_an_even_axis_of_coverage():
-    figure = ElementTree.fromstring(curves_svg("Risk", [Curve("span", RISKS)], RISK))
+def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
+    risks = tuple((float(n), n / 2, n / 4, n / 1.5) for n in range(5, 101, 5))
+    figure = ElementTree.fromstring(curves_svg("Risk", [Curve("span", risks)], RISK))
     (line,) = lines(figure)
-    assert len(line) == 20
     for one in (0, 1):
-        assert all(b[one] - a[one] == pytest.approx(line[1][one] - line[0][one], abs=0.2) for a, b in pairwise(line))
+        assert [b[one] - a[one] for a, b in pairwise(line)] == pytest.approx(
+            [line[1][one] - line[0][one]] * 19, abs=0.2
+        )
     ticks = [text.text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
     assert ticks == ["0", "20", "40", "60", "80", "100", "coverage, % of the questions, the surest first"]
-
-
-def test_a_well_calibrated_curve_lies_on_the_diagonal():
-    figure = ElementTree.fromstring(curves_svg("EM", [Curve("span", BINS)], RELIABILITY))
-    (line,) = lines(figure)
+    bins = tuple((n, n, n - 5, n + 5) for n in (10.0, 50.0, 90.0))
+    figure = ElementTree.fromstring(curves_svg("EM", [Curve("span", bins)], RELIABILITY))
     (path,) = [one.get("d") for one in figure.iter(f"{SVG}path") if one.get("stroke-dasharray") == "4 4"]
     (x, y), (to_x, to_y) = (map(float, end.split()) for end in path[1:].split("L"))
-    for at, height in line:
+    for at, height in lines(figure)[0]:
         assert height == pytest.approx(y + (at - x) / (to_x - x) * (to_y - y), abs=0.2)
     assert "span: 10.0 at 10, 50.0 at 50, 90.0 at 90" in "".join(figure.itertext())
-
-
-def texts(figure):
-    return [one.text for one in figure.iter(f"{SVG}text")]
 
 
 @given(st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3).map(sorted), min_size=1, max_size=5))
@@ -185,8 +130,10 @@ def test_each_measure_has_a_legend_and_the_first_its_value():
     assert "<b>" not in svg
 
 
-def test_a_figure_without_rows_or_measures_is_refused():
-    with pytest.raises(ValueError, match="at least one row"):
-        intervals_svg("Scores", {}, ["EM"])
-    with pytest.raises(ValueError, match="one to three measures"):
-        intervals_svg("Scores", {"a": {}}, [])
+def test_a_figure_of_nothing_is_refused():
+    for curves in ([], [Curve("empty", ())]):
+        with pytest.raises(ValueError, match="at least one curve"):
+            curves_svg("Recall", curves, RECALL)
+    for rows, measures in (({}, ["EM"]), ({"a": {}}, [])):
+        with pytest.raises(ValueError, match=r"at least one row|one to three measures"):
+            intervals_svg("Scores", rows, measures)

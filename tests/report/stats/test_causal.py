@@ -1,3 +1,5 @@
+"""Causal questions counted by rule and data set, with precision and recall where they are labelled."""
+
 import json
 from pathlib import Path
 
@@ -5,78 +7,61 @@ import pytest
 from command_line import ifqa_here
 
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
-from ifqa.benchmarks.causalqa.rules import RULES
 from ifqa.errors import IfqaError
-from ifqa.report.stats.causal import measure, stats_json
+from ifqa.report.stats.causal import measure
+
+ROWS = [
+    ("Why is the sky blue?", "paq", True), ("What leads to rust?", "paq", True), ("Which show did he host?", "nq", False),
+    ("Who wrote Emma?", "nq", True),
+]  # fmt: skip
 
 
 def ifqa(*arguments):
-    return ifqa_here(*arguments, folder=Path(), COLUMNS="120")
+    return ifqa_here("stats", "causal", *arguments, folder=Path(), COLUMNS="120")
 
 
-ROWS = [  # question, dataset, causal
-    ("Why is the sky blue?", "paq", True),
-    ("What leads to rust?", "paq", True),
-    ("Which show did he host?", "nq", False),
-    ("Who wrote Emma?", "nq", True),
-]
+def counted(*arguments):
+    return json.loads(ifqa(*arguments, "--json").stdout)
 
 
-@pytest.fixture
-def questions(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def _questions(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [json.dumps({"question": q, "dataset": d, "causal": c}) + "\n" for q, d, c in ROWS]
     Path("q.jsonl").write_text("".join(lines))
-    return "q.jsonl"
 
 
-def test_each_reading_is_counted_by_rule_and_dataset(questions):
-    told = json.loads(ifqa("stats", "causal", questions, "--json").stdout)
+def test_each_reading_is_counted_by_rule_and_dataset_and_judged_by_the_labels():
+    told = counted("q.jsonl")
+    rules = told["rules"]
     assert told["questions"] == 4
-    assert {one: found["matched"]["any"] for one, found in told["rules"].items()} == {
-        "notebook": 2,
-        "table3": 2,
-        "fixed": 2,
-    }
-    assert told["rules"]["notebook"]["matched"]["R3"] == told["rules"]["fixed"]["matched"]["R5"] == 1
-    assert told["rules"]["fixed"]["share"]["any"] == 0.5
+    assert {one: rule["matched"]["any"] for one, rule in rules.items()} == dict.fromkeys(
+        ("notebook", "table3", "fixed"), 2
+    )
+    assert rules["notebook"]["matched"]["R3"] == rules["fixed"]["matched"]["R5"] == 1
+    assert rules["fixed"]["share"]["any"] == 0.5
     assert told["datasets"]["nq"] == {"questions": 2, "causal": {"notebook": 1, "table3": 0, "fixed": 0}}
     assert "paper" not in told  # nq is not what the paper calls it
+    judged = {name: rules[name]["judged"]["any"] for name in ("notebook", "fixed")}
+    assert [judged["notebook"][what][0] for what in ("precision", "recall")] == [1 / 2, 1 / 3]
+    assert [judged["fixed"][what][0] for what in ("precision", "recall")] == [1, 2 / 3]
+    assert rules["fixed"]["judged"]["R7"]["precision"] is None
+    assert counted("q.jsonl", "--rules", "fixed")["rules"].keys() == {"fixed"}
 
 
-def test_precision_and_recall_are_those_of_the_labels(questions):
-    judged = json.loads(ifqa("stats", "causal", questions, "--json").stdout)["rules"]
-    assert [judged["notebook"]["judged"]["any"][what][0] for what in ("precision", "recall")] == [1 / 2, 1 / 3]
-    assert [judged["fixed"]["judged"]["any"][what][0] for what in ("precision", "recall")] == [1, 2 / 3]
-    assert judged["fixed"]["judged"]["R7"]["precision"] is None
-
-
-def test_the_rules_to_count_can_be_chosen(questions):
-    assert json.loads(ifqa("stats", "causal", questions, "--rules", "fixed", "--json").stdout)["rules"].keys() == {
-        "fixed"
-    }
-
-
-def test_the_papers_values_stand_beside_its_own_datasets(questions):
-    told = json.loads(ifqa("stats", "causal", questions, "--dataset", "paq", "--json").stdout)
+def test_the_papers_values_stand_beside_its_own_datasets():
+    assert sum(one.questions for one in PUBLISHED.values()) == ALL.questions
+    told = counted("q.jsonl", "--dataset", "paq")
     assert told["paper"]["datasets"] == {"paq": {"questions": 64_875_601, "percent": 1.2}}
-    shown = ifqa("stats", "causal", questions, "--dataset", "paq").stdout
+    shown = ifqa("q.jsonl", "--dataset", "paq").stdout
     assert "64,875,601" in shown
     assert "1,079,436" in shown
-    assert "1,079,436" not in ifqa("stats", "causal", questions).stdout
+    assert "1,079,436" not in ifqa("q.jsonl").stdout
 
 
-def test_the_papers_datasets_add_up_to_its_total():
-    assert sum(one.questions for one in PUBLISHED.values()) == ALL.questions
-
-
-def test_a_benchmark_is_counted_by_split_or_whole(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sample").mkdir()  # a folder of that name does not hide the benchmark
-    split, whole = (
-        json.loads(ifqa("stats", "causal", one, "--json").stdout)["questions"] for one in ("sample:dev", "sample")
-    )
-    assert (split, whole) == (83, 200)
+def test_a_benchmark_is_counted_by_split_or_whole():
+    Path("sample").mkdir()  # a folder of that name does not hide the benchmark
+    assert [counted(name)["questions"] for name in ("sample:dev", "sample")] == [83, 200]
 
 
 @pytest.mark.parametrize(
@@ -90,13 +75,11 @@ def test_a_benchmark_is_counted_by_split_or_whole(tmp_path, monkeypatch):
         (["ifqa"], "none of its splits is in"),
     ],
 )
-@pytest.mark.usefixtures("questions")
 def test_what_cannot_be_counted_is_refused_in_one_line(arguments, message):
-    told = ifqa("stats", "causal", *arguments)
+    told = ifqa(*arguments)
     assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), told.stderr
 
 
-def test_an_unknown_reading_is_refused_from_python(questions):
+def test_an_unknown_reading_is_refused_from_python():
     with pytest.raises(IfqaError, match="unknown rules"):
-        measure(questions, ["table4"])
-    assert stats_json(measure(questions))["rules"].keys() == RULES.keys()
+        measure("q.jsonl", ["table4"])

@@ -24,11 +24,10 @@ def corpus(tmp_path, monkeypatch):
     """Nine articles of 30 to 270 random words out of 5,000, in passages of 100 words."""
     monkeypatch.chdir(tmp_path)
     draws = random.Random(0)
-    articles = [
-        {"id": str(n), "title": f"T{n}", "text": " ".join(f"w{draws.randrange(5_000)}" for _ in range(30 * n))}
-        for n in range(1, 10)
-    ]
-    write_jsonl(tmp_path / "articles.jsonl", articles)
+    drawn = {n: " ".join(f"w{draws.randrange(5_000)}" for _ in range(30 * n)) for n in range(1, 10)}
+    write_jsonl(
+        tmp_path / "articles.jsonl", [{"id": f"{n}", "title": f"T{n}", "text": text} for n, text in drawn.items()]
+    )
     made = Corpus("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
     stages.build_passages(made)
     return made
@@ -43,12 +42,13 @@ def texts(corpus):
 def questions(corpus):
     """Questions whose gold passages are in the corpus as a whole, by half, by little, and not at all."""
     whole, other = texts(corpus)["9-0"], texts(corpus)["9-1"]
-    half = " ".join([*other.split()[:50], *(f"x{n}" for n in range(50))])
-    little = " ".join([*other.split()[:20], *(f"y{n}" for n in range(80))])
-    nothing = " ".join(f"z{n}" for n in range(100))
+    half, little, nothing = (
+        " ".join([*other.split()[:kept], *(f"{letter}{n}" for n in range(100 - kept))])
+        for kept, letter in ((50, "x"), (20, "y"), (0, "z"))
+    )
+    golds = {"train": [(whole, nothing), (half,)], "dev": [(little,), ()]}
     return {
-        "train": [Question("q/0", "If?", ("a",), (whole, nothing)), Question("q/1", "If?", ("a",), (half,))],
-        "dev": [Question("q/2", "If?", ("a",), (little,)), Question("q/3", "If?", ("a",), ())],
+        split: [Question(f"{split}/{n}", "If?", ("a",), one) for n, one in enumerate(golds[split])] for split in golds
     }
 
 
@@ -64,13 +64,10 @@ def test_the_counts_are_those_of_the_passages(corpus):
 
 def test_the_coverage_is_what_covers_says_pair_by_pair(corpus, questions):
     stats = measure(corpus, questions, workers=1)
-    for split, own in stats.coverage.items():
-        golds = {gold: any(covers(text, gold) for text in texts(corpus).values())
-                 for question in questions[split] for gold in question.gold_passages}  # fmt: skip
-        assert (own.golds, own.percents["covered"]) == (
-            len(golds),
-            pytest.approx(100 * sum(golds.values()) / len(golds)),
-        )
+    for split, found in stats.coverage.items():
+        golds = {gold for question in questions[split] for gold in question.gold_passages}
+        covered = [any(covers(text, gold) for text in texts(corpus).values()) for gold in golds]
+        assert (found.golds, found.percents["covered"]) == (len(golds), pytest.approx(100 * sum(covered) / len(golds)))
     train, dev = stats.coverage["train"], stats.coverage["dev"]
     assert train.percents["mean_best"] == pytest.approx(100 * (1 + 46 / 96) / 3)
     assert dev.percents["mean_best"] == pytest.approx(100 * 16 / 96)
@@ -107,34 +104,24 @@ def test_shards_measured_in_any_order_are_put_together_in_theirs(corpus, questio
     assert (cut.lengths, cut.page_sizes, cut.coverage) == (whole.lengths, whole.page_sizes, whole.coverage)
 
 
-def test_a_line_that_is_no_passage_is_named(corpus, monkeypatch):
+def test_passages_that_are_not_what_the_manifest_says_are_refused(corpus, monkeypatch):
     monkeypatch.setattr(artifacts, "_SMALL", 0)  # as of a corpus that is too large to be hashed
     path = corpus.folder / "passages" / "passages-00000.jsonl"
-    data = bytearray(path.read_bytes())
-    data[data.index(b"\n") + 1] = ord("[")  # the size stays, so the folder looks whole
-    path.write_bytes(data)
-    with pytest.raises(IfqaError, match=r"passages-00000.jsonl:2: not JSON"):
-        measure(corpus, {}, workers=1)
-
-
-def test_passages_that_are_not_what_the_manifest_says_are_refused(corpus, monkeypatch):
-    monkeypatch.setattr(artifacts, "_SMALL", 0)
-    path = corpus.folder / "passages" / "passages-00000.jsonl"
     first, second, rest = path.read_bytes().split(b"\n", 2)
-    path.write_bytes(first + b"\n" + b" " * len(second) + b"\n" + rest)
-    with pytest.raises(IfqaError, match=r"holds \d+ passages, its manifest says \d+"):
-        measure(corpus, {}, workers=1)
-
-
-def test_passages_that_are_not_built_are_asked_for(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    for line, told in (
+        (b"[" + second[1:], "passages-00000.jsonl:2: not JSON"),
+        (b" " * len(second), "its manifest says"),
+    ):
+        path.write_bytes(first + b"\n" + line + b"\n" + rest)  # the size stays, so the folder looks whole
+        with pytest.raises(IfqaError, match=told):
+            measure(corpus, {}, workers=1)
     with pytest.raises(IfqaError, match="ifqa passages absent"):
         measure(Corpus("absent", (), {}), {})
 
 
 def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    stats = measure(corpus, questions, workers=1)
+    stats = measure(corpus, questions | {"bare": [Question("q/0", "If?", ("a",))]}, workers=1)
     show(tables("little", stats))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
@@ -142,11 +129,6 @@ def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsy
     assert ["passages", f"{stats.counts['passages']}"] in rows
     assert ["words", f"{stats.counts['words']:,}"] in rows
     assert ["train", "3", "66.7", "49.3", "2", "100.0", "50.0"] in rows
+    assert ["bare", "0", "-", "-", "0", "-", "-"] in rows
     assert not any("with gold" in line for line in lines)
-
-
-def test_a_split_without_gold_passages_has_no_shares(corpus, capsys):
-    stats = measure(corpus, {"bare": [Question("q/0", "If?", ("a",))]}, workers=1)
-    show(tables("little", stats))
-    assert ["bare", "0", "-", "-", "0", "-", "-"] in [line.split() for line in capsys.readouterr().out.splitlines()]
     assert json.loads(json.dumps(stats_json(stats)))["coverage"]["bare"]["percent"]["covered"] is None
