@@ -17,14 +17,9 @@ def units(rows):
     return [[value for value in column if value != "."] for column in zip(*rows, strict=True)]
 
 
-@pytest.mark.parametrize(("rows", "wanted"), [(TWO, 0.095), (FOUR, 0.743)])
-def test_alpha_is_that_of_the_published_examples(rows, wanted):
-    assert alpha(units(rows)) == pytest.approx(wanted, abs=0.0005)
-
-
-@pytest.mark.parametrize("given_classes", [[], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]]])
-def test_alpha_is_undefined_without_two_classes_to_compare(given_classes):
-    assert alpha(given_classes) is None
+def test_alpha_is_that_of_the_published_examples_and_undefined_without_two_classes():
+    assert [alpha(units(rows)) for rows in (TWO, FOUR)] == pytest.approx([0.095, 0.743], abs=0.0005)
+    assert [alpha(few) for few in ([], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]])] == [None] * 4
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))

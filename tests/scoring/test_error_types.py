@@ -17,19 +17,15 @@ MISSED = {"gold_read": False, "answer_read": False}
     [
         ({"EM": 1.0} | READ, "", "right"),
         ({"EM": 1.0} | MISSED, "Wick", "right"),  # by luck, or because both worlds agree
-        ({"failed": 1.0, "answer": ""} | MISSED, "", "no answer"),
         ({"failed": 1.0, "answer": "Wick"} | READ, "Wick", "no answer"),
         ({"factual": "the Wick."} | MISSED, "", "answered the real world"),
         (READ, "wick", "answered the real world"),
         ({"factual": "Lybster"} | READ, "Wick", "answered the real world"),  # either tells
-        ({"factual": "Lybster"} | READ, "Thurso", "reading miss"),
         ({"answer": "the", "factual": "a"} | READ, "", "reading miss"),  # nothing is left of either
         (MISSED, "", "retrieval miss"),
-        (MISSED | {"answer_read": True}, "", "retrieval miss"),
         (MISSED | {"subsets": ["numeric"]}, "", "retrieval miss"),
         ({"subsets": ["numeric"], "gold_read": True, "answer_read": False}, "", "arithmetic miss"),
         ({"subsets": ["numeric"]} | READ, "", "reading miss"),
-        ({"gold_read": True, "answer_read": False}, "", "reading miss"),
         ({"subsets": ["numeric"]}, "", "reading miss"),  # a closed book
         ({"subsets": ["numeric"], "answer_read": False}, "", "reading miss"),  # no gold passage is annotated
     ],
@@ -38,13 +34,13 @@ def test_the_first_reason_that_holds_counts(changes, factual, wanted):
     assert outcome(WRONG | changes, "EM", "numeric", factual) == wanted
 
 
-@pytest.mark.parametrize("missing", ["EM", "failed", "answer"])
-def test_without_a_reader_there_is_nothing_to_tell(missing):
-    row = {name: value for name, value in WRONG.items() if name != missing}
-    with pytest.raises(
-        IfqaError, match=f"question t/0 has no '{missing}'; wanted the scores of an experiment with a reader"
-    ):
-        outcome(row, "EM", "numeric")
+def test_without_a_reader_there_is_nothing_to_tell():
+    for missing in ("EM", "failed", "answer"):
+        row = {name: value for name, value in WRONG.items() if name != missing}
+        with pytest.raises(
+            IfqaError, match=f"question t/0 has no '{missing}'; wanted the scores of an experiment with"
+        ):
+            outcome(row, "EM", "numeric")
 
 
 answers = st.sampled_from(["", "Wick", "wick", "1811", "the"])
@@ -59,9 +55,5 @@ def test_every_question_has_an_outcome_and_the_score_alone_makes_it_right(row):
     told = outcome(row, "EM", "numeric")
     assert told in OUTCOMES
     assert (told == "right") == (row["EM"] == 1)
-
-
-@given(scored)
-def test_a_closed_book_has_no_misses_of_retrieval_or_arithmetic(row):
     closed = {name: value for name, value in row.items() if name not in READ}
     assert outcome(closed, "EM", "numeric") not in ("retrieval miss", "arithmetic miss")

@@ -27,20 +27,18 @@ def summarise(rows, questions, by, k, seed, predictions=()):
 
 
 def rows(*scores):
-    return [
-        per_question.row(question, BY) | {"EM": score, "failed": 0.0, "answer": "x"}
-        for question, score in zip(QUESTIONS, scores, strict=True)
-    ]
+    pairs = zip(QUESTIONS, scores, strict=True)
+    return [per_question.row(question, BY) | {"EM": em, "failed": 0.0, "answer": "x"} for question, em in pairs]
 
 
 def test_means_are_over_all_questions_and_by_subset():
     scores = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, BY, None, seed=0)
     assert scores["questions"] == 3
     assert scores["measures"]["EM"]["value"] == pytest.approx(33.33)
-    assert scores["subsets"] == {
-        "numeric": {"questions": 1, "measures": {"EM": {"value": 100.0, "low": 100.0, "high": 100.0}}},
-        "other": {"questions": 2, "measures": {"EM": {"value": 0.0, "low": 0.0, "high": 0.0}}},
-    }
+    assert "questions" not in scores["measures"]["EM"]
+    all_right, all_wrong = ({"EM": {"value": value, "low": value, "high": value}} for value in (100.0, 0.0))
+    numeric, other = {"questions": 1, "measures": all_right}, {"questions": 2, "measures": all_wrong}
+    assert scores["subsets"] == {"numeric": numeric, "other": other}
     assert {"ceiling", "groups", "macro"} & set(scores) == set()
 
 
@@ -56,23 +54,17 @@ def test_questions_and_answers_are_kept_for_measures_over_sets_alone():
 
 def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
     by = replace(BY, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False)))
-    assert summarise(rows(1.0, 0.0, 0.0), QUESTIONS, by, None, seed=0)["subsets"] == {
-        "empty": {"questions": 0, "measures": {}}
-    }
+    subsets = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, by, None, seed=0)["subsets"]
+    assert subsets == {"empty": {"questions": 0, "measures": {}}}
 
 
 def test_a_failure_is_counted_and_stays_in_the_denominator():
-    scored = rows(1.0, 1.0, 0.0)
+    scored = [row | {"label": "a", "EMM": 0.5} for row in rows(1.0, 1.0, 0.0)]
     scored[2]["failed"] = 1.0
     scores = summarise(scored, QUESTIONS, BY, None, seed=0)
     assert scores["n_failed"] == 1
     assert scores["measures"]["EM"]["value"] == pytest.approx(66.67)
-    assert "failed" not in scores["measures"]
-
-
-def test_what_is_no_declared_measure_is_none():
-    scored = [row | {"label": "a", "EMM": 0.5} for row in rows(1.0, 1.0, 0.0)]
-    assert list(summarise(scored, QUESTIONS, BY, None, seed=0)["measures"]) == ["EM"]
+    assert list(scores["measures"]) == ["EM"], "what is no declared measure is none"
 
 
 def test_a_failure_scores_worst_and_is_not_asked_about():
@@ -112,14 +104,9 @@ def test_a_run_has_its_ceiling_and_chance_beside_it():
     assert set(scores["chance"]) == {"answer@1", "answer@5"}
     assert scores["measures"]["gold_any@1"]["value"] == 100.0
     assert scores["measures"]["answer@5"]["value"] == pytest.approx(66.67)
+    assert [name for name in scored[0] if name.startswith("gold_any")] == ["gold_any@1", "gold_any@5"]
     without = replace(BY, measures=BY.measures[:5])  # no answer recall
     assert "chance" not in summarise(scored, QUESTIONS, without, 5, seed=0)
-
-
-def test_a_run_is_not_scored_deeper_than_it_is():
-    row = per_question.row(QUESTIONS[0], BY, ["x"], k=20)
-    assert [name for name in row if name.startswith("gold_any")] == [f"gold_any@{k}" for k in (1, 5, 10, 20)]
-    assert "answer@20" not in per_question.row(QUESTIONS[0], BY, ["x"], k=10)
 
 
 def test_whether_gold_was_read_is_known_and_a_subset():
@@ -130,14 +117,6 @@ def test_whether_gold_was_read_is_known_and_a_subset():
     assert (found["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
     scores = summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
     assert scores["subsets"]["gold_read"]["questions"] == 1
-
-
-def test_a_measure_that_some_questions_lack_has_their_count():
-    scored = rows(1.0, 0.0, 0.0)
-    scored[1]["gold_any@1"] = 1.0
-    scores = summarise(scored, QUESTIONS, BY, None, seed=0)
-    assert scores["measures"]["gold_any@1"]["questions"] == 1
-    assert "questions" not in scores["measures"]["EM"]
 
 
 def grouped(*groups):
@@ -156,18 +135,15 @@ def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
     assert (macro["value"], macro["groups"]) == (50.0, 1)
 
 
-def test_the_mean_over_questions_resamples_within_groups():
+def test_the_mean_over_questions_resamples_within_groups_and_the_macro_average_groups_if_they_are_the_unit():
     questions, scored = grouped("a", "b", "b"), rows(1.0, 0.0, 0.0)
     pooled = summarise(scored, questions, BY, None, seed=0)["measures"]["EM"]
     within = summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
     assert (within["value"], within["low"], within["high"]) == (33.33, 33.33, 33.33)
-
-
-def test_the_macro_average_resamples_groups_if_they_are_the_unit():
     by = Declared((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
-    scored = [row | {"right": value} for row, value in zip(rows(0, 0, 0), (1.0, 0.0, 1.0), strict=True)]
-    macro = summarise(scored, grouped("a", "b", "b"), by, None, seed=0)["macro"]["measures"]["right"]
+    scored = [row | {"right": value} for row, value in zip(scored, (1.0, 0.0, 1.0), strict=True)]
+    macro = summarise(scored, questions, by, None, seed=0)["macro"]["measures"]["right"]
     assert (macro["value"], macro["low"], macro["high"]) == tuple(100 * one for one in mean_interval([1.0, 0.5]))
 
 

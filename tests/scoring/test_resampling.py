@@ -1,7 +1,6 @@
 """Statistics of a sample: a measure over sets against plain loops, one of numbers in rows against one over sets."""
 
 import random
-import time
 from itertools import product
 
 import numpy as np
@@ -11,7 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import ColumnMeasure, Measure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring import resampling
-from ifqa.scoring.measures.confidence import AURC, CONFIDENCE
+from ifqa.scoring.measures.confidence import AURC
 from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, SetStatistic
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 
@@ -26,22 +25,19 @@ def consistent(questions, predictions):
 
 
 def mean(questions, predictions):
-    right = [p.answer in q.answers for q, p in zip(questions, predictions, strict=True)]
-    return sum(right) / len(right)
+    return sum(p.answer in q.answers for q, p in zip(questions, predictions, strict=True)) / len(questions)
 
 
 CONSISTENT = SetMeasure("consistent", consistent, unit="paragraph")
 
 
-def pairs_of(paragraphs, seed, share=0.7, sizes_seed=0):
+def pairs_of(paragraphs, seed, share=0.7):
     """Questions on paragraphs, in two groups, of which about a share is answered right."""
-    sizes, answers = random.Random(sizes_seed), random.Random(seed)
+    sizes, answers = random.Random(0), random.Random(seed)
     questions = [
-        Question(
-            f"{paragraph}/{n}", "Why?", ("yes",), group="ab"[paragraph % 2], labels=(("paragraph", str(paragraph)),)
-        )
-        for paragraph, size in enumerate(sizes.randint(1, 3) for _ in range(paragraphs))
-        for n in range(size)
+        Question(f"{one}/{n}", "Why?", ("yes",), group="ab"[one % 2], labels=(("paragraph", f"{one}"),))
+        for one in range(paragraphs)
+        for n in range(sizes.randint(1, 3))
     ]
     return [(question, Prediction(question.id, "yes" if answers.random() < share else "no")) for question in questions]
 
@@ -61,15 +57,11 @@ def value_of(measure, pairs):
 def test_a_paragraph_that_is_drawn_twice_counts_twice():
     """A share of paragraphs has the interval of a mean over paragraphs."""
     pairs = pairs_of(60, 1)
-    value, low, high = over_paragraphs(pairs).interval(0)
     right = {}
     for question, prediction in pairs:
         right[question.label("paragraph")] = right.get(question.label("paragraph"), True) and prediction.answer == "yes"
-    shares = [float(whole) for whole in right.values()]
-    rng = random.Random(4)
-    means = sorted(sum(rng.choices(shares, k=60)) / 60 for _ in range(4_000))
-    assert value == sum(shares) / 60
-    assert [low, high] == pytest.approx([means[100], means[3_900]], abs=0.03)
+    wanted = mean_interval([float(whole) for whole in right.values()])
+    assert over_paragraphs(pairs).interval(0) == pytest.approx(wanted, abs=0.03)
 
 
 @pytest.mark.parametrize("unit", ["question", "group"])
@@ -96,26 +88,20 @@ def test_the_macro_value_is_the_mean_over_groups():
     assert low < value < high
 
 
-def test_what_is_not_defined_has_no_value():
-    none = SetMeasure("none", lambda *_: None)
+def test_what_is_not_defined_has_no_value_and_a_system_differs_from_itself_in_nothing():
     undefined = (
-        SetStatistic(none, pairs_of(3, 1)),
+        SetStatistic(SetMeasure("none", lambda *_: None), pairs_of(3, 1)),
         ColumnStatistic(AURC, np.full((3, 2), np.nan)),
-        MeanStatistic(RIGHT, []),
     )
-    for statistic in undefined:
-        groups = [] if isinstance(statistic, MeanStatistic) else ["a"] * 3
+    for statistic, groups in (*zip(undefined, [["a"] * 3] * 2, strict=True), (MeanStatistic(RIGHT, []), [])):
         assert statistic.interval(0) is statistic.macro(groups, 0) is statistic.difference(statistic, 0) is None
-
-
-def test_a_system_differs_from_itself_in_nothing():
     for statistic in (over_paragraphs(pairs_of(20, 1)), ColumnStatistic(AURC, rows(answers(1)))):
         paired = statistic.difference(statistic, 0)
         assert (paired.delta, paired.low, paired.high, paired.p) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_p_agrees_with_counting_all_swaps_of_paragraphs():
-    first, second = pairs_of(8, 1, 0.9, 3), pairs_of(8, 2, 0.4, 3)
+    first, second = pairs_of(8, 1, 0.9), pairs_of(8, 2, 0.4)
     paragraphs = sorted(set(paragraphs_of(first)))
     apart = []
     for swaps in product((False, True), repeat=len(paragraphs)):
@@ -165,10 +151,7 @@ GROUPS = [question.group for question in QUESTIONS]
 
 def answers(seed):
     rng = random.Random(seed)
-    return [
-        (question, Prediction(question.id, rng.choice(["yes", "no"]), confidence=rng.random()))
-        for question in QUESTIONS
-    ]
+    return [(one, Prediction(one.id, rng.choice(["yes", "no"]), confidence=rng.random())) for one in QUESTIONS]
 
 
 def rows(pairs):
@@ -176,7 +159,7 @@ def rows(pairs):
 
 
 @pytest.mark.parametrize("unit", ["question", "group"])
-def test_numbers_in_rows_have_the_intervals_and_p_of_a_measure_over_sets(unit):
+def test_numbers_in_rows_have_the_intervals_p_and_macro_value_of_a_measure_over_sets(unit):
     over_set, column = SetMeasure("risk", risk, unit=unit), ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
     units = GROUPS if unit == "group" else []
     in_rows = [ColumnStatistic(column, rows(answers(seed)), units) for seed in (1, 2)]
@@ -185,15 +168,9 @@ def test_numbers_in_rows_have_the_intervals_and_p_of_a_measure_over_sets(unit):
     paired, wanted = (first.difference(second, 3) for first, second in (in_rows, over_sets))
     assert paired[:5] == pytest.approx(wanted[:5])
     assert paired.p == wanted.p
-
-
-@pytest.mark.parametrize("unit", ["question", "group"])
-def test_numbers_in_rows_have_the_macro_value_of_a_measure_over_sets(unit):
-    column = ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
-    interval, count = ColumnStatistic(column, rows(answers(1))).macro(GROUPS, 0)
-    wanted, groups = SetStatistic(SetMeasure("risk", risk, unit=unit), answers(1)).macro(GROUPS, 0)
-    assert interval == pytest.approx(wanted)
-    assert count == groups == 4
+    (interval, count), (wanted, groups) = (one.macro(GROUPS, 0) for one in (in_rows[0], over_sets[0]))
+    assert (interval, count) == (pytest.approx(wanted), 4)
+    assert count == groups
 
 
 @pytest.mark.parametrize(
@@ -203,12 +180,3 @@ def test_a_value_that_is_no_share_is_refused(score, message):
     odd = ColumnStatistic(ColumnMeasure("odd", score, ("confidence", "EM")), rows(answers(1)))
     with pytest.raises(IfqaError, match=f"measure 'odd': wanted a number from 0 to 1.*found .*{message}"):
         odd.interval(0)
-
-
-def test_all_measures_of_confidence_of_700_questions_take_little_time():
-    rng = np.random.default_rng(0)
-    many = np.stack([rng.random(700), rng.integers(2, size=700)], axis=1)
-    started = time.process_time()
-    for measure in CONFIDENCE:
-        ColumnStatistic(measure, many).interval(0)
-    assert time.process_time() - started < 2  # 0.5 s on an idle core

@@ -1,6 +1,5 @@
 """The measures and subsets that benchmarks and experiments declare, and their order in tables."""
 
-import sys
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, RankingMeasure, SetMeasure
 from ifqa.scoring.scheme import Declared, declared, defaults, joined
 
-NOTHING = """
+PLAIN = """
 from ifqa.protocols import Benchmark, Measure, RankingMeasure, Subset
 
 
@@ -23,15 +22,13 @@ class Plain(Benchmark):
 def plain(tmp_path, monkeypatch):
     """Make a benchmark with these measures and subsets; returns its name."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def make(measures="()", subsets="()"):
-        sys.modules.pop("plain_of_tests", None)
-        (tmp_path / "plain_of_tests.py").write_text(NOTHING.format(measures=measures, subsets=subsets))
-        return "plain_of_tests:Plain"
+        name = f"plain_{len([*tmp_path.iterdir()])}_{tmp_path.name}"
+        (tmp_path / f"{name}.py").write_text(PLAIN.format(measures=measures, subsets=subsets))
+        return f"{name}:Plain"
 
-    yield make
-    sys.modules.pop("plain_of_tests", None)
+    return make
 
 
 def test_who_declares_no_measure_is_scored_as_ifqa_is(plain):
@@ -44,11 +41,14 @@ def test_who_declares_no_measure_is_scored_as_ifqa_is(plain):
     assert ([one.name for one in alone.measures], alone.subsets) == (["mine"], ())
 
 
-def test_an_experiment_may_add_measures():
-    by = declared("ifqa", ["accuracy"])
-    assert by.measures[:-1] == defaults().measures
-    assert by.measures[-1].name == "accuracy"
-    assert by.headline(["accuracy", "EM"]) == "EM"
+def test_an_experiment_may_add_measures_and_several_are_shown_with_those_of_all():
+    a, b = declared("ifqa", ["accuracy"]), declared("ifqa")
+    assert (a.measures[:-1], a.measures[-1].name) == (defaults().measures, "accuracy")
+    assert a.headline(["accuracy", "EM"]) == "EM"
+    assert joined([a, b]) == a
+    assert joined([b, a]).measures == a.measures
+    lists = Declared((RankingMeasure("found", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
+    assert joined([lists, lists]) == lists
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,8 @@ def test_a_name_that_would_mean_two_things_is_refused(plain, measures, subsets, 
 
 
 RANKED = RankingMeasure("found", lambda *_: {}, depths=(1, 5, 20), tables=(5,))
-BY = Declared(
-    (
-        Measure("plain", lambda *_: 0),
-        Measure("shown", lambda *_: 0, in_tables=True),
-        SetMeasure("set", lambda *_: 0),
-        RANKED,
-    )
-)
+OTHER, SHOWN = Measure("plain", lambda *_: 0), Measure("shown", lambda *_: 0, in_tables=True)
+BY = Declared((OTHER, SHOWN, SetMeasure("set", lambda *_: 0), RANKED))
 
 
 def test_rankings_come_first_and_the_rest_as_declared():
@@ -93,14 +87,6 @@ def test_the_headline_is_declared_else_in_tables_else_the_first_measure():
     led = replace(BY, measures=(*BY.measures, SetMeasure("first", lambda *_: 0, headline=True)))
     assert led.headline([*every, "first"]) == "first"
     assert led.shown(["plain", "shown", "first"]) == ["first", "shown"]
-
-
-def test_several_experiments_are_shown_with_the_measures_of_all():
-    a, b = declared("ifqa", ["accuracy"]), declared("ifqa")
-    assert joined([a, b]) == a
-    assert joined([b, a]).measures == a.measures
-    lists = Declared((RankingMeasure("found", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
-    assert joined([lists, lists]) == lists
 
 
 def test_low_is_marked():

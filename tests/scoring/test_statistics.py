@@ -1,27 +1,20 @@
 """Intervals and paired tests, against scipy."""
 
 import random
-from itertools import product
+from itertools import chain, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
-from ifqa.scoring.statistics import (
-    holm,
-    mean_interval,
-    paired_randomization,
-    share_interval,
-    won_lost_tied,
-)
+from ifqa.scoring.statistics import holm, mean_interval, paired_randomization, share_interval, won_lost_tied
 
-untimed = settings(deadline=None)
 SCORES = st.lists(st.sampled_from([0.0, 1.0, 0.5, 2 / 3, 0.4]), min_size=1, max_size=40)
 
 
-def scores(seed: int, count: int, values: tuple[float, ...] = (0.0, 1.0)) -> list[float]:
+def scores(seed, count: int, values: tuple[float, ...] = (0.0, 1.0)) -> list[float]:
     return random.Random(seed).choices(values, k=count)
 
 
@@ -35,7 +28,7 @@ def scores(seed: int, count: int, values: tuple[float, ...] = (0.0, 1.0)) -> lis
     ],
     ids=["exact match", "rare and few", "f1", "continuous"],
 )
-def test_interval_agrees_with_scipy(values: list[float], step: float) -> None:
+def test_interval_agrees_with_scipy(values, step):
     import numpy as np
     from scipy.stats import bootstrap
 
@@ -47,54 +40,43 @@ def test_interval_agrees_with_scipy(values: list[float], step: float) -> None:
     assert high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
 
 
-def test_interval_of_a_share_follows_the_binomial_law() -> None:
-    from scipy.stats import binom
-
-    _, low, high = mean_interval([1.0] * 280 + [0.0] * 420)
-    assert [700 * low, 700 * high] == pytest.approx(binom.ppf([0.025, 0.975], 700, 0.4), abs=2)
-
-
-@untimed
 @given(SCORES, st.integers(0, 9))
-def test_interval_holds_the_mean_and_is_reproducible(values: list[float], seed: int) -> None:
+def test_interval_holds_the_mean_and_is_reproducible(values, seed):
     mean, low, high = found = mean_interval(values, seed=seed, resamples=500)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
     assert low - 1e-12 <= mean <= high + 1e-12
     assert mean_interval(values[::-1], seed=seed, resamples=500) == found
 
 
-def test_equal_scores_have_no_spread() -> None:
-    assert mean_interval([1.0] * 5) == (1.0, 1.0, 1.0)
-
-
-def test_seed_matters_but_little() -> None:
-    values = [random.Random(number).random() for number in range(100)]
-    one, other = mean_interval(values, seed=1), mean_interval(values, seed=2)
-    assert one != other
-    assert one == pytest.approx(other, abs=0.01)
-
-
-def test_batches_do_not_change_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_batches_and_draws_of_single_values_hardly_change_the_interval(monkeypatch):
     a, b = scores(1, 50, (0.0, 1.0, 0.5)), scores(2, 50, (0.0, 1.0, 0.3))
     whole = mean_interval(a), paired_randomization(a, b)
+    spread = [random.Random(number).random() for number in range(100)]
+    assert mean_interval(spread, seed=1) != pytest.approx(mean_interval(spread, seed=2), abs=1e-6)
+    assert mean_interval(spread, seed=1) == pytest.approx(mean_interval(spread, seed=2), abs=0.01)
     monkeypatch.setattr(statistics, "_DRAWS_AT_ONCE", 100)
     assert (mean_interval(a), paired_randomization(a, b)) == whole
+    monkeypatch.undo()
+    values, units = clustered(9, 60, 4)
+    whole = mean_interval(values), mean_interval(values, units=units)
+    monkeypatch.setattr(statistics, "_MANY", 0)
+    for one, other in zip(whole, (mean_interval(values), mean_interval(values, units=units)), strict=True):
+        assert (one, one[0]) == (pytest.approx(other, abs=0.012), other[0])
 
 
-def scipy_p(a: list[float], b: list[float], resamples: float) -> float:
+def scipy_p(a, b, resamples):
     import numpy as np
     from scipy.stats import permutation_test
 
-    def mean_difference(x: "np.ndarray", y: "np.ndarray", axis: int) -> "np.ndarray":
+    def mean_difference(x, y, axis):
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
-    rng = np.random.default_rng(7)
-    data, how = (np.array(a), np.array(b)), {"permutation_type": "samples", "vectorized": True, "rng": rng}
-    return float(permutation_test(data, mean_difference, n_resamples=resamples, **how).pvalue)
+    how = {"permutation_type": "samples", "vectorized": True, "rng": np.random.default_rng(7)}
+    return permutation_test((np.array(a), np.array(b)), mean_difference, n_resamples=resamples, **how).pvalue
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.03, 0.06, 0.1])
-def test_p_agrees_with_scipy(shift: float) -> None:
+def test_p_agrees_with_scipy(shift):
     rng = random.Random(11)
     a = [float(rng.random() < 0.4 + shift) for _ in range(400)]
     b = [float(rng.random() < 0.4) for _ in range(400)]
@@ -102,36 +84,29 @@ def test_p_agrees_with_scipy(shift: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_p_agrees_with_counting_all_sign_flips(seed: int) -> None:
+def test_p_agrees_with_counting_all_sign_flips(seed):
     a, b = scores(seed, 10, (0.0, 1.0, 0.4, 2 / 3)), scores(seed + 50, 10, (0.0, 1.0, 0.5))
     assert paired_randomization(a, b, rounds=50_000) == pytest.approx(scipy_p(a, b, float("inf")), abs=0.01)
 
 
-def test_p_at_the_ends() -> None:
+def test_p_at_the_ends():
     assert paired_randomization([1.0, 0.5], [1.0, 0.5]) == 1.0
     assert paired_randomization([1.0] * 100, [0.0] * 100, rounds=999) == 1 / 1000  # never 0
     assert paired_randomization([1.0], [0.0]) == 1.0  # one question shows nothing
+    # .1 + .2 - .3 is not 0 in floating point; every flip of these signs must count as at least as large.
+    assert paired_randomization([0.1, 0.2, 0.0], [0.0, 0.0, 0.3]) == 1.0
 
 
-@untimed
 @given(SCORES, st.randoms(use_true_random=False))
-def test_p_is_two_sided_and_reproducible(a: list[float], rng: random.Random) -> None:
+def test_p_is_two_sided_and_reproducible(a, rng):
     b = rng.sample(a, len(a))
     p = paired_randomization(a, b, rounds=200)
     assert 0 < p <= 1
     assert p == paired_randomization(b, a, rounds=200)
 
 
-def test_sums_equal_but_for_rounding_are_ties() -> None:
-    # .1 + .2 - .3 is not 0 in floating point; every flip of these signs must count as at least as large.
-    assert paired_randomization([0.1, 0.2, 0.0], [0.0, 0.0, 0.3]) == 1.0
-
-
-def test_won_lost_tied() -> None:
+def test_won_lost_tied_and_empty_or_unequal_scores_are_refused():
     assert won_lost_tied([1.0, 0.0, 0.5, 1.0], [0.0, 1.0, 0.5, 0.9]) == (2, 1, 1)
-
-
-def test_empty_and_unequal_scores_are_refused() -> None:
     with pytest.raises(IfqaError, match="no scores"):
         mean_interval([])
     with pytest.raises(IfqaError, match="found 1 and 2 scores"):
@@ -140,31 +115,24 @@ def test_empty_and_unequal_scores_are_refused() -> None:
         won_lost_tied([], [])
 
 
-def clustered(seed: int, several: int, largest: int) -> tuple[list[float], list[str]]:
+def clustered(seed, several, largest):
     """Scores of questions on paragraphs of 1 to `largest` questions; scores within a paragraph are similar."""
     rng = random.Random(seed)
-    values, units = [], []
-    for number in range(several):
-        hard = rng.random()
-        for _ in range(rng.randint(1, largest)):
-            values.append(float(rng.random() > hard))
-            units.append(f"paragraph {number}")
-    return values, units
+    hard = [rng.random() for _ in range(several)]
+    places = [number for number in range(several) for _ in range(rng.randint(1, largest))]
+    return [float(rng.random() > hard[place]) for place in places], [f"paragraph {place}" for place in places]
 
 
-def brute_force(values: list[float], units: list[str], resamples: int, seed: int) -> list[float]:
+def brute_force(values, units, resamples, seed):
     """The mean of each resample: drawn by paragraph, summed by question."""
     rng = random.Random(seed)
-    paragraphs = {unit: [v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)}
-    means = []
-    for _ in range(resamples):
-        drawn = [value for unit in rng.choices(list(paragraphs), k=len(paragraphs)) for value in paragraphs[unit]]
-        means.append(sum(drawn) / len(drawn))
-    return sorted(means)
+    paragraphs = [[v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)]
+    draws = ([*chain(*rng.choices(paragraphs, k=len(paragraphs)))] for _ in range(resamples))
+    return sorted(sum(drawn) / len(drawn) for drawn in draws)
 
 
 @pytest.mark.parametrize(("several", "largest"), [(80, 6), (12, 30)])
-def test_interval_over_units_agrees_with_brute_force(several: int, largest: int) -> None:
+def test_interval_over_units_agrees_with_brute_force(several, largest):
     values, units = clustered(several, several, largest)
     mean, low, high = mean_interval(values, units=units)
     means = brute_force(values, units, 8_000, seed=5)
@@ -176,52 +144,27 @@ def test_interval_over_units_agrees_with_brute_force(several: int, largest: int)
     assert high - low > 1.2 * (high_alone - low_alone)  # questions on one paragraph tell less than as many on several
 
 
-def test_units_of_one_question_are_questions() -> None:
-    values = scores(4, 200, (0.0, 1.0, 0.5))
-    units = [str(number) for number in range(200)]
-    assert mean_interval(values, seed=3, units=units) == mean_interval(values, seed=3)
-    other = scores(5, 200)
-    assert paired_randomization(values, other, 3, units=units) == paired_randomization(values, other, 3)
-
-
-@untimed
 @given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 0.4]), st.sampled_from("abcde")), min_size=1), st.randoms())
-def test_order_does_not_matter_to_units(pairs: list[tuple[float, str]], rng: random.Random) -> None:
+def test_order_does_not_matter_to_units(pairs, rng):
     values, units = zip(*pairs, strict=True)
     mixed, mixed_units = zip(*rng.sample(pairs, len(pairs)), strict=True)
     assert mean_interval(values, resamples=200, units=units) == mean_interval(mixed, resamples=200, units=mixed_units)
 
 
-def test_drawing_single_values_gives_the_same_interval_as_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    values, units = clustered(9, 60, 4)
-    whole = mean_interval(values), mean_interval(values, units=units)
-    monkeypatch.setattr(statistics, "_MANY", 0)
-    each = mean_interval(values), mean_interval(values, units=units)
-    for one, other in zip(whole, each, strict=True):
-        assert one == pytest.approx(other, abs=0.012)
-        assert one[0] == other[0]
-
-
-def test_one_unit_alone_has_no_spread() -> None:
-    assert mean_interval([1.0, 0.0], units=["a", "a"]) == (0.5, 0.5, 0.5)
-
-
-def test_the_macro_average_agrees_with_numpy() -> None:
+def test_the_macro_average_agrees_with_numpy():
     import numpy as np
 
-    sizes = {"a": 40, "b": 300, "c": 12}
-    values = {group: scores(number, size) for number, (group, size) in enumerate(sizes.items())}
+    values = {group: scores(number, size) for number, (group, size) in enumerate({"a": 40, "b": 300, "c": 12}.items())}
     groups = [group for group in values for _ in values[group]]
-    mean, low, high = mean_interval([one for several in values.values() for one in several], strata=groups, macro=True)
+    mean, low, high = mean_interval([*chain(*values.values())], strata=groups, macro=True)
     assert mean == pytest.approx(np.mean([np.mean(several) for several in values.values()]))
     rng = np.random.default_rng(8)
-    means = np.mean(
-        [rng.choice(several, size=(10_000, len(several))).mean(axis=1) for several in values.values()], axis=0
-    )
-    assert [low, high] == pytest.approx(list(np.quantile(means, (0.025, 0.975))), abs=0.1 * means.std() + 1 / 36)
+    drawn = [rng.choice(several, size=(10_000, len(several))).mean(axis=1) for several in values.values()]
+    ends = np.quantile(means := np.mean(drawn, axis=0), (0.025, 0.975))
+    assert [low, high] == pytest.approx([*ends], abs=0.1 * means.std() + 1 / 36)
 
 
-def test_the_macro_average_draws_units_within_each_group() -> None:
+def test_the_macro_average_draws_units_within_each_group():
     values, units = clustered(2, 60, 6)
     groups = ["even" if int(unit.split()[1]) % 2 else "odd" for unit in units]
     _, low, high = mean_interval(values, units=units, strata=groups, macro=True)
@@ -232,7 +175,7 @@ def test_the_macro_average_draws_units_within_each_group() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed: int) -> None:
+def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed):
     rng = random.Random(seed)
     units = [rng.choice("abcdefgh") for _ in range(24)]
     a, b = scores(seed, 24, (0.0, 1.0, 0.5)), scores(seed + 9, 24)
@@ -242,20 +185,20 @@ def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed: int) -> None:
     assert paired_randomization(a, b, rounds=50_000, units=units) == pytest.approx(exact, abs=0.01)
 
 
-def test_holm_corrects_as_in_a_worked_example() -> None:
+def test_holm_corrects_as_in_a_worked_example():
     # By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, and 0.04, which may not be below the one before it.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_rejects_what_the_step_down_rule_rejects(ps: list[float]) -> None:
+def test_holm_rejects_what_the_step_down_rule_rejects(ps):
     left, rejected = sorted(range(len(ps)), key=ps.__getitem__), set()
     while left and ps[left[0]] * len(left) < 0.05:
         rejected.add(left.pop(0))
     assert {n for n, p in enumerate(holm(ps)) if p < 0.05} == rejected
 
 
-def test_strata_keep_their_sizes_in_every_resample() -> None:
+def test_strata_keep_their_sizes_in_every_resample():
     import numpy as np
 
     values, strata = [1.0] * 10 + [0.0] * 30, ["a"] * 10 + ["b"] * 30
@@ -270,22 +213,21 @@ def test_strata_keep_their_sizes_in_every_resample() -> None:
     assert mean_interval(values, strata=strata)[1:] == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.01)
 
 
-def test_a_single_stratum_is_as_good_as_none() -> None:
-    values = scores(6, 50, (0.0, 0.5, 1.0))
-    assert (
-        mean_interval(values, strata=["a"] * 50)
-        == mean_interval(values)
-        == mean_interval(values, strata=["a"] * 50, macro=True)
-    )
+def test_units_of_one_question_one_stratum_and_equal_scores_are_nothing_special():
+    values, other = scores(6, 50, (0.0, 0.5, 1.0)), scores(5, 50)
+    units = [f"{number}" for number in range(50)]
+    for macro in (False, True):
+        assert mean_interval(values, strata=["a"] * 50, macro=macro) == mean_interval(values)
+    assert mean_interval(values, seed=3, units=units) == mean_interval(values, seed=3)
+    assert paired_randomization(values, other, 3, units=units) == paired_randomization(values, other, 3)
+    assert mean_interval([1.0, 0.0], units=["a", "a"]) == (0.5, 0.5, 0.5)
+    assert mean_interval([1.0] * 5) == (1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize(("hits", "of"), [(0, 1), (1, 1), (0, 50), (3, 7), (49, 50), (800, 1000)])
-def test_the_interval_of_a_share_agrees_with_scipy(hits: int, of: int) -> None:
+def test_the_interval_of_a_share_agrees_with_scipy(hits, of):
     from scipy.stats import binomtest
 
     theirs = binomtest(hits, of).proportion_ci(method="wilson")
     assert share_interval(hits, of) == pytest.approx((hits / of, theirs.low, theirs.high))
-
-
-def test_the_share_of_nothing_has_no_interval() -> None:
     assert share_interval(0, 0) is None

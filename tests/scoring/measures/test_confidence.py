@@ -69,18 +69,13 @@ def test_the_calibration_error_is_the_mean_gap_of_fifteen_equal_bins(cases):
 
 
 @given(CASES)
-def test_all_lie_between_0_and_1_and_no_order_of_questions_matters(cases):
-    for measure in CONFIDENCE:
-        one, other = (value_of(measure, numbers(several)) for several in (cases, cases[::-1]))
-        assert one == (None if other is None else pytest.approx(other))
-        assert one is None or 0 <= one <= 1
-
-
-@given(CASES)
-def test_a_question_that_counts_twice_is_two_questions(cases):
+def test_all_lie_between_0_and_1_and_a_question_that_counts_twice_is_two_questions(cases):
     times = np.array([[n % 3 for n in range(len(cases))]], dtype=float)
     doubled = [one for n, one in enumerate(cases) for _ in range(n % 3)]
     for measure in CONFIDENCE:
+        one, other = (value_of(measure, numbers(several)) for several in (cases, cases[::-1]))
+        assert one == (None if other is None else pytest.approx(other)), "no order of questions matters"
+        assert one is None or 0 <= one <= 1
         [found] = measure.score(numbers(cases), times)
         wanted = value_of(measure, numbers(doubled)) if doubled else None
         assert (None if np.isnan(found) else found) == (None if wanted is None else pytest.approx(wanted))
@@ -88,28 +83,16 @@ def test_a_question_that_counts_twice_is_two_questions(cases):
 
 def test_perfect_confidence_leaves_the_least_risk():
     cases = [(1.0, True)] * 6 + [(0.0, False)] * 4
-    values = {one.name: value_of(one, numbers(cases)) for one in CONFIDENCE}
-    assert values == pytest.approx(
-        {
-            "AURC": fmean([0] * 6 + [1 / 7, 2 / 8, 3 / 9, 4 / 10]),
-            "EM-50": 1,
-            "EM-80": 6 / 8,
-            "ECE": 0,
-            "Brier": 0,
-            "AUROC": 1,
-        }
-    )
+    least = {
+        "AURC": fmean([0] * 6 + [1 / 7, 2 / 8, 3 / 9, 4 / 10]), "EM-50": 1, "EM-80": 6 / 8, "ECE": 0, "Brier": 0,
+        "AUROC": 1,
+    }  # fmt: skip
+    assert {one.name: value_of(one, numbers(cases)) for one in CONFIDENCE} == pytest.approx(least)
 
 
-def test_without_any_confidence_nothing_is_defined():
-    assert {value_of(one, numbers([(np.nan, 1.0), (np.nan, 0.0)])) for one in CONFIDENCE} == {None}
-
-
-def test_a_question_without_a_confidence_has_confidence_0():
+def test_a_question_without_a_confidence_has_confidence_0_and_one_without_a_label_is_left_out():
     some, none = ([(0.9, True), (0.4, True), (last, False)] for last in (0.0, np.nan))
     for measure in CONFIDENCE:
         assert value_of(measure, numbers(some)) == value_of(measure, numbers(none))
-
-
-def test_a_question_that_is_neither_positive_nor_negative_is_left_out():
+        assert value_of(measure, numbers([(np.nan, 1.0), (np.nan, 0.0)])) is None
     assert value_of(AUROC, numbers([(0.9, 1), (0.8, np.nan), (0.7, 0), (0.95, 0)])) == 0.5

@@ -5,15 +5,13 @@ import random
 import unicodedata
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ceiling, chance_floor, has_answer
 from ifqa.scoring.measures.gold_recall import covers, word_grams
 from ifqa.scoring.per_question import score_ranking
-
-untimed = settings(deadline=None)
 
 
 def words(seed: int, count: int = 100) -> list[str]:
@@ -29,47 +27,31 @@ def question(*gold: str, answers: tuple[str, ...] = ("Paris",)) -> Question:
     return Question("mine/dev/0", "If ..., where?", answers, gold)
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("It lies in PARIS, France.", "Paris"),
-        ("the U.S. Army", "u.s."),
-        ("the U. S. Army", "U.S."),
-        ("1914–1918", "1918"),
-        ("Beyoncé sang", unicodedata.normalize("NFD", "beyoncé")),
-        ("It was (by far)the best", "far) the"),
-        ("New\n\tYork", "new york"),
-        ("ΟΔΟΣ", "οδος"),
-        ("50%", "50"),
-        ("R&D", "r & d"),
-        ("x ≠ y", "="),  # which NFD parts into "=" and a stroke
-    ],
-)
-def test_answer_tokens_are_found(text: str, answer: str) -> None:
-    assert has_answer(text, ["nowhere else", answer])
+FOUND = [
+    ("It lies in PARIS, France.", "Paris"),
+    ("the U. S. Army", "U.S."),
+    ("1914–1918", "1918"),
+    ("Beyoncé sang", unicodedata.normalize("NFD", "beyoncé")),
+    ("It was (by far)the best", "far) the"),
+    ("New\n\tYork", "new york"),
+    ("ΟΔΟΣ", "οδος"),
+    ("R&D", "r & d"),
+    ("x ≠ y", "="),  # which NFD parts into "=" and a stroke
+]
+NOT_FOUND = [
+    ("Parisian", "Paris"),
+    ("10,000", "10000"),
+    ("the US Army", "U.S."),
+    ("Beyoncé", "Beyonce"),
+    ("New and York", "New York"),
+    ("", "Paris"),
+    ("Paris", ""),
+    ("Paris", " \u200b"),  # no tokens; DPR would find it everywhere
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("Parisian", "Paris"),
-        ("10,000", "10000"),
-        ("the US Army", "U.S."),
-        ("Beyoncé", "Beyonce"),
-        ("York New", "New York"),
-        ("New and York", "New York"),
-        ("two", "2"),
-        ("", "Paris"),
-        ("Paris", ""),
-        ("Paris", " \u200b"),  # no tokens; DPR would find it everywhere
-        ("", ""),
-    ],
-)
-def test_answer_tokens_are_not_found(text: str, answer: str) -> None:
-    assert not has_answer(text, [answer])
-
-
-def test_no_answers_are_found_nowhere_and_one_string_is_refused() -> None:
+def test_answers_are_found_by_tokens():
+    assert [pair for pair in [*FOUND, *NOT_FOUND] if has_answer(pair[0], ["nowhere else", pair[1]])] == FOUND
     assert not has_answer("Paris", [])
     with pytest.raises(TypeError, match="letters"):
         has_answer("Paris", "Paris")
@@ -79,9 +61,8 @@ ASSIGNED = st.text(st.characters(exclude_categories=("Cs", "Cn", "Co")), max_siz
 TRICKY = st.text("aAbé\u0301ΣσςİIi .,'’-–1½²Ⓐ\n\t\u00a0\u200b\u2028ﬁ東&;", max_size=20)
 
 
-@untimed
 @given(ASSIGNED | TRICKY, ASSIGNED | TRICKY, st.data())
-def test_agrees_with_dpr_as_pyserini_has_it(text: str, other: str, data: st.DataObject) -> None:
+def test_agrees_with_dpr_as_pyserini_has_it(text: str, other: str, data: st.DataObject):
     from pyserini.eval.evaluate_dpr_retrieval import SimpleTokenizer, has_answers
 
     tokenizer = SimpleTokenizer()
@@ -91,9 +72,8 @@ def test_agrees_with_dpr_as_pyserini_has_it(text: str, other: str, data: st.Data
         assert has_answer(text, [answer]) == (some and has_answers(text, [answer], tokenizer))
 
 
-@untimed
 @given(st.integers(0, 10**6), st.integers(0, 99))
-def test_a_gold_passage_is_found_however_the_article_is_cut(seed: int, offset: int) -> None:
+def test_a_gold_passage_is_found_however_the_article_is_cut(seed: int, offset: int):
     article = words(seed, 300)
     gold = " ".join(article[100:200])
     ours = [" ".join(article[start : start + 100]) for start in range(offset, 300, 100)]
@@ -101,51 +81,46 @@ def test_a_gold_passage_is_found_however_the_article_is_cut(seed: int, offset: i
     assert sum(covers(text, gold) for text in ours) <= 2
 
 
-def test_both_halves_of_a_gold_passage_cover_it() -> None:
+def test_both_halves_of_a_gold_passage_cover_it():
     article = words(7, 300)
     gold = " ".join(article[100:200])
     assert [covers(" ".join(article[start : start + 100]), gold) for start in (50, 150)] == [True, True]
 
 
-@untimed
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_unrelated_passages_do_not_cover_each_other(one: int, other: int) -> None:
+def test_unrelated_passages_do_not_cover_each_other(one: int, other: int):
     assume(one != other)
     common = "it is one of the most important of its kind in the world and"  # a phrase both use
     assert not covers(f"{common} {passage(one)}", f"{common} {passage(other)}")
 
 
-@untimed
 @given(st.integers(0, 104))
-def test_forty_percent_of_the_grams_are_enough(kept: int) -> None:
+def test_forty_percent_of_the_grams_are_enough(kept: int):
     gold = words(3, 104)  # 100 grams
     assert len(word_grams(" ".join(gold))) == 100
     assert covers(" ".join(gold[:kept]), " ".join(gold)) == (kept - 4 >= 40)
 
 
-def test_spelling_of_entities_case_and_punctuation_is_overlooked() -> None:
+def test_spelling_of_entities_case_and_punctuation_is_overlooked_but_not_order():
     assert covers("texas a&m (founded in 1871) — is old", "Texas A&amp;M founded, in 1871 is “old”.")
     assert covers("one two&nbsp;three four five", "one two three four five")
-
-
-def test_words_out_of_order_do_not_count() -> None:
     assert not covers("five four three two one", "one two three four five")
-
-
-def test_repeated_grams_count_once() -> None:
     wrapped = passage(1, 20)
     assert word_grams(f"{wrapped} {wrapped} {wrapped}") == word_grams(f"{wrapped} {wrapped}")
 
 
-def test_a_short_gold_must_stand_whole() -> None:
+def test_a_short_gold_must_stand_whole():
     assert covers("he was born in Paris, France.", "Paris, France")
-    assert not covers("France, not Paris", "Paris, France")
-    assert not covers("Paris", "Paris, France")
-    assert not covers("anything at all that has words", "")
-    assert not covers("", " — ")
+    for text, gold in (
+        ("France, not Paris", "Paris, France"),
+        ("Paris", "Paris, France"),
+        ("any words", ""),
+        ("", " — "),
+    ):
+        assert not covers(text, gold)
 
 
-def test_any_and_all_gold_at_each_cutoff() -> None:
+def test_any_and_all_gold_at_each_cutoff():
     texts = [passage(0), passage(1), f"{passage(2)} in Paris", passage(3), passage(4)]
     cutoffs = (1, 2, 3, 5, 10)
     scores = score_ranking(question(passage(1), passage(4)), texts, cutoffs)
@@ -155,18 +130,14 @@ def test_any_and_all_gold_at_each_cutoff() -> None:
     assert len(scores) == 3 * len(cutoffs)
 
 
-def test_an_empty_ranking_scores_nothing() -> None:
+def test_what_is_not_there_scores_nothing_and_what_is_not_annotated_is_left_out():
     assert set(score_ranking(question(passage(0)), [], (1, 5)).values()) == {0.0}
-
-
-def test_measures_without_annotation_are_left_out() -> None:
     assert score_ranking(question(), ["Paris"], depths=(1,)) == {"answer@1": 1.0}
     assert set(score_ranking(question(passage(0), answers=()), ["Paris"], depths=(1,))) == {"gold_any@1", "gold_all@1"}
 
 
-@untimed
 @given(st.permutations(range(12)), st.sets(st.integers(0, 15), min_size=1, max_size=3))
-def test_gold_recall_agrees_with_trec_eval(order: list[int], gold: set[int]) -> None:
+def test_gold_recall_agrees_with_trec_eval(order: list[int], gold: set[int]):
     import ir_measures
     from ir_measures import R, Success
 
@@ -180,23 +151,12 @@ def test_gold_recall_agrees_with_trec_eval(order: list[int], gold: set[int]) -> 
         assert ours[f"gold_all@{k}"] == float(theirs[R @ k] == 1)
 
 
-@untimed
-@given(st.integers(0, 999))
-def test_recall_never_falls_with_the_cutoff(seed: int) -> None:
-    rng = random.Random(seed)
-    texts = [rng.choice([passage(0), passage(1), "Paris", passage(2)]) for _ in range(8)]
-    scores = score_ranking(question(passage(0), passage(1)), texts, depths=(1, 2, 4, 8))
-    for measure in ("gold_any", "gold_all", "answer"):
-        values = [scores[f"{measure}@{k}"] for k in (1, 2, 4, 8)]
-        assert values == sorted(values)
-
-
-def test_ceiling_looks_into_the_gold_passages() -> None:
+def test_ceiling_looks_into_the_gold_passages():
     assert ceiling(question("It is in Rome.", "Or in Paris.")) == 1.0
     assert ceiling(question("It is in Rome.")) == 0.0
 
 
-def test_chance_floor_is_the_mean_over_all_draws() -> None:
+def test_chance_floor_is_the_mean_over_all_draws():
     asked = [
         Question("0", "", ("red",), ("red one", "shared blue")),
         Question("1", "", ("blue", "green"), ("shared blue", "plain")),
@@ -213,7 +173,4 @@ def test_chance_floor_is_the_mean_over_all_draws() -> None:
             draws = list(itertools.combinations(others, min(k, len(others))))
             shares.append(sum(any(has_answer(text, one.answers) for text in draw) for draw in draws) / len(draws))
         assert found[f"answer@{k}"] == pytest.approx(sum(shares) / len(shares))
-
-
-def test_chance_floor_of_a_lone_question_is_nothing() -> None:
     assert chance_floor([question("in Paris")], depths=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}
