@@ -13,16 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai_server import Reply
 from openai_server import serving as language_model
-from served import HOSTILE, service, small
-from starlette.testclient import TestClient
+from served import HOSTILE, client, small
 
 import ifqa
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
+from ifqa.report import html_page
 from ifqa.serve import limits
-from ifqa.serve.app import make_app
 from ifqa.serve.schemas import AnswerForm, Answers, RankingForm, Rankings
-from ifqa.serve.security import Guard
 
 PLAIN = "If Ada had not come, who would have built it?"
 LATER = "If it had been ten years later, in what year?"
@@ -60,17 +58,12 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
 def test_an_answer_has_its_parts_marked(web):
     [answer] = ask(web, question=LATER).json()["answers"]
     assert answer["supposed"]["pieces"] == ["", "If it had been ten years later", ", in what year?"]
-    assert (answer["outcome"], answer["how"]["pieces"]) == (
-        "answered",
-        ["It was finished in ", "1849", " by Ada Stone."],
-    )
+    assert answer["how"]["pieces"] == ["It was finished in ", "1849", " by Ada Stone."]
     assert answer["how"]["calculation"]["line"] == '1859 = 1849 (passage) + 10 (question: "ten")'
     assert [len(one["pieces"]) for one in answer["evidence"]] == [3, 1]
-    assert answer["steps"] == [
-        {"query": LATER, "passage_ids": ["p/0"]},
-        {"query": "<b>more</b>", "passage_ids": ["p/1", "p/2"]},
-    ]
-    assert ["".join(one["pieces"]) for one in answer["evidence"]] == [one["text"] for one in answer["evidence"]]
+    assert all("".join(one["pieces"]) == one["text"] for one in answer["evidence"])
+    steps = [(one["query"], one["passage_ids"]) for one in answer["steps"]]
+    assert steps == [(LATER, ["p/0"]), ("<b>more</b>", ["p/1", "p/2"])]
     outcomes = [one["outcome"] for one in ask(web, questions=QUESTIONS).json()["answers"]]
     assert outcomes == ["answered", "answered", "abstained", "failed", "answered"]
 
@@ -80,6 +73,8 @@ def test_one_request_takes_a_text_an_object_or_several(web):
         assert [one["answer"] for one in ask(web, **body).json()["answers"]] == ["Ada Stone"]
     [ranking] = web.post("/v1/retrieve", json={"question": {"text": PLAIN, "id": "x"}, "k": 2}).json()["rankings"]
     assert (ranking["id"], [one["rank"] for one in ranking["passages"]]) == ("x", [1, 2])
+    for k, status in ((100, 200), (101, 422)):
+        assert web.post("/v1/retrieve", json={"question": PLAIN, "k": k}).status_code == status
 
 
 WRONG = {
@@ -103,11 +98,6 @@ WRONG = {
     "deep": (b"[" * 100_000, 400, ""),
     "large number": (b'{"question": "a?", "threshold": ' + b"9" * 5000 + b"}", 400, ""),
 }
-
-
-def test_a_ranking_has_at_most_a_hundred_passages(web):
-    assert web.post("/v1/retrieve", json={"question": PLAIN, "k": 100}).status_code == 200
-    assert web.post("/v1/retrieve", json={"question": PLAIN, "k": 101}).status_code == 422
 
 
 def test_the_table_of_limits_says_what_holds():
@@ -159,10 +149,27 @@ def test_keys_without_end_are_refused_together(place, web):
 
 
 def test_the_page_and_what_it_links_to_are_served(web):
-    linked = re.findall(r'(?:href|src)="(/static/[^"]+)"', web.get("/").text)
-    assert len(linked) == 4
+    page = web.get("/")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    linked = re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text)
     assert [web.get(one).status_code for one in linked] == [200] * 4
     assert web.get("/favicon.ico").headers["content-type"] == "image/svg+xml"
+
+
+def test_results_are_written_again_only_after_a_change(web, tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        html_page, "results_page", lambda *_, **how: written.append(how) or f"<p>results {len(written)}"
+    )
+    first = web.get("/results")
+    assert (first.text, first.headers["content-security-policy"]) == ("<p>results 1", "frame-ancestors 'none'")
+    assert web.get("/results").text == first.text
+    (tmp_path / "experiments/mine/score").mkdir(parents=True)
+    for number, path in enumerate(("mine/score/manifest.json", "RESULTS.jsonl"), start=2):
+        (tmp_path / "experiments" / path).touch()
+        assert web.get("/results").text == f"<p>results {number}"
+    assert written == [{"served": True}] * 3
 
 
 def test_other_refusals_are_problems_too(web):
@@ -170,36 +177,25 @@ def test_other_refusals_are_problems_too(web):
         return answer.status_code, answer.json()["title"]
 
     assert told(web.get("/v1/ask")) == (405, "Method Not Allowed")
-    assert told(web.get("/nothing")) == (404, "Not Found")
-    assert told(web.get("/v1/passages/p%2F99")) == (404, "Not Found")
-    assert told(web.get("/v1/passages/" + "..%2F" * 100)) == (404, "Not Found")
-    assert told(web.get("/static/..%2F__init__.py")) == (404, "Not Found")
+    for path in ("nothing", "v1/passages/p%2F99", "v1/passages/" + "..%2F" * 100, "static/..%2F__init__.py"):
+        assert told(web.get(f"/{path}")) == (404, "Not Found")
     assert told(web.post("/v1/ask", content=b"question=a")) == (415, "Unsupported Media Type")
     assert told(web.post("/v1/ask", content="x" * 1_050_000, headers={"content-type": "application/json"}))[0] == 413
     assert told(ask(web, question="refused?")) == (503, "Service Unavailable")
-
-
-def test_a_bug_is_a_500_without_its_words_and_others_are_answered(experiment, caplog):
-    with service(experiment) as one, TestClient(
-        make_app(one, Guard()), "http://localhost", raise_server_exceptions=False
-    ) as web:  # fmt: skip
-        refused = ask(web, questions=["a bug?", PLAIN])
-        assert refused.status_code == 500
-        assert "secret" not in refused.text
-        assert ask(web, question=PLAIN).json()["answers"][0]["answer"] == "Ada Stone"
+    bug = ask(web, questions=["a bug?", PLAIN])
+    assert (bug.status_code, "secret" in bug.text) == (500, False)
+    assert ask(web, question=PLAIN).json()["answers"][0]["answer"] == "Ada Stone"
 
 
 def test_the_queue_refuses_what_does_not_fit_and_takes_it_later(experiment):
-    with service(experiment, waiting=64) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
-        put, one.asking._most = one.asking.put, 2
+    with client(experiment, waiting=2) as web:
         refused = ask(web, questions=["a?", "b?", "c?"])
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert ask(web, questions=["a?", "b?"]).status_code == 200
-        assert put
 
 
 def test_an_answer_that_takes_too_long_is_a_504(experiment):
-    with service(experiment, seconds=0.05) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
+    with client(experiment, seconds=0.05) as web:
         held_reader.OPEN.clear()
         assert ask(web, question=PLAIN).status_code == 504
         assert ask(web, question="If another, who?").status_code == 504
@@ -234,11 +230,10 @@ def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
         'user = "{question}"\nassistant = "Answer: {answer}"\nparse = { rule = "first line", answer = "Answer:" }\n'
     )
     reader = {"name": "llm", "prompt": "short"}
-    reply = Reply(text="Answer: the stationary {passages} engines", pace=0.02)
+    reply = Reply(text="Answer: the stationary {passages} engines", pace=0.05)
     with language_model(lambda *_: reply) as server:
         llm = {"name": "openai", "model": "m", "base_url": server.url, "window": 4096}
-        experiment = small(tmp_path, reader=reader, llm=llm)
-        with service(experiment) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
+        with client(small(tmp_path, reader=reader, llm=llm)) as web:
             about = web.get("/v1/about").json()["reader"]
             assert (about["streams"], about["model"][:1]) == (True, "m")
             body = {"question": "If {question} {passages}, what?"}
@@ -247,7 +242,8 @@ def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
     text = ""
     for piece in pieces:
         text = text[: piece["at"]] + piece["text"]
-    assert (text, len(pieces) > 2) == ("Answer: the stationary {passages} engines", True)
+    assert text
+    assert "Answer: the stationary {passages} engines".startswith(text)  # the newest state alone is sent
     assert told[-1][1]["answer"] == "the stationary {passages} engines"
     assert server.bodies[0]["messages"][-1]["content"].endswith("If {question} {passages}, what?")
 
@@ -271,32 +267,24 @@ def test_the_schema_describes_what_comes(web):
 def test_counts_are_kept_by_route_and_outcome(web):
     ask(web, questions=QUESTIONS)
     web.get("/v1/passages/" + quote(HOSTILE))
-    text = web.get("/metrics").text
-    assert 'ifqa_answers_total{outcome="abstained"} 1.0' in text
-    assert 'route="/v1/passages/{passage_id:path}",status="404"} 1.0' in text
-    assert "<script>" not in text
-    assert "ifqa_waiting" in text
-
-
-def test_methods_that_http_does_not_know_are_counted_together(web):
     for number in range(9):
         assert web.request(f"ODD{number}", "/v1/about").status_code == 405
     text = web.get("/metrics").text
+    assert 'ifqa_answers_total{outcome="abstained"} 1.0' in text
+    assert 'route="/v1/passages/{passage_id:path}",status="404"} 1.0' in text
     assert 'ifqa_requests_total{method="other",route="/v1/about",status="405"} 9.0' in text
-    assert "ODD" not in text
+    assert "ifqa_waiting" in text
+    assert "<script>" not in text
 
 
 def test_markup_of_passages_and_questions_stays_text(web):
     found = ask(web, question=f"If {HOSTILE}, who?")
     assert (found.headers["content-type"], found.headers["x-content-type-options"]) == ("application/json", "nosniff")
     assert found.json()["answers"][0]["evidence"][0]["title"] == f"Mill 0 {HOSTILE}"
-    page = web.get("/")
-    assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert "unsafe" not in page.headers["content-security-policy"]
 
 
 def test_a_system_without_a_reader_retrieves_and_says_so(tmp_path):
-    with service(small(tmp_path, reader=None)) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
+    with client(small(tmp_path, reader=None)) as web:
         assert ask(web, question=PLAIN).status_code == 404
         assert web.get("/v1/about").json()["reader"] is None
         assert len(web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"]) == 3

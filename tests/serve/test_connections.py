@@ -1,143 +1,209 @@
-"""Connections that send nothing, dawdle or read nothing are closed, and keep another client out for seconds alone."""
+"""Clients that leave, dawdle or send rubbish over a real connection; and a server that is told to stop."""
 
-import socket
-import time
+import json
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from http.client import HTTPConnection
+from pathlib import Path
+from urllib.request import urlopen
 
+import held_reader
+import httpx2
 import pytest
-from served import on_loopback
+from served import connected, on_loopback, small, until
 
 from ifqa.serve import limits
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-QUESTION = b'{"question": "If so, who?"}'
-POST = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+CHUNKED = (
+    b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
 
 
-@pytest.fixture
-def short(monkeypatch):
-    """Makes limits smaller."""
-
-    def set_to(**values):
-        for name, value in values.items():
-            monkeypatch.setattr(limits, name, value)
-
-    return set_to
+def request(question="If so, who?", **headers):
+    body = json.dumps({"question": question}).encode()
+    lines = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": len(body), **headers}
+    head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())
+    return f"POST /v1/ask HTTP/1.1\r\n{head}\r\n".encode() + body
 
 
-@contextmanager
-def connected(url, source="127.0.0.1"):
-    place = ("127.0.0.1", int(url.rpartition(":")[2]))
-    with socket.create_connection(place, timeout=20, source_address=(source, 0)) as one:
-        yield one
+def get_with(header):
+    return GET.replace(b"\r\n\r\n", b"\r\n%s\r\n\r\n" % header)
 
 
-def is_closed(connection):
-    """Whether the server closes the connection within the client's timeout."""
-    with suppress(ConnectionResetError):
-        while connection.recv(1 << 16):
-            pass
-    return True
+def asked(url, question="If next, who?"):
+    body = httpx2.post(f"{url}/v1/ask", json={"question": question}, timeout=60).json()
+    return body["answers"][0]["answer"] if "answers" in body else body["detail"]
 
 
-def read(connection, words):
-    """Read until the words have come."""
+def until_closed(connection):
+    """What comes until the server closes the connection."""
     came = b""
-    while words not in came:
-        piece = connection.recv(1 << 16)
-        assert piece
-        came += piece
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(1 << 16):
+            came += piece
+    return came
 
 
-def status(url, path="/healthz", body=None, source="127.0.0.1"):
-    """The status of a new client's request, and its Retry-After."""
-    port = int(url.rpartition(":")[2])
-    web = HTTPConnection("127.0.0.1", port, timeout=20, source_address=(source, 0))
-    web.request("POST" if body else "GET", path, body, {"Content-Type": "application/json"})
-    response = web.getresponse()
-    web.close()
-    return response.status, response.headers["Retry-After"]
+def reply(connection):
+    """Status and body; status 0 if the connection was reset."""
+    head, _, body = until_closed(connection).partition(b"\r\n\r\n")
+    return int(head.split()[1]) if head else 0, body
 
 
-def test_a_connection_that_sends_nothing_is_closed(experiment, short):
-    short(SLOW=0.1)
+@pytest.mark.parametrize(("limit", "sent"), [({"SLOW": 0.1}, b""), ({"KEEP_ALIVE": 0.1}, GET)])
+def test_a_connection_that_sends_nothing_is_closed(limit, sent, experiment, monkeypatch):
+    monkeypatch.setattr(limits, *limit.popitem())
     with on_loopback(experiment) as (_, url), connected(url) as silent:
-        assert is_closed(silent)
+        silent.sendall(sent)
+        until_closed(silent)
 
 
-@pytest.mark.parametrize("before", [b"", GET])
-def test_a_head_that_does_not_end_is_closed_though_bytes_come(before, experiment, short):
-    short(SLOW=0.2)
+@pytest.mark.parametrize(
+    ("limit", "sent"),
+    [
+        ({"SLOW": 0.2}, GET[:-2]), ({"SLOW": 0.2}, GET + GET[:-2]), ({"SLOW": 0.2}, get_with(b"Content-Length: 100000")),
+        ({"UNREAD": 0.1}, GET.replace(b"healthz", b"openapi.json") * 1000),
+    ],
+    ids=["head", "second head", "body", "unread answer"],
+)  # fmt: skip
+def test_who_sends_without_end_or_reads_no_answer_is_cut_off(limit, sent, experiment, monkeypatch):
+    monkeypatch.setattr(limits, *limit.popitem())
     with on_loopback(experiment) as (_, url), connected(url) as slow:
-        slow.sendall(before + GET[:-2])
-        end = time.monotonic() + 20
+        slow.sendall(sent)
         with pytest.raises(ConnectionError):
-            while time.monotonic() < end:
-                slow.sendall(b"X")
-                time.sleep(0.02)
-
-
-def test_a_body_that_does_not_end_after_its_answer_is_closed(experiment, short):
-    short(SLOW=0.2)
-    with on_loopback(experiment) as (_, url), connected(url) as slow:
-        slow.sendall(GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 100000\r\n\r\n"))
-        slow.recv(1 << 16)
-        end = time.monotonic() + 20
-        with pytest.raises(ConnectionError):
-            while time.monotonic() < end:
-                slow.sendall(b"X")
-                time.sleep(0.02)
-
-
-def test_a_connection_without_a_next_request_is_closed(experiment, short):
-    short(KEEP_ALIVE=0.1)
-    with on_loopback(experiment) as (_, url), connected(url) as kept:
-        kept.sendall(GET)
-        assert is_closed(kept)
-
-
-def test_a_client_that_reads_no_answer_is_cut_off(experiment, short):
-    short(UNREAD=0.1)
-    with on_loopback(experiment) as (_, url), connected(url) as deaf:
-        deaf.sendall(GET.replace(b"healthz", b"openapi.json") * 1000)
-        end = time.monotonic() + 60
-        with pytest.raises(ConnectionError):
-            while time.monotonic() < end:
-                deaf.sendall(b"X")
-                time.sleep(0.02)
+            until(lambda: slow.sendall(b"X"))
 
 
 def test_an_error_after_the_answer_ends_the_connection_alone(experiment, caplog):
     with on_loopback(experiment) as (_, url), connected(url) as one:
-        head = GET.replace(b"localhost", b"elsewhere").replace(b"healthz", b"v1/about")
-        one.sendall(head.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"))
+        head = get_with(b"Transfer-Encoding: chunked")
+        one.sendall(head.replace(b"localhost", b"elsewhere").replace(b"healthz", b"v1/about"))
         assert one.recv(1 << 16).startswith(b"HTTP/1.1 421")
         one.sendall(b"not a chunk\r\n")
-        assert is_closed(one)
-        assert status(url) == (200, None)
+        until_closed(one)
+        assert asked(url) == "Ada Stone"
     assert not [record for record in caplog.records if record.exc_info]
 
 
-@pytest.mark.parametrize(
-    "header", [b"X: %s" % (b"a" * limits.HEADERS), b"Content-Length: 2\r\nTransfer-Encoding: chunked"]
-)
-def test_a_head_that_comes_at_once_is_checked_like_one_in_pieces(header, experiment):
-    with on_loopback(experiment) as (_, url), connected(url) as one:
-        one.sendall(GET.replace(b"\r\n\r\n", b"\r\n%s\r\n\r\n0\r\n\r\n" % header))
-        assert one.recv(1 << 16).startswith(b"HTTP/1.1 400")
-        assert is_closed(one)
-
-
-def until(what):
-    end = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_beyond_the_number_of_connections_requests_are_refused_until_silent_ones_are_closed(experiment, short):
-    short(CONNECTIONS=3, SLOW=0.5)
+def test_beyond_the_number_of_connections_requests_are_refused_until_silent_ones_are_closed(experiment, monkeypatch):
+    monkeypatch.setattr(limits, "CONNECTIONS", 3)
+    monkeypatch.setattr(limits, "SLOW", 0.5)
     with on_loopback(experiment) as (_, url), connected(url), connected(url):
-        assert status(url, "/v1/about")[0] == 503
-        until(lambda: status(url, "/v1/about")[0] == 200)
+        assert httpx2.get(f"{url}/v1/about").status_code == 503
+        until(lambda: httpx2.get(f"{url}/v1/about").status_code == 200)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_what_nobody_waits_for_is_not_computed(accept, experiment):
+    with on_loopback(experiment) as (service, url):
+        held_reader.OPEN.clear()
+        with connected(url) as first:
+            first.sendall(request("If first, who?", Connection="close"))
+            until(lambda: held_reader.BATCHES)
+            with connected(url) as gone:
+                gone.sendall(request("If gone, who?", Accept=accept))
+                until(lambda: len(service.asking) == 1)
+            until(lambda: len(service.asking) == 0)
+            held_reader.OPEN.set()
+            assert reply(first)[0] == 200
+        assert asked(url) == "Ada Stone"
+    assert held_reader.BATCHES == [["If first, who?"], ["If next, who?"]]
+
+
+def test_a_slow_sender_is_given_up_and_a_slow_reader_holds_up_nobody(experiment):
+    with on_loopback(experiment, seconds=0.2) as (_, url), connected(url) as slow, connected(url) as deaf:
+        slow.sendall(request()[:-5])
+        status, body = reply(slow)
+        deaf.sendall(request() * 40)  # and reads nothing
+        assert asked(url) == "Ada Stone"
+    assert (status, json.loads(body)["title"]) == (408, "Request Timeout")
+
+
+RUBBISH = {
+    "20 MB": (lambda: request("x" * 20_000_000, Connection="close"), 413),
+    "100,000 headers": (lambda: get_with(b"X-A: b\r\n" * 100_000), 0),
+    "a long header": (lambda: get_with(b"X: %s" % (b"a" * limits.HEADERS)), 400),
+    "a length and chunks": (lambda: get_with(b"Content-Length: 2\r\nTransfer-Encoding: chunked") + b"0\r\n\r\n", 400),
+    "invalid UTF-8": (lambda: request("?", Connection="close").replace(b"?", b"\xff"), 400),
+    "no HTTP": (lambda: b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
+    "two lengths": (lambda: request(Content_Length="3\r\nContent-Length: 9"), 400),
+    "no host": (lambda: b"GET / HTTP/1.0\r\n\r\n", 421),
+    "a large body in chunks": (lambda: CHUNKED + (b"10000\r\n" + b"x" * 65536 + b"\r\n") * 21 + b"0\r\n\r\n", 413),
+}
+
+
+def test_rubbish_is_refused_and_the_server_goes_on(experiment):
+    with on_loopback(experiment) as (_, url):
+        for name, (rubbish, wanted) in RUBBISH.items():
+            with connected(url) as one, ThreadPoolExecutor(1) as thread:
+                sending = thread.submit(one.sendall, rubbish())
+                status, _ = reply(one)
+                assert status == wanted or (status, wanted) == (400, 0), name
+                if wanted == 413:
+                    sending.result()  # the sender is not cut off
+        assert asked(url) == "Ada Stone"
+
+
+SLOW = """
+import pathlib, sys, threading, time
+sys.path.insert(0, {stand_ins!r})
+import held_reader
+def hold():
+    while not pathlib.Path("open").exists():
+        time.sleep(0.01)
+    held_reader.OPEN.set()
+threading.Thread(target=hold, daemon=True).start()
+sys.argv = ["ifqa", "serve", "few", "--port", "0", "--quiet", "--timeout", "{timeout}"]
+from ifqa.cli.app import main
+main()
+"""
+EXPERIMENT = """
+benchmark = "sample"
+split = "dev"
+corpus = "few"
+retriever = { name = "held_reader:Found", k = 3 }
+reader = { name = "held_reader:Held", passages = 2 }
+"""
+
+
+@contextmanager
+def held(folder, timeout):
+    """`ifqa serve` with a reader that waits until the file "open" is there; gives the process and its address."""
+    small(folder)
+    (folder / "experiments").mkdir()
+    (folder / "experiments/few.toml").write_text(EXPERIMENT)
+    script = SLOW.format(stand_ins=str(Path(held_reader.__file__).parent), timeout=timeout)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        url = server.stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:"), server.stderr.read()
+        try:
+            yield server, url
+        finally:
+            server.kill()
+
+
+def test_a_stop_ends_what_still_computes(tmp_path):
+    with held(tmp_path, timeout=1) as (server, url):
+        assert "no answer within the time limit" in asked(url)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(1 + 5 + 5) == 0, server.stderr.read()
+
+
+def test_a_stop_lets_twenty_questions_end(tmp_path):
+    def in_flight():
+        lines = urlopen(f"{url}/metrics").read().decode().splitlines()
+        return sum(float(one.split()[1]) for one in lines if one.startswith(("ifqa_waiting{", "ifqa_working{")))
+
+    with held(tmp_path, timeout=60) as (server, url), ThreadPoolExecutor(20) as threads:
+        twenty = [threads.submit(asked, url, f"If {n}, who?") for n in range(20)]
+        until(lambda: in_flight() == 20)
+        server.send_signal(signal.SIGTERM)
+        (tmp_path / "open").touch()
+        assert [one.result() for one in twenty] == ["Ada Stone"] * 20
+        assert server.wait(60) == 0, server.stderr.read()

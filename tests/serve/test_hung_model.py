@@ -1,5 +1,6 @@
 """Beside a language model that hangs, others are answered, and a stop ends the server in time."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import httpx2
 import pytest
 from openai_server import Reply
 from openai_server import serving as language_model
-from served import on_loopback, small
+from served import on_loopback, small, until
 
 PROMPT = """
 about = "Short."
@@ -24,13 +25,8 @@ user = "{question}"
 assistant = "{answer}"
 parse = { rule = "first line", answer = "" }
 """
-EXPERIMENT = """
-benchmark = "sample"
-split = "dev"
-reader = { name = "llm", prompt = "short" }
-llm = { name = "openai", model = "m", base_url = "URL", window = 4096 }
-"""
-TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+READER = {"name": "llm", "prompt": "short"}
+LLM = {"name": "openai", "model": "m", "window": 4096}
 
 
 def reply(prompt, times, body):
@@ -38,74 +34,69 @@ def reply(prompt, times, body):
 
 
 @contextmanager
-def asks_a_model(folder, **limits):
-    """A server whose reader asks a model that hangs for questions with "hang"; gives the server's service and address."""
+def hanging_model(folder):
+    """A model that hangs for questions with "hang", and a prompt for it below the folder; gives the tables that ask it."""
     (folder / "prompts").mkdir()
     (folder / "prompts/short.toml").write_text(PROMPT)
     with language_model(reply) as model:
-        llm = {"name": "openai", "model": "m", "base_url": model.url, "window": 4096}
-        experiment = small(folder, reader={"name": "llm", "prompt": "short"}, llm=llm)
-        with on_loopback(experiment, **limits) as (service, url):
-            yield service, url
+        yield {"reader": READER, "llm": LLM | {"base_url": model.url}}
 
 
-def ask(url, question, timeout=60):
-    return httpx2.post(f"{url}/v1/ask", json={"question": question}, timeout=timeout)
+@contextmanager
+def asks_a_model(folder, **limits):
+    """A server whose reader asks that model; gives the server's service and address."""
+    with hanging_model(folder) as tables, on_loopback(small(folder, **tables), **limits) as (service, url):
+        yield service, url
 
 
-def many(url, count, timeout=60):
-    """The status of each of so many questions that hang, sent side by side; 0 if the client left after `timeout` seconds."""
-
-    def status(number):
-        try:
-            return ask(url, f"Does {number} hang?", timeout).status_code
-        except httpx2.TimeoutException:
-            return 0
-
-    with ThreadPoolExecutor(count) as threads:
-        return list(threads.map(status, range(count)))
+def ask(url, question):
+    return httpx2.post(f"{url}/v1/ask", json={"question": question}, timeout=60)
 
 
-def until(what):
-    end = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+def hang(url):
+    """The status of each of eight questions that hang, sent side by side."""
+    with ThreadPoolExecutor(8) as threads:
+        return [one.status_code for one in threads.map(lambda n: ask(url, f"Does {n} hang?"), range(8))]
 
 
 def test_a_question_that_took_too_long_frees_its_slot(tmp_path):
     with asks_a_model(tmp_path, seconds=1) as (service, url):
-        assert many(url, 8) == [504] * 8
+        assert hang(url) == [504] * 8
         until(lambda: not service.asking.busy)
         assert ask(url, "Who?").json()["answers"][0]["answer"] == "Ada Stone"
 
 
-@pytest.mark.parametrize(("path", "accept"), [("ask", "*/*"), ("ask", "text/event-stream"), ("mcp", "*/*")])
-def test_a_client_that_leaves_frees_its_slot(path, accept, tmp_path):
+ASKED = {"question": "Does it hang?"}
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "arguments": ASKED}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "accept"),
+    [
+        ("v1/ask", ASKED, "*/*"), ("v1/ask", ASKED, "text/event-stream"),
+        ("mcp", CALL, "application/json, text/event-stream"),
+    ],
+)  # fmt: skip
+def test_a_client_that_leaves_frees_its_slot(path, body, accept, tmp_path):
     with asks_a_model(tmp_path) as (service, url):
-        body, target = {"question": "Does it hang?"}, f"{url}/v1/ask"
-        if path == "mcp":
-            body, target = TOOL | {"params": {"name": "ask", "arguments": body}}, f"{url}/mcp"
-            accept = "application/json, text/event-stream"
-        with pytest.raises(httpx2.ReadTimeout), httpx2.stream(
-            "POST", target, json=body, headers={"accept": accept}, timeout=1
-        ) as response:  # fmt: skip
-            response.read()
+        with pytest.raises(httpx2.ReadTimeout):
+            httpx2.post(f"{url}/{path}", json=body, headers={"accept": accept}, timeout=1)
         until(lambda: not service.asking.busy)
 
 
 @contextmanager
 def process(folder, *flags):
-    """`ifqa serve` beside a model that hangs, with eight questions at it; gives the process and its address."""
-    (folder / "prompts").mkdir()
-    (folder / "prompts/short.toml").write_text(PROMPT)
+    """`ifqa serve` beside a model that hangs, with eight questions at it; gives the process and the questions' statuses."""
     (folder / "experiments").mkdir()
-    with language_model(reply) as model, ThreadPoolExecutor(1) as thread:
-        (folder / "experiments/hung.toml").write_text(EXPERIMENT.replace("URL", model.url))
+    with hanging_model(folder) as tables, ThreadPoolExecutor(1) as thread:
+        lines = [
+            f"{name}.{key} = {json.dumps(value)}\n" for name, table in tables.items() for key, value in table.items()
+        ]
+        (folder / "experiments/hung.toml").write_text('benchmark = "sample"\nsplit = "dev"\n' + "".join(lines))
         command = [sys.executable, "-m", "ifqa", "serve", "hung", "--port", "0", "--quiet", *flags]
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
             url = server.stdout.readline().strip()
-            statuses = thread.submit(many, url, 8)
+            statuses = thread.submit(hang, url)
             until(lambda: b'ifqa_working{queue="ask"} 8.0' in urlopen(f"{url}/metrics").read())
             try:
                 yield server, statuses

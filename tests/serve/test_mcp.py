@@ -28,48 +28,39 @@ def session(experiment, scenario):
 
 
 async def uses(client):
-    listed = {one.name: one for one in (await client.list_tools()).tools}
+    listed = (await client.list_tools()).tools
+    assert {one.name for one in listed} == {"ask", "retrieve", "get_passage"}
+    assert all(one.output_schema and one.annotations.read_only_hint for one in listed)
     answer = await client.call_tool("ask", {"question": "If unsure, who?", "threshold": 0})
     ranking = await client.call_tool("retrieve", {"question": "mill", "k": 2})
     passage = await client.call_tool("get_passage", {"passage_id": "p/3"})
-    return listed, answer, ranking, passage
-
-
-def check(listed, answer, ranking, passage):
-    assert listed.keys() == {"ask", "retrieve", "get_passage"}
-    assert all(one.output_schema and one.annotations.read_only_hint for one in listed.values())
+    assert not any(one.is_error for one in (answer, ranking, passage))
     said = answer.structured_content
     assert (said["outcome"], said["answer"], said["evidence"][0]["id"]) == ("answered", "Ada Stone", "p/0")
     assert [one["id"] for one in ranking.structured_content["passages"]] == ["p/0", "p/1"]
     assert passage.structured_content["title"].startswith("Mill 3")
-    assert not any(one.is_error for one in (answer, ranking, passage))
 
 
 def test_the_tools_give_typed_results_with_sources(experiment):
-    check(*session(experiment, uses))
+    session(experiment, uses)
 
 
 def test_what_a_caller_can_mend_is_the_tools_error(experiment):
-    async def errs(client):
-        return [
-            await client.call_tool(*one)
-            for one in (
-                ("get_passage", {"passage_id": "p/99"}),
-                ("ask", {"question": " "}),
-                ("ask", {"question": "x" * 2001}),
-                ("ask", {"question": "refused?"}),
-                ("ask", {"question": "Who?", "threshold": 7}),
-                ("retrieve", {"question": "mill", "k": 1000}),
-            )
-        ]
+    wrong = {
+        "no passage 'p/99' in corpus few": ("get_passage", {"passage_id": "p/99"}),
+        "the question is empty": ("ask", {"question": " "}),
+        "2000": ("ask", {"question": "x" * 2001}),
+        "the model refuses every request": ("ask", {"question": "refused?"}),
+        "threshold": ("ask", {"question": "Who?", "threshold": 7}),
+        "100": ("retrieve", {"question": "mill", "k": 1000}),
+    }
 
-    found = session(experiment, errs)
-    assert all(one.is_error for one in found)
-    words = [one.content[0].text for one in found]
-    assert "no passage 'p/99' in corpus few" in words[0]
-    assert "the question is empty" in words[1]
-    assert "the model refuses every request" in words[3]
-    assert not [one for one in words if "Traceback" in one]
+    async def errs(client):
+        return [await client.call_tool(*one) for one in wrong.values()]
+
+    for words, found in zip(wrong, session(experiment, errs), strict=True):
+        told = found.content[0].text
+        assert (found.is_error, words in told, "Traceback" in told) == (True, True, False), told
 
 
 def test_a_system_without_a_reader_offers_no_answers(tmp_path):
@@ -88,8 +79,8 @@ def test_the_server_has_the_tools_over_http(token, experiment):
             httpx2.AsyncClient(headers=headers, trust_env=False) as web,
             Client(streamable_http_client(f"{url}/mcp", http_client=web)) as client,
         ):
-            return await uses(client)
+            await uses(client)
 
     with on_loopback(experiment, Guard(token=token)) as (_, url):
         assert httpx2.get(f"{url}/mcp", headers=headers, trust_env=False, verify=False).status_code == 405
-        check(*asyncio.run(over_http(url)))
+        asyncio.run(over_http(url))

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import socket
 import threading
+import time
 from contextlib import contextmanager
 
 import held_reader
 import uvicorn
+from starlette.testclient import TestClient
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline.run import Run
@@ -49,6 +52,17 @@ def service(experiment, **limits):
         yield Service(system, Limits(**limits))
 
 
+@contextmanager
+def client(experiment, guard=None, host="localhost", **limits):
+    """A client of the experiment's application without a network."""
+    with (
+        service(experiment, **limits) as one,
+        TestClient(make_app(one, guard or Guard()), f"http://{host}", raise_server_exceptions=False) as web,
+    ):
+        web.service = one
+        yield web
+
+
 class Uvicorn(uvicorn.Server):
     """A server in a thread; `address` once it listens."""
 
@@ -86,3 +100,18 @@ def on_loopback(experiment, guard=None, **limits):
     """The service of an experiment on loopback; gives the service and the server's address."""
     with service(experiment, **limits) as one, serving(make_app(one, guard or Guard()), one.limits) as port:
         yield one, f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def connected(url):
+    """A connection to a server on loopback."""
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as one:
+        yield one
+
+
+def until(what):
+    """Wait until a function gives something true."""
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -3,7 +3,6 @@
 import json
 import re
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
@@ -56,14 +55,14 @@ OTHERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Answers by the question's first word; `released` lets a half-written answer end, `gone` are clients that went away."""
+    """Answers by the question's first word; `released` lets a half-written answer end, `left` is set once a client went away."""
 
     daemon_threads = True
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/"
-        self.released, self.tokens, self.gone = threading.Event(), [], []
+        self.released, self.left, self.tokens = threading.Event(), threading.Event(), []
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -117,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
                 try:
                     self.wfile.write(b": ping\n\n")
                 except OSError:
-                    return self.server.gone.append(question)
+                    return self.server.left.set()
         if kind != "broken":
             supposed = {"text": f"If {kind}", "pieces": ["", f"If {kind}", question.removeprefix(f"If {kind}")]}
             self.event("answer", PLAIN | {"question": question, "supposed": supposed} | OTHERS.get(kind, {}))
@@ -165,67 +164,49 @@ def text(chromium, place):
     return until(chromium, f"document.querySelector({json.dumps(place)})?.innerText")
 
 
+def every(chromium, place):
+    return chromium.value(f"[...document.querySelectorAll('{place}')].map(one => one.textContent)")
+
+
 def test_an_example_is_answered_and_its_address_asks_again(page, server):
     chromium = page()
     until(chromium, "document.querySelector('#examples a')")
     assert text(chromium, "#about").endswith("Answers come from 1,426 passages of sample.")
     chromium.value("document.querySelector('#examples a').click()")
-    assert text(chromium, ".big") == "Jim Lovell"
-    assert text(chromium, "mark.supposed") == "If plain"
+    parts = {
+        ".big": "Jim Lovell", "mark.supposed": "If plain", ".sure": "61% sure", ".fact": "Neil Armstrong",
+        ".quote mark": "Jim Lovell", ".cite": "Apollo 11", ".sentence": "He lost the seat to Jim Lovell.",
+        "#said": "Answer: Jim Lovell, 61% sure.",
+    }  # fmt: skip
+    assert {place: text(chromium, place) for place in parts} == parts
     assert text(chromium, ".imagined").startswith("If it had been so")
-    assert text(chromium, ".sure") == "61% sure"
-    assert text(chromium, ".fact") == "Neil Armstrong"
-    assert text(chromium, ".quote mark") == "Jim Lovell"
-    assert text(chromium, ".cite") == "Apollo 11"
-    assert text(chromium, ".sentence") == "He lost the seat to Jim Lovell."
-    assert text(chromium, "#said") == "Answer: Jim Lovell, 61% sure."
-    assert chromium.value("document.querySelector('#said').ariaLive") == "polite"
+    chromium.value("[...document.querySelectorAll('.part > details')].at(-1).open = true")
+    assert text(chromium, ".ranking summary").split("\n") == ["1", "Apollo 11 · read", "12.9"]
+    assert chromium.value("document.querySelectorAll('.ranking img').length") == 0
     address = chromium.value("location.href")
     assert address == f"{server.url}?q=If%20plain%2C%20who%3F"
-    assert chromium.value("document.querySelector('.foot a').href") == address
     assert chromium.complaints == []
     assert all(one.startswith(server.url) for one in chromium.requests)
     chromium.open(address)
     assert text(chromium, ".big") == "Jim Lovell"
-    assert chromium.value("document.querySelector('#question').value") == ""
     chromium.value("document.querySelector('.asked button').click()")
     assert chromium.value("document.querySelector('#question').value") == "If plain, who?"
 
 
-def test_the_ranking_unfolds_with_its_scores(page):
-    chromium = page("If plain, who?")
-    until(chromium, "document.querySelector('.big')")
-    chromium.value("[...document.querySelectorAll('.part > details')].at(-1).open = true")
-    assert text(chromium, ".ranking summary").split("\n") == ["1", "Apollo 11 · read", "12.9"]
-    assert chromium.value("document.querySelectorAll('.ranking li').length") == 2
-    assert chromium.value("document.querySelectorAll('.ranking img').length") == 0
-
-
-def test_the_searches_unfold_with_what_each_found(page):
-    chromium = page("If searched, who?")
-    assert text(chromium, ".big") == "Jim Lovell"
-    chromium.value("[...document.querySelectorAll('summary')].find(one => one.textContent === '2 searches').click()")
-    lines = chromium.value("[...document.querySelectorAll('.searches li')].map(one => one.textContent)")
-    assert lines == ["Apollo crew · 1 new passageRead: Apollo 11", "Jim Lovell · 2 new passagesRead: Gemini"]
-
-
-def test_a_computed_answer_is_a_sum_of_its_terms(page):
+def test_a_sum_an_abstention_a_failure_and_searches_are_told_apart(page):
     chromium = page("If computed, when?")
     assert text(chromium, ".big") == "1859"
-    cells = chromium.value("[...document.querySelectorAll('.sum span')].map(one => one.textContent)")
-    assert cells == ["", "1849", "in the passage", "+", "10", "“ten years” in the question", "=", "1859", ""]
-
-
-def test_an_abstention_is_marked_with_the_best_candidate_beside(page):
+    sum_of = ["", "1849", "in the passage", "+", "10", "“ten years” in the question", "=", "1859", ""]
+    assert every(chromium, ".sum span") == sum_of
     chromium = page("If abstained, who?")
     assert text(chromium, ".abstained .big") == "No answer found in these passages"
     assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
     assert text(chromium, ".abstained .why") == "Below 18%, no answer is given."
-    assert "best candidate is Gustave Eiffel, 7% sure" in text(chromium, "#said")
-    assert chromium.value("document.querySelector('.imagined')") is None
-
-
-def test_enter_asks_and_a_failure_says_why(page):
+    chromium = page("If searched, who?")
+    assert text(chromium, ".big") == "Jim Lovell"
+    chromium.value("[...document.querySelectorAll('summary')].find(one => one.textContent === '2 searches').click()")
+    lines = every(chromium, ".searches li")
+    assert lines == ["Apollo crew · 1 new passageRead: Apollo 11", "Jim Lovell · 2 new passagesRead: Gemini"]
     chromium = page()
     until(chromium, "document.activeElement.id === 'question'")
     chromium.type("If failed, who?")
@@ -233,29 +214,18 @@ def test_enter_asks_and_a_failure_says_why(page):
     assert text(chromium, ".failed .error") == "the reader found nothing"
 
 
-def test_a_streamed_answer_is_shown_while_it_is_written(page, server):
+def test_a_streamed_answer_is_shown_while_it_is_written_and_can_be_stopped(page, server):
     chromium = page("If half, who?")
-    draft = until(chromium, "document.querySelector('.draft')?.textContent.includes('<img')")
-    assert draft
+    assert until(chromium, "document.querySelector('.draft')?.textContent.includes('<img')")
     assert chromium.value("document.querySelector('.draft').textContent") == f"🚀 So his backup, {NASTY}"
-    assert not chromium.value("document.querySelector('#stop').hidden")
+    chromium.value("document.querySelector('#stop').click()")
+    assert server.left.wait(20)
+    assert chromium.value("document.querySelector('#problem').innerText") == ""
     server.released.set()
+    chromium = page("If half, who?")
     assert text(chromium, ".big") == "Jim Lovell"
     assert chromium.value("document.querySelector('.draft')") is None
-    until(chromium, "document.querySelector('#stop').hidden")
     assert chromium.value("typeof window.hacked") == "undefined"
-
-
-def test_stop_withdraws_the_question(page, server):
-    chromium = page("If half, who?")
-    until(chromium, "document.querySelector('.draft')")
-    chromium.value("document.querySelector('#stop').click()")
-    deadline = time.monotonic() + 20
-    while not server.gone and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert server.gone == ["If half, who?"]
-    assert chromium.value("document.querySelector('#problem').innerText") == ""
-    assert chromium.value("document.querySelector('#progress').hidden")
 
 
 def test_a_full_queue_and_a_broken_connection_are_said_plainly(page):
@@ -280,30 +250,16 @@ def test_a_server_with_a_token_asks_for_it_once(page, server):
     assert "opensesame" not in chromium.value("document.documentElement.outerHTML + location.href + document.cookie")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_markup_stays_text_also_on_a_telephone(page, dark):
-    chromium = page("If nasty, who?", width=400, dark=dark)
+def test_markup_stays_text_also_on_a_telephone(page):
+    chromium = page("If nasty, who?", width=400)
     assert text(chromium, ".big") == NASTY
     chromium.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    places = [
-        ".fact",
-        ".quote",
-        ".cite",
-        ".passage h4",
-        ".source",
-        ".passage p",
-        ".searches li",
-        ".searches p",
-        "#said",
-    ]
-    for place in places:
+    for place in ".fact|.quote|.cite|.passage h4|.source|.passage p|.searches li|.searches p|#said".split("|"):
         assert NASTY in text(chromium, place), place
     assert chromium.value("document.querySelectorAll('main img, main script').length") == 0
     assert chromium.value("typeof window.hacked") == "undefined"
     assert chromium.value("document.scrollingElement.scrollWidth") <= 400
     assert chromium.complaints == []
-    paper = chromium.value("getComputedStyle(document.body).backgroundColor")
-    assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
 
 
 def test_nothing_is_inline_and_no_text_becomes_markup():
