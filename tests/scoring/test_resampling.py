@@ -54,16 +54,6 @@ def value_of(measure, pairs):
     return measure(*map(list, zip(*pairs, strict=True)))
 
 
-def test_a_paragraph_that_is_drawn_twice_counts_twice():
-    """A share of paragraphs has the interval of a mean over paragraphs."""
-    pairs = pairs_of(60, 1)
-    right = {}
-    for question, prediction in pairs:
-        right[question.label("paragraph")] = right.get(question.label("paragraph"), True) and prediction.answer == "yes"
-    wanted = mean_interval([float(whole) for whole in right.values()])
-    assert over_paragraphs(pairs).interval(0) == pytest.approx(wanted, abs=0.03)
-
-
 @pytest.mark.parametrize("unit", ["question", "group"])
 def test_ids_and_groups_are_told_apart_in_a_resample(unit):
     seen = []

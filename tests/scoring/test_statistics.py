@@ -164,16 +164,6 @@ def test_the_macro_average_agrees_with_numpy():
     assert [low, high] == pytest.approx([*ends], abs=0.1 * means.std() + 1 / 36)
 
 
-def test_the_macro_average_draws_units_within_each_group():
-    values, units = clustered(2, 60, 6)
-    groups = ["even" if int(unit.split()[1]) % 2 else "odd" for unit in units]
-    _, low, high = mean_interval(values, units=units, strata=groups, macro=True)
-    _, low_alone, high_alone = mean_interval(values, strata=groups, macro=True)
-    assert high - low > 1.2 * (high_alone - low_alone)
-    whole = mean_interval(values, seed=1, units=units, strata=["all"] * len(values), macro=True)
-    assert whole == pytest.approx(mean_interval(values, seed=1, units=units))
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed):
     rng = random.Random(seed)
@@ -199,18 +189,10 @@ def test_holm_rejects_what_the_step_down_rule_rejects(ps):
 
 
 def test_strata_keep_their_sizes_in_every_resample():
-    import numpy as np
-
     values, strata = [1.0] * 10 + [0.0] * 30, ["a"] * 10 + ["b"] * 30
     assert mean_interval(values, strata=strata) == pytest.approx((0.25, 0.25, 0.25))
-    low, high = mean_interval(values)[1:]
+    _, low, high = mean_interval(values)
     assert high - low > 0.2
-    values = scores(4, 30) + scores(5, 200, (0.0, 0.0, 0.0, 1.0))
-    strata = ["a"] * 30 + ["b"] * 200
-    rng = np.random.default_rng(3)
-    parts = [np.array(values[:30]), np.array(values[30:])]
-    drawn = np.concatenate([rng.choice(part, (4_000, len(part))) for part in parts], axis=1).mean(axis=1)
-    assert mean_interval(values, strata=strata)[1:] == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.01)
 
 
 def test_units_of_one_question_one_stratum_and_equal_scores_are_nothing_special():
