@@ -11,33 +11,28 @@ from ifqa.benchmarks import downloads
 from ifqa.errors import IfqaError
 
 
-def test_a_file_that_is_not_the_published_one_is_fetched_again_and_replaced_when_it_came(tmp_path):
-    there = tmp_path / "there.json"
-    there.write_bytes(b"[1]")
-    published = {"dev.json": (there.as_uri(), hashlib.sha256(b"[]").hexdigest())}
-    benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads=published)
-    benchmark.folder.mkdir()
-    (benchmark.folder / "dev.json").write_bytes(b"mine")
-    with pytest.raises(IfqaError, match=r"what came has SHA256 .*, published is 4f53cda18c2b…; it was removed"):
-        list(downloads.fetch(benchmark))
-    assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"mine"}
-    there.write_bytes(b"[]")
-    assert [line.partition(": ")[2] for line in downloads.fetch(benchmark)] == ["verified (4f53cda18c2b…)"]
-    assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"[]"}
+def published(folder, *files):
+    """A benchmark whose files are published with the checksum of an empty list."""
+    downloads_ = {file.name: (file.as_uri(), hashlib.sha256(b"[]").hexdigest()) for file in files}
+    return SimpleNamespace(name="b", folder=folder, downloads=downloads_)
 
 
-def test_files_are_taken_from_a_folder(tmp_path):
-    (tmp_path / "from").mkdir()
-    (tmp_path / "from/dev.json").write_bytes(b"[1]")
-    published = {name: ("http://127.0.0.1:9", hashlib.sha256(b"[]").hexdigest()) for name in ("dev.json", "test.json")}
-    benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads=published)
-    with pytest.raises(IfqaError, match=r"what came has SHA256 .*, published is 4f53cda18c2b…"):
-        list(downloads.fetch(benchmark, tmp_path / "from"))
-    assert [*benchmark.folder.iterdir()] == []
-    (tmp_path / "from/dev.json").write_bytes(b"[]")
-    verified, absent = downloads.fetch(benchmark, tmp_path / "from")
-    assert verified.endswith("dev.json: verified (4f53cda18c2b…)")
-    assert absent.endswith(f"test.json: not in {tmp_path / 'from'}, left out")
+def test_a_file_that_is_not_the_published_one_is_replaced_when_that_came_from_its_address_or_a_folder(tmp_path):
+    there = tmp_path / "from/dev.json"
+    there.parent.mkdir()
+    for number, place in enumerate((None, there.parent)):
+        benchmark = published(tmp_path / str(number), there)
+        there.write_bytes(b"[1]")
+        benchmark.folder.mkdir()
+        (benchmark.folder / "dev.json").write_bytes(b"mine")
+        with pytest.raises(IfqaError, match=r"what came has SHA256 .*, published is 4f53cda18c2b…"):
+            list(downloads.fetch(benchmark, place))
+        assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"mine"}
+        there.write_bytes(b"[]")
+        assert [line.partition(": ")[2] for line in downloads.fetch(benchmark, place)] == ["verified (4f53cda18c2b…)"]
+        assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"[]"}
+    _, absent = downloads.fetch(published(tmp_path / "b", there, tmp_path / "test.json"), there.parent)
+    assert absent.endswith(f"test.json: not in {there.parent}, left out")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.benchmarks.file import File
-from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline import stages
-from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
 from ifqa.scoring.scheme import declared
@@ -24,11 +21,6 @@ CSV = """\ufeffid,question,answers,passages,group,label
 a,"If so, who?",Ada | Ada Lovelace,"One | two, said she.",people,easy
 b,If not?,"[""x|y"", ""z""]",,things,easy|hard
 ,,,,,
-"""
-SEMICOLONS = """\
-id;question;answers;passages;group;label
-a;If so, who?;Ada | Ada Lovelace;One | two, said she.;people;easy
-b;If not?;"[""x|y"", ""z""]";;things;easy | hard
 """
 LINES = [
     {"id": "a", "question": "If so, who?", "answers": ["Ada", "Ada Lovelace"], "passages": "One | two, said she.",
@@ -49,7 +41,10 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def read(name="mine.csv"):
+def read(name="mine.csv", text=None):
+    if text is not None:
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
     return File().questions(name)
 
 
@@ -58,39 +53,26 @@ def test_csv_and_json_lines_give_the_same_questions():
         "mine.csv": CSV,
         "mine.jsonl": "".join(json.dumps(one) + "\n" for one in LINES),
         "mine.json": json.dumps(LINES),
-        "semicolons/mine.csv": SEMICOLONS,
+        "semicolons/mine.csv": CSV.replace(" | Ada", "|Ada")
+        .replace(",", ";")
+        .replace(";,", ",")
+        .replace("; ", ", ")[1:],
     }
     for name, text in texts.items():
-        Path(name).parent.mkdir(exist_ok=True)
-        Path(name).write_text(text)
+        assert read(name, text) == READ, name
         Path(f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-        assert read(name) == read(f"{name}.gz") == READ, name
-
-
-def test_questions_without_an_id_are_numbered_and_the_names_blanks_are_replaced():
-    Path("my own.v2.csv").write_text("question,answer\nIf so?,1\n,\nIf not?,2\n")
-    assert [one.id for one in read("my own.v2.csv")] == ["file/my_own.v2/1-9993b76b", "file/my_own.v2/2-f586a2d1"]
+        assert read(f"{name}.gz") == READ, name
 
 
 def test_an_id_holds_for_its_question_alone():
+    numbered = read("my own.v2.csv", "question,answer\nIf so?,1\n,\nIf not?,2\n")
+    assert [one.id for one in numbered] == ["file/my_own.v2/1-9993b76b", "file/my_own.v2/2-f586a2d1"]
     rows = ["If so?,1", "If not?,1", "If so?,a better answer"]
-    ids = []
-    for name, row in zip("abc", rows, strict=True):
-        Path(name).mkdir()
-        Path(f"{name}/q.csv").write_text(f"question,answers\n{row}\n")
-        ids.append(read(f"{name}/q.csv")[0].id)
+    ids = [read(f"{name}/q.csv", f"question,answers\n{row}\n")[0].id for name, row in zip("abc", rows, strict=True)]
     assert ids[0] == ids[2] != ids[1]
-    Path("d.jsonl").write_text('{"question": "If?", "answers": ["x"], "choices": ["x", "y"]}\n')
-    Path("e/").mkdir()
-    Path("e/d.jsonl").write_text('{"question": "If?", "answers": ["x"], "choices": ["x", "z"]}\n')
-    assert read("d.jsonl")[0].id != read("e/d.jsonl")[0].id
-
-
-def test_a_file_that_changed_is_read_again():
-    Path("mine.csv").write_text("question,answers\nIf so?,1\n")
-    assert read()[0].answers == ("1",)
-    Path("mine.csv").write_text("question,answers\nIf so?,1 | 2\n")
-    assert read()[0].answers == ("1", "2")
+    row = '{"question": "If?", "answers": ["x"], "choices": ["x", "%s"]}\n'
+    assert read("d.jsonl", row % "y")[0].id != read("e/d.jsonl", row % "z")[0].id
+    assert read("a/q.csv", "question,answers\nIf so?,1 | 2\n")[0].answers == ("1", "2"), "a changed file is read again"
 
 
 @pytest.mark.parametrize(
@@ -99,8 +81,7 @@ def test_a_file_that_changed_is_read_again():
         ("", "mine.csv:1: wanted a first line that names columns, one of them 'question'"),
         ("question,answers\n", "wanted questions, found none"),
         ("question,answers\n,x\n", "mine.csv:2: key 'question' is missing"),
-        ("question,answers\nIf?,\n", "mine.csv:2: no answer; wanted one text at least as 'answers'"),
-        ("question,answers\nIf?, | \n", "mine.csv:2: no answer"),
+        ("question,answers\nIf?, | \n", "mine.csv:2: no answer; wanted one text at least as 'answers'"),
         ("question,answer,answers\nIf?,x,y\n", "both 'answers' and 'answer'; wanted one of them"),
         ("question,answers,answers\nIf?,x,y\n", "mine.csv:1: two columns are called 'answers'"),
         ("question,answers,pasages\nIf?,x,y\n", "unknown column 'pasages'; did you mean 'passages'?"),
@@ -112,19 +93,6 @@ def test_a_file_that_changed_is_read_again():
         ('question,answers\nIf?,"[""x"", 7"\n', "'answers' begins as a list, and is none"),
         ('question,answers\nIf?,"[""x"", 7]"\n', "'answers' must be str, found int"),
         ("question,answers\nIf?,x,y\n", "mine.csv:2: wanted 2 columns as in line 1, found 3"),
-    ],
-)  # fmt: skip
-def test_a_wrong_file_is_refused_in_one_line_with_its_place(text, complaint):
-    Path("mine.csv").write_text(text)
-    with pytest.raises(IfqaError) as refused:
-        read()
-    assert complaint in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("row", "complaint"),
-    [
         ({"question": "If?", "answers": 1889}, "'answers' must be list, found int"),
         ({"question": "If?", "answers": []}, "no answer"),
         ({}, "no answer"),
@@ -132,12 +100,14 @@ def test_a_wrong_file_is_refused_in_one_line_with_its_place(text, complaint):
         ({"question": "If?", "answers": "x", "grupp": "g"}, "unknown key 'grupp'; did you mean 'group'?"),
         ({"question": "If?", "answers": "x", "id": 1.5}, "'id' must be text or a whole number"),
     ],
-)
-def test_wrong_json_is_refused_with_the_number_of_its_line(row, complaint):
-    Path("mine.jsonl").write_text('{"question": "If?", "answers": "x"}\n' + json.dumps(row) + "\n")
-    with pytest.raises(IfqaError, match=r"mine.jsonl:2: ") as refused:
-        read("mine.jsonl")
+)  # fmt: skip
+def test_a_wrong_file_is_refused_in_one_line_with_its_place(text, complaint):
+    name = "mine.csv" if isinstance(text, str) else "mine.jsonl"
+    text = text if isinstance(text, str) else '{"question": "If?", "answers": "x"}\n' + json.dumps(text) + "\n"
+    with pytest.raises(IfqaError, match="mine.csv" if name == "mine.csv" else r"mine.jsonl:2: ") as refused:
+        read(name, text)
     assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1).filter(
@@ -155,38 +125,31 @@ def test_what_the_csv_module_writes_comes_back(tmp_path_factory, rows):
     assert [(one.text, list(one.answers)) for one in found] == rows
 
 
-def test_a_file_that_is_not_there_is_named_and_its_experiment_still_loads():
+def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     with pytest.raises(IfqaError, match=r"file q/none\.csv: q/none\.csv is not there; put it there, or name another"):
         open_benchmark("file").files("q/none.csv")
     assert [one.name for one in declared("file", split="q/none.csv").subsets] == ["numeric", "other"]
-
-
-def test_only_a_split_with_groups_is_scored_by_group():
-    Path("mine.csv").write_text(CSV)
-    Path("plain.csv").write_text("question,answers\nIf?,x\n")
-    assert [one.name for one in declared("file", split="mine.csv").subsets] == ["numeric", "other", "easy", "hard"]
+    read("plain.csv", "question,answers\nIf?,x\n")
+    read("mine.csv", CSV)
     assert [declared("file", split=f"{name}.csv").groups for name in ("mine", "plain")] == ["group", ""]
-
-
-def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
-    Path("mine.csv").write_text(CSV)
     Path("said.jsonl").write_text('{"question_id": "file/mine/a-411e391b", "answer": "Ada"}\n')
     Path("experiments").mkdir()
     Path("experiments/own.toml").write_text(
         'benchmark = "file"\nsplit = "mine.csv"\n[reader]\nname = "predictions"\npath = "said.jsonl"\n'
         '[expected."hard.EM"]\nvalue = 0.0\n[expected."macro.EM"]\nvalue = 50.0\n'
     )
-    scores = read_scores(stages.run(Run(load_experiment("own"))))
-    assert (scores["questions"], scores["n_failed"], scores["measures"]["EM"]["value"]) == (2, 1, 50.0)
-    assert {name: one["measures"]["EM"]["value"] for name, one in scores["groups"].items()} == {
-        "people": 100.0,
-        "things": 0.0,
-    }
-    subsets = {name: one["measures"]["EM"]["value"] for name, one in scores["subsets"].items() if one["questions"]}
-    assert subsets == {"other": 50.0, "easy": 50.0, "hard": 0.0}
     shown = ifqa_here("run", "own", "--quiet", folder=tmp_path)
     assert (shown.returncode, "macro.EM 50.0, expected 50: OK" in shown.stdout) == (0, True)
     assert ["people", "1", "100.0"] in [line.split()[:3] for line in shown.stdout.splitlines()]
+    scores = read_scores(Path("experiments/own/score"))
+    assert (scores["questions"], scores["n_failed"], scores["measures"]["EM"]["value"]) == (2, 1, 50.0)
+    parts = {
+        name: one["measures"]["EM"]["value"]
+        for kind in ("groups", "subsets")
+        for name, one in scores[kind].items()
+        if one["questions"]
+    }
+    assert parts == {"people": 100.0, "things": 0.0, "other": 50.0, "easy": 50.0, "hard": 0.0}
     assert ifqa_here("report", "own", folder=tmp_path).returncode == 0
     results = Path("experiments/RESULTS.md").read_text()
     assert "## file mine.csv" in results

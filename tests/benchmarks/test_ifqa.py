@@ -22,21 +22,23 @@ def _elsewhere(tmp_path, monkeypatch):
     benchmark(RECORD, RECORD | {"answers": ["Cy", "Cyrus"]})
 
 
-def test_a_split_is_parsed_once_and_callers_cannot_change_it(monkeypatch):
+def test_a_split_is_parsed_once_and_again_when_its_file_changes(monkeypatch):
     first = IfQA().questions("full-dev")
-    monkeypatch.setattr(ifqa, "read_json", None)
-    first.clear()
-    again = IfQA().questions("full-dev")
-    assert [(one.id, one.answers) for one in again] == [
-        ("ifqa/full-dev/0", ("Bo",)),
-        ("ifqa/full-dev/1", ("Cy", "Cyrus")),
-    ]
-
-
-def test_a_changed_file_is_read_again():
-    IfQA().questions("full-dev")
+    with monkeypatch.context() as patch:
+        patch.setattr(ifqa, "read_json", None)
+        first.clear()  # callers cannot change it
+        answers = {one.id: one.answers for one in IfQA().questions("full-dev")}
+    assert answers == {"ifqa/full-dev/0": ("Bo",), "ifqa/full-dev/1": ("Cy", "Cyrus")}
     benchmark(RECORD | {"answers": ["Di"]})
     assert [one.answers for one in IfQA().questions("full-dev")] == [("Di",)]
+    for record, said in (
+        (RECORD, "key 'idx' is missing"),
+        (RECORD | {"idx": "a\ud800"}, "'idx' holds half a surrogate pair"),
+    ):
+        FILE.write_text(json.dumps([record]))
+        for _ in range(2):
+            with pytest.raises(IfqaError, match=f"question 0: {said}"):
+                IfQA().questions("full-dev")
 
 
 def test_the_same_name_below_another_folder_is_another_file(tmp_path, monkeypatch):
@@ -45,17 +47,9 @@ def test_the_same_name_below_another_folder_is_another_file(tmp_path, monkeypatc
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     benchmark(RECORD, RECORD | {"answers": ["Ed", "Edwar"]})
-
     os.utime(FILE, ns=(stat.st_mtime_ns, stat.st_mtime_ns))
     assert FILE.stat().st_size == stat.st_size
     assert IfQA().questions("full-dev")[1].answers == ("Ed", "Edwar")
-
-
-def test_a_wrong_file_is_refused_each_time():
-    FILE.write_text(json.dumps([RECORD]))
-    for _ in range(2):
-        with pytest.raises(IfqaError, match="question 0: key 'idx' is missing"):
-            IfQA().questions("full-dev")
 
 
 def release(**contexts):
@@ -77,7 +71,9 @@ def apart(split, root=Path()):
     return None if None in told.values() else [index for index, apart in told.items() if apart]
 
 
-def test_no_overlap_leaves_out_questions_on_passages_of_training():
+def test_no_overlap_leaves_out_questions_on_passages_of_training_as_it_is_now_and_is_unknown_without_it(
+    tmp_path, monkeypatch
+):
     release(
         full_train=[["The Bridge  fell in\n1895."], ["two", "three"]],
         full_dev=[["the bridge fell in 1895."], ["new"], ["new", "three"], ["The Bridge fell in 1896."], []],
@@ -86,40 +82,17 @@ def test_no_overlap_leaves_out_questions_on_passages_of_training():
     )
     assert (apart("full-dev"), apart("few-dev"), apart("full-train")) == (["1", "3", "4"], ["1"], [])
     assert (IfQA().training("full-test"), IfQA().training("few-dev")) == ("full-train", "few-train")
-
-
-def test_no_overlap_is_unknown_without_the_training_split():
-    release(full_dev=[["new"]])
-    Path("data/ifqa/full_split/train.json").unlink()
-    assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")
-    assert (apart("few-dev"), IfQA().training("few-dev")) == ([], "few-train")
-
-
-def test_a_changed_training_split_is_read_again(tmp_path, monkeypatch):
-    release(full_dev=[["new"]], full_train=[["new"]])
-    assert apart("full-dev") == []
     release(full_dev=[["new"]], full_train=[["another"]])
     monkeypatch.chdir("/")
     assert apart("full-dev", tmp_path) == ["0"]
     assert [one.name for one in declared("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
-
-
-def test_the_release_has_43_and_28_dev_questions_that_share_a_passage():
-    data = Path(__file__).parents[2] / "data" / "ifqa"
-    if not (data / "full_split" / "train.json").exists():
-        pytest.skip("the release is not here: ifqa data")
-    root = data.parent.parent
-    found = {split: len(apart(split, root) or ()) for split in ("full-dev", "few-dev")}
-    assert found == {"full-dev": 700 - 43, "few-dev": 1600 - 28}
+    monkeypatch.chdir(tmp_path)
+    Path("data/ifqa/full_split/train.json").unlink()
+    assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")
+    assert (apart("few-dev"), IfQA().training("few-dev")) == ([], "few-train")
 
 
 def test_nine_questions_of_the_samples_dev_and_of_hard_share_a_passage():
     subset = Sample().subsets[-1]
     for split in ("dev", "hard"):
         assert (subset.name, sum(map(subset.holds, Sample().questions(split)))) == ("no_overlap", 83 - 9)
-
-
-def test_an_idx_that_no_file_can_hold_is_refused():
-    benchmark(RECORD | {"idx": "a\ud800"})
-    with pytest.raises(IfqaError, match="question 0: 'idx' holds half a surrogate pair"):
-        IfQA().questions("full-dev")

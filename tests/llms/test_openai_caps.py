@@ -33,7 +33,8 @@ def rough(prompt, time, asked):
 
 
 @pytest.mark.parametrize("trouble", [False, True])
-def test_the_servers_count_never_exceeds_a_cap_on_tokens(trouble):
+def test_the_servers_count_never_exceeds_a_cap_on_tokens_or_money(trouble):
+    Path("prices.toml").write_text(PRICED)
     prompts = [f"{n} " + "word " * (n % 90) for n in range(300)]
     plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
     with serving(plan) as server:
@@ -41,18 +42,11 @@ def test_the_servers_count_never_exceeds_a_cap_on_tokens(trouble):
         done = asked.complete(ask(*prompts, max_tokens=60))
     assert sum(server.tokens) <= asked.spent.prompt_tokens + asked.spent.completion_tokens <= 20_000
     assert trouble or sum(server.tokens) > 19_000  # and the cap is used up, except the room of one request
-    refused = [one for one in done if one.error]
-    assert refused
-    assert all("the cap of 20,000 tokens" in one.error for one in refused)
-    assert len(refused) + count_stored() == 300
-
-
-@pytest.mark.parametrize("trouble", [False, True])
-def test_the_servers_count_never_exceeds_a_cap_on_money(trouble):
-    Path("prices.toml").write_text(PRICED)
-    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
+    refused = [one.error for one in done if one.error]
+    assert all("the cap of 20,000 tokens" in error for error in refused)
+    assert 0 < len(refused) == 300 - count_stored()
     with serving(plan) as server:
-        asked = model(server, concurrency=32, max_cost=1.5)
+        asked = model(server, concurrency=32, max_cost=1.5, store="other")
         asked.complete(ask(*map(str, range(300)), max_tokens=60))
     bill = asked.price.of(*server.tokens)
     assert bill <= asked.spent.cost + 1e-9 <= 1.5 + 1e-9
@@ -68,19 +62,13 @@ def test_the_next_run_asks_what_a_cap_refused():
         assert server.requests == 6
 
 
-def test_a_cap_on_money_needs_a_price():
-    with pytest.raises(IfqaError, match=r"the price of 'mystery' is unknown: add it to a prices\.toml"):
-        OpenAI(model="mystery", max_cost=1.0)
-    assert OpenAI(model="mystery").price is None
-
-
-def test_a_cap_on_money_at_another_host_needs_a_price_of_ones_own():
+def test_a_cap_on_money_needs_a_price_and_at_another_host_ones_own():
     there = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
-    with pytest.raises(
-        IfqaError, match=r"price of 'gpt-4\.1-mini' at api\.example\.com is unknown: add it to a prices\.toml"
-    ):
-        OpenAI(**there, max_cost=1.0)
-    assert OpenAI(**there).price is None
+    for settings, culprit in (({"model": "mystery"}, "'mystery'"), (there, r"'gpt-4\.1-mini' at api\.example\.com")):
+        with pytest.raises(IfqaError, match=rf"price of {culprit} is unknown: add it to a prices\.toml"):
+            OpenAI(**settings, max_cost=1.0)
+        assert OpenAI(**settings, window=9).price is None
+        assert OpenAI(**settings, window=9).estimate(ask("a")).cost is None
     Path("prices.toml").write_text(PRICED)
     assert OpenAI(**there | {"model": "m"}, max_cost=1.0).price
 
@@ -95,31 +83,16 @@ def test_an_estimate_counts_what_is_not_stored_and_sends_nothing():
     assert (calls, answers) == (2, 512)
     assert prompt > 2
     assert cost == pytest.approx((prompt * 100 + 512 * 400) / 1e6)
-    assert OpenAI(model="mystery", window=9).estimate(ask("a")).cost is None
 
 
-def test_models_that_share_a_budget_keep_the_cap_together():
+@pytest.mark.parametrize("shared", [True, False])
+def test_models_that_share_a_budget_keep_the_cap_together_and_others_each_their_own(shared):
     Path("prices.toml").write_text(PRICED)
-    budget = Budget()
-    with serving(lambda *asked: Reply(usage=use(*asked), latency=0.005)) as server:
-        several = [model(server, max_cost=1.5, budget=budget) for _ in range(3)]
-        with ThreadPoolExecutor(3) as threads:
-            list(
-                threads.map(
-                    lambda n: several[n].complete(ask(*(f"{n} {m}" for m in range(200)), max_tokens=60)), range(3)
-                )
-            )
-    bill = several[0].price.of(*server.tokens)
-    assert bill <= sum(one.spent.cost for one in several) + 1e-9 <= 1.5 + 2e-9
-    assert bill > 1.4
-
-
-def test_models_with_separate_budgets_have_separate_caps():
-    Path("prices.toml").write_text(PRICED)
-    with serving(lambda *asked: Reply(usage=use(*asked))) as server:
-        first, second = model(server, max_cost=0.2), model(server, max_cost=0.4)
-        first.complete(ask(*(f"first {n}" for n in range(100)), max_tokens=60))
-        second.complete(ask(*(f"second {n}" for n in range(100)), max_tokens=60))
-    assert 0.1 < first.spent.cost <= 0.2
-    assert 0.3 < second.spent.cost <= 0.4
-    assert first.price.of(*server.tokens) <= 0.6
+    more = {"budget": Budget()} if shared else {}
+    with serving(lambda *asked: Reply(usage=use(*asked), latency=0.005)) as server, ThreadPoolExecutor(3) as threads:
+        several = [model(server, max_cost=0.6, **more) for _ in range(3)]
+        prompts = [ask(*(f"{n} {m}" for m in range(100)), max_tokens=60) for n in range(3)]
+        list(threads.map(lambda one, requests: one.complete(requests), several, prompts))
+    cap, bill = 0.6 if shared else 1.8, several[0].price.of(*server.tokens)
+    assert bill <= sum(one.spent.cost for one in several) + 1e-9 <= cap + 2e-9
+    assert bill > cap - 0.3

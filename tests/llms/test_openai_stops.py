@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,63 +14,40 @@ from openai_client import ask, count_stored, here, model, texts  # noqa: F401
 from openai_server import Reply, serving
 
 from ifqa.llms import request_scheduler
-from ifqa.llms.cache import CompletionCache
-
-INTERRUPTED = """
-import sys, threading
-from ifqa.records import Request
-from ifqa.llms.openai import OpenAI
-model = OpenAI(model="m", base_url=sys.argv[1], concurrency=4, window=9)
-try:
-    model.complete([Request(messages=(("user", str(n)),)) for n in range(1000)], lambda done: print(done, flush=True))
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
 
 
-def test_an_interrupt_loses_nothing_and_is_raised(tmp_path):
-    with serving(latency=0.05) as server:
-        process = subprocess.Popen(
-            [sys.executable, "-c", INTERRUPTED, server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(10):
-            process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-        assert process.returncode == 0, err
-        assert out.splitlines()[-1] == "interrupted"
-        assert "keeping what is in flight" in err
-        assert 10 <= server.requests < 100
-        kept = CompletionCache(tmp_path / "completions").get("m at localhost", ask(*map(str, range(1000))))
-        assert len(kept) == server.requests
+@contextmanager
+def interrupting(server, requests):
+    """Interrupts this process when the server has so many requests."""
+
+    def interrupt():
+        while server.requests < requests:
+            time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    yield
+    thread.join()
 
 
 def test_an_interrupt_in_a_running_loop_is_raised_too():
     async def cell(asked):
-        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
         asked.complete(ask(*map(str, range(1000))))
 
-    with serving(latency=0.05) as server:
-        loop = asyncio.new_event_loop()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                loop.run_until_complete(cell(model(server, concurrency=2)))
-        finally:
-            loop.close()
+    with serving(latency=0.05) as server, closing(asyncio.new_event_loop()) as loop, interrupting(server, 8):
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell(model(server, concurrency=2)))
         assert count_stored() == server.requests
 
 
 def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
     monkeypatch.setattr(request_scheduler, "GRACE", 0.05)
-    with serving(lambda prompt, time, asked: Reply(latency=0.5 if time == 1 else 0.001)) as server:
+    with serving(lambda prompt, time, asked: Reply(latency=5 if time == 1 else 0.001)) as server:
         asked = model(server, max_total_tokens=10**6)
-        timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+        with interrupting(server, 2), pytest.raises(KeyboardInterrupt):
             asked.complete(ask("a", "b"))
-        timer.join()
-        assert asked.account.open == 0
-        assert asked.account.aside == (0, 0)
+        assert (asked.account.open, asked.account.aside) == (0, (0, 0))
         assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
 
 

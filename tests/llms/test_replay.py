@@ -1,19 +1,16 @@
 """Recorded completions come back as they were, and nothing else does."""
 
 import json
-import sqlite3
-from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import CompletionCache, record_of
+from ifqa.llms.cache import record_of
 from ifqa.llms.replay import Replay
-from ifqa.plugins import load
 from ifqa.records import Completion, Estimate, Request, Spent
-from ifqa.settings import check_settings
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)
 TEXT = Request(text="If Wick had no harbour,", temperature=0.7, sample=2)
@@ -21,8 +18,7 @@ SAID = Completion("Lybster, – é", 12, 3, "stop")
 
 
 def recorded(path, model, completions):
-    path.write_text("".join(record_of(model, *both) + "\n" for both in completions.items()))
-    return path
+    return written(path, *(json.loads(record_of(model, *both)) for both in completions.items()))
 
 
 def written(path, *lines):
@@ -44,22 +40,13 @@ def test_completions_are_replayed(tmp_path):
 
 def test_a_request_that_was_not_recorded_gets_an_error(tmp_path):
     path = written(tmp_path / "a.jsonl", {"request": {"text": "Wick"}, "completion": {"text": "harbour"}})
-    model = Replay(path=str(path))
+    model = Replay(path=str(path), window=2048)
     found = model.complete([Request(text="Wick"), Request(text="Wick", temperature=0.5), Request(text="Wick ")])
     assert [one.error for one in found] == ["", "not recorded in a.jsonl", "not recorded in a.jsonl"]
-    assert found[0].text == "harbour"
-    assert (model.name, model.chat) == ("replay", False)
+    assert (found[0].text, model.name, model.chat, model.window) == ("harbour", "replay", False, 2048)
     assert model.spent.cached == 1
     assert model.complete([]) == []
-
-
-def test_the_records_of_a_cache_are_a_recording(tmp_path):
-    cache = CompletionCache(tmp_path / "completions")
-    cache.put("gpt-4.1", {CHAT: SAID, TEXT: SAID})
-    with closing(sqlite3.connect(cache.path)) as connection:
-        records = [json.loads(record) for (record,) in connection.execute("SELECT record FROM completions")]
-    path = written(tmp_path / "all.jsonl", *records)
-    assert [one.text for one in Replay(path=str(path)).complete([CHAT, TEXT])] == [SAID.text] * 2
+    assert model.count("Wick was dug from 1803 to 1811") >= 8
 
 
 texts = st.text(st.characters(), min_size=1, max_size=20)  # with lone surrogates
@@ -74,9 +61,7 @@ requests = st.builds(
 def test_any_recording_is_replayed_as_it_was(tmp_path_factory, kept):
     folder = tmp_path_factory.mktemp("recording")
     found = Replay(path=str(recorded(folder / "a.jsonl", "m", kept))).complete(list(kept))
-    assert [(one.text, one.prompt_tokens, one.completion_tokens, one.error) for one in found] == [
-        (one.text, one.prompt_tokens, one.completion_tokens, "") for one in kept.values()
-    ]
+    assert [replace(one, cached=False) for one in found] == list(kept.values())
 
 
 def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
@@ -89,16 +74,6 @@ def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
         Replay(path="mina")
     with pytest.raises(IfqaError, match=r"recording not found: no/such\.jsonl does not exist"):
         Replay(path="no/such.jsonl")
-
-
-def test_it_is_a_plugin_whose_settings_are_checked(tmp_path):
-    assert load("llm", "replay") is Replay
-    check_settings("setting of llm 'replay'", Replay.__init__, {"path": "x", "window": 2048})
-    path = str(written(tmp_path / "a.jsonl"))
-    assert Replay(path=path, window=2048).window == 2048
-    assert Replay(path=path).count("Wick was dug from 1803 to 1811") >= 8
-    with pytest.raises(IfqaError, match="'window': wanted a whole number from 0, found"):
-        Replay(path=path, window=-1)
 
 
 @pytest.mark.parametrize(

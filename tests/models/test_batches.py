@@ -22,50 +22,25 @@ def tokens_of(batch):
     return [row[kept.bool()].tolist() for row, kept in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
 
 
-some_lengths = st.lists(st.integers(1, 20), min_size=1, max_size=30)
-
-
-@given(lengths=some_lengths, left=st.booleans(), budget=st.integers(1, 200))
-def test_every_text_is_in_one_batch_with_all_of_its_tokens(lengths, left, budget):
-    features = padded(lengths, left)
-    found = {}
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(any), st.booleans(), st.integers(1, 200))
+def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(lengths, left, budget):
+    features, found, widths = padded(lengths, left), {}, []
     for places, batch in batches(features, len(lengths), budget):
-        assert batch["input_ids"].shape == batch["attention_mask"].shape
-        assert (batch["prompt_length"], batch["modality"]) == (3, "text")
-        for place, tokens in zip(places, tokens_of(batch), strict=True):
-            assert place not in found
-            found[place] = tokens
-    assert [found[text] for text in range(len(lengths))] == tokens_of(features)
-
-
-@given(lengths=some_lengths, left=st.booleans(), budget=st.integers(1, 200))
-def test_a_batch_keeps_its_budget_and_is_as_wide_as_its_longest_text(lengths, left, budget):
-    widths = []
-    for places, batch in batches(padded(lengths, left), len(lengths), budget):
         rows, width = batch["input_ids"].shape
-        assert width == max(lengths[place] for place in places)
+        assert batch["attention_mask"].shape == (rows, width)
+        assert (batch["prompt_length"], batch["modality"]) == (3, "text")
+        assert width == max(1, *(lengths[place] for place in places))
         assert rows * width <= budget or rows == 1
         widths.append(width)
+        assert not found.keys() & set(places)
+        found |= dict(zip(places, tokens_of(batch), strict=True))
+    assert [found[text] for text in range(len(lengths))] == tokens_of(features)
     assert widths == sorted(widths, reverse=True)
 
 
-def test_texts_of_equal_length_keep_their_order():
-    found = [places for places, _ in batches(padded([2, 3, 2, 3, 2], left=False), 5, 6)]
-    assert found == [[1, 3], [0, 2, 4]]
-
-
-def test_a_text_longer_than_the_budget_is_a_batch_of_its_own():
-    found = [places for places, _ in batches(padded([9, 2, 2], left=False), 3, 4)]
-    assert found == [[0], [1, 2]]
-
-
-@given(lengths=st.lists(st.integers(0, 6), min_size=2, max_size=9).filter(any), left=st.booleans())
-def test_a_text_without_a_token_takes_none_from_the_others(lengths, left):
-    features = padded(lengths, left)
-    found = {}
-    for places, batch in batches(features, len(lengths), 4):
-        found |= dict(zip(places, tokens_of(batch), strict=True))
-    assert [found[text] for text in range(len(lengths))] == tokens_of(features)
+def test_texts_of_equal_length_keep_their_order_and_one_beyond_the_budget_is_alone():
+    for lengths, budget, expected in [([2, 3, 2, 3, 2], 6, [[1, 3], [0, 2, 4]]), ([9, 2, 2], 4, [[0], [1, 2]])]:
+        assert [places for places, _ in batches(padded(lengths, left=False), len(lengths), budget)] == expected
 
 
 def test_features_without_a_mask_are_unchanged():

@@ -7,7 +7,8 @@ import torch
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.encoders import marks, open_encoder
-from ifqa.models.transformer import Encoder, MPNet, buckets, tokenizer
+from ifqa.models.hub import encoder_folder
+from ifqa.models.transformer import MPNet, buckets, tokenizer
 
 WORDS = "if ada had lost , who won ? ada rowed for brill and bo for kent ."
 
@@ -26,8 +27,9 @@ def inputs(length: int = 200) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 @torch.inference_mode()
-def test_hidden_states_equal_those_of_transformers(folder: Path) -> None:
+def test_hidden_states_and_buckets_equal_those_of_transformers(folder: Path) -> None:
     from transformers import MPNetModel
+    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
     ids, types, mask = inputs()
     theirs, report = MPNetModel.from_pretrained(folder, add_pooling_layer=False, output_loading_info=True)
@@ -35,40 +37,27 @@ def test_hidden_states_equal_those_of_transformers(folder: Path) -> None:
     expected = theirs.eval()(input_ids=ids, attention_mask=mask.long()).last_hidden_state
     ours = open_encoder(folder)
     assert isinstance(ours, MPNet)
-    torch.testing.assert_close(ours(ids, types, mask)[mask], expected[mask], atol=1e-5, rtol=1e-5)
+    exact = ours(ids, types, mask)[mask]
+    torch.testing.assert_close(exact, expected[mask], atol=1e-5, rtol=1e-5)
     theirs.encoder.relative_attention_bias.weight.zero_()
     other = theirs(input_ids=ids, attention_mask=mask.long()).last_hidden_state
     assert not torch.allclose(other[mask], expected[mask], atol=1e-2)  # the bias matters
-
-
-def test_attention_is_the_same_with_and_without_gradients(folder: Path) -> None:
-    model, (ids, types, mask) = open_encoder(folder), inputs(40)
-    with torch.inference_mode():
-        without = model(ids, types, mask)
-    torch.testing.assert_close(model(ids, types, mask)[mask], without[mask], atol=1e-5, rtol=1e-5)
-
-
-def test_distances_fall_into_the_buckets_of_transformers() -> None:
-    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
-
     distances = torch.arange(-600, 601)
     assert torch.equal(buckets(distances, 32), MPNetEncoder.relative_position_bucket(distances))
-
-
-def changed(folder: Path) -> Encoder:
-    """The network with adapters that change its output."""
-    model = open_encoder(folder)
-    model.add_adapters(3, generator := torch.Generator().manual_seed(0))
-    torch.testing.assert_close(model(*inputs(9)), open_encoder(folder)(*inputs(9)))  # B is zero at first
-    for one in model.adapters.values():
-        one.data.copy_(torch.randn(one.shape, generator=generator) * 0.2)
-    return model
+    ours.cast(torch.bfloat16)
+    quick = ours(ids, types, mask)[mask]
+    assert quick.dtype == torch.bfloat16
+    assert 0 < (quick.float() - exact).abs().mean() < 0.02
 
 
 @torch.inference_mode()
 def test_adapters_are_what_they_add_to_the_layers(folder: Path) -> None:
-    (ids, types, mask), model, merged = inputs(40), changed(folder), open_encoder(folder)
+    (ids, types, mask), model, merged = inputs(40), open_encoder(folder), open_encoder(folder)
     plain = merged(ids, types, mask)[mask]
+    model.add_adapters(3, generator := torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model(ids, types, mask)[mask], plain)  # B is zero at first
+    for one in model.adapters.values():
+        one.data.copy_(torch.randn(one.shape, generator=generator) * 0.2)
     merged.load_layers(model.layer_tensors())
     torch.testing.assert_close(merged(ids, types, mask)[mask], model(ids, types, mask)[mask], atol=1e-4, rtol=1e-4)
     assert not torch.allclose(merged(ids, types, mask)[mask], plain, atol=1e-2)
@@ -81,22 +70,17 @@ def test_all_of_the_layers_and_their_bias_are_trained_but_no_embedding(folder: P
     assert names == set(model.layer_tensors()) == set(open_encoder(folder).layer_tensors())
     assert "encoder.relative_attention_bias.weight" in names
     assert not any(name.startswith("embeddings.") for name in names)
-    torch.autograd.backward(model(ids, types, mask)[mask].square().sum())
+    with torch.inference_mode():
+        without = model(ids, types, mask)[mask]
+    states = model(ids, types, mask)[mask]
+    torch.testing.assert_close(states, without.clone(), atol=1e-5, rtol=1e-5)
+    torch.autograd.backward(states.square().sum())
     assert all(one.grad is not None and one.grad.isfinite().all() for one in model.parameters())
 
 
-@torch.inference_mode()
-def test_bfloat16_changes_hidden_states_a_little(folder: Path) -> None:
-    model, (ids, types, mask) = open_encoder(folder), inputs(40)
-    exact = model(ids, types, mask)[mask]
-    model.cast(torch.bfloat16)
-    quick = model(ids, types, mask)[mask]
-    assert quick.dtype == torch.bfloat16
-    assert 0 < (quick.float() - exact).abs().mean() < 0.02
-
-
 def test_a_pair_is_marked_as_the_tokenizer_marks_it(folder: Path) -> None:
-    words, (before, between, after) = tokenizer(folder), marks(folder)
-    first, second = (words.encode(text, add_special_tokens=False).ids for text in ("who won ?", "bo rowed ."))
-    assert [*before, *first, *between, *second, *after] == words.encode("who won ?", "bo rowed .").ids
-    assert between == [2, 2]
+    for place, width in ((folder, 2), (encoder_folder(), 1)):
+        words, (before, between, after) = tokenizer(place), marks(place)
+        first, second = (words.encode(text, add_special_tokens=False).ids for text in ("who won ?", "bo rowed ."))
+        assert [*before, *first, *between, *second, *after] == words.encode("who won ?", "bo rowed .").ids
+        assert len(between) == width

@@ -24,12 +24,8 @@ def test_the_authors_release_keeps_its_own_splits(packed, tmp_path):
     assert records[1] == {
         "id": "1", "question": "Why, valid 1?", "context": 'A "lamp",\nhot.', "answers": ["hot", "hot 1"], "rules": ["R1"],
     }  # fmt: skip
-    assert [json.loads(line)["id"] for line in (place / "original-train/paq.jsonl").read_bytes().splitlines()] == [
-        "0.0",
-        "0.1",
-        "1.2",
-        "1.3",
-    ]
+    lines = (place / "original-train/paq.jsonl").read_bytes().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["0.0", "0.1", "1.2", "1.3"]
     assert facts["squad2"]["splits"]["original-train"] == [3, 9, 3]
 
 
@@ -55,14 +51,15 @@ def test_a_release_with_other_columns_is_refused(tmp_path):
     write_release(tmp_path)
     path = tmp_path / "Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv"
     text = path.read_text()
-    path.write_text(text.replace("answer", "gold"))
-    with pytest.raises(
-        IfqaError, match=r"squad2_train_original_split.csv:1: column 'answer' is missing; found id, question"
-    ):
-        list(build(tmp_path, tmp_path))
-    path.write_text(text + "4,why\n")
-    with pytest.raises(IfqaError, match=r"split.csv:9: wanted as many cells as there are columns, found fewer"):
-        list(build(tmp_path, tmp_path))
+    for changed, said in {
+        text.replace(
+            "answer", "gold"
+        ): "squad2_train_original_split.csv:1: column 'answer' is missing; found id, question",
+        text + "4,why\n": "split.csv:9: wanted as many cells as there are columns, found fewer",
+    }.items():
+        path.write_text(changed)
+        with pytest.raises(IfqaError, match=said):
+            list(build(tmp_path, tmp_path))
 
 
 def test_the_release_is_fetched_once_and_kept_aside(tmp_path, monkeypatch):

@@ -25,10 +25,9 @@ def write(path, *lines):
 def test_a_dataset_is_read_with_its_context_group_and_rules():
     write("original-valid/paq.jsonl", LINE, LINE | {"id": "8", "context": "", "rules": []})
     first, second = CausalQA().questions("original-valid/paq")
-    assert first.id == "causalqa/original-valid/paq/7"
-    assert (first.text, first.context, first.answers) == ("why is it so?", "It is so because.", ("because",))
-    assert (first.group, first.label("rules"), first.gold_passages) == ("paq", "R1", ())
-    assert (second.context, second.labels) == ("", ())
+    read = ("causalqa/original-valid/paq/7", "why is it so?", "It is so because.", ("because",), "paq", ())
+    assert (first.id, first.text, first.context, first.answers, first.group, first.gold_passages) == read
+    assert (first.label("rules"), second.context, second.labels) == ("R1", "", ())
 
 
 def test_a_split_is_all_datasets_in_the_papers_order():
@@ -38,81 +37,51 @@ def test_a_split_is_all_datasets_in_the_papers_order():
     assert [one.group for one in CausalQA().questions("random-train/squad2+paq")] == ["squad2", "paq"]
 
 
-def test_datasets_that_are_missing_are_all_named():
+def test_datasets_that_are_missing_or_without_a_question_are_all_named():
     write("original-valid/paq.jsonl", LINE)
     write("original-valid/squad2.jsonl", LINE)
-    missing = ", ".join(one for one in DATASETS if one not in ("paq", "squad2"))
-    with pytest.raises(
-        IfqaError, match=rf"missing or without a question are {missing}; run: .*split = 'original-valid/paq\+squad2'"
-    ):
+    write("original-valid/gooaq.jsonl")
+    missing = ", ".join(name for name in DATASETS if name not in ("paq", "squad2"))
+    said = rf"missing or without a question are {missing}; run: .*split = 'original-valid/paq\+squad2'"
+    with pytest.raises(IfqaError, match=said):
         CausalQA().questions("original-valid")
     with pytest.raises(IfqaError, match=r"wanted 1 dataset in .* are eli5; run: ifqa data causalqa$"):
         CausalQA().files("original-valid/eli5")
+    for split, said in {"valid": "original-valid", "original-valid/pac": "dataset of causalqa 'pac'.*paq"}.items():
+        with pytest.raises(IfqaError, match=said):
+            CausalQA().questions(split)
 
 
-def test_the_splits_are_listed_with_each_dataset_and_own_files():
-    write("mine.jsonl", LINE | {"dataset": "paq"})
+def test_a_file_of_ones_own_names_each_lines_dataset():
+    own = {"id": "7", "question": "why?", "answers": ["one", "two"]}
+    write("mine.jsonl", own | {"dataset": "gooaq"}, own | {"dataset": "paq"})
+    found = {one.id: (one.group, one.answers) for one in CausalQA().questions("mine")}
+    assert found == {f"causalqa/mine/{name}/7": (name, ("one", "two")) for name in ("gooaq", "paq")}
     splits = CausalQA().splits
     assert len(splits) == 4 + 4 * 10 + 1
     assert {"original-valid", "random-train/triviaqa", "mine"} <= set(splits)
 
 
 @pytest.mark.parametrize(
-    ("split", "said"),
+    ("lines", "said"),
     [
-        ("valid", "original-valid"),
-        ("original-valid/pac", "dataset of causalqa 'pac'.*paq"),
+        ([LINE | {"answers": []}], "mine.jsonl:1: 'answers' is empty"),
+        ([LINE | {"dataset": "wiqa"}], "mine.jsonl:1: 'dataset' is 'wiqa'; wanted one of paq"),
+        ([LINE | {"id": "a b"}], "mine.jsonl:1: 'id' is 'a b'; wanted one without white space"),
+        ([LINE | {"context": ["a"]}], "'context' must be str, found list"),
+        ([{"id": "1", "question": "why?"}], "key 'answers' is missing"),
+        ([LINE, LINE], "two questions have the id 'causalqa/mine/paq/7'"),
+        ([], "wanted questions, found none"),
     ],
 )
-def test_what_is_no_split_is_refused(split, said):
-    with pytest.raises(IfqaError, match=said):
-        CausalQA().questions(split)
-
-
-def test_a_file_of_ones_own_names_each_lines_dataset():
-    own = {"id": "7", "question": "why?", "answers": ["one", "two"]}
-    write("mine.jsonl", own | {"dataset": "gooaq"}, own | {"dataset": "paq"})
-    found = CausalQA().questions("mine")
-    assert [(one.id, one.group, one.answers) for one in found] == [
-        ("causalqa/mine/gooaq/7", "gooaq", ("one", "two")),
-        ("causalqa/mine/paq/7", "paq", ("one", "two")),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (LINE | {"answers": []}, "mine.jsonl:1: 'answers' is empty"),
-        (LINE | {"dataset": "wiqa"}, "mine.jsonl:1: 'dataset' is 'wiqa'; wanted one of paq"),
-        (LINE | {"id": "a b"}, "mine.jsonl:1: 'id' is 'a b'; wanted one without white space"),
-        (LINE | {"context": ["a"]}, "'context' must be str, found list"),
-        ({"id": "1", "question": "why?", "dataset": "paq"}, "key 'answers' is missing"),
-    ],
-)
-def test_a_wrong_line_is_named(line, said):
-    write("mine.jsonl", {"dataset": "paq"} | line)
+def test_a_wrong_line_is_named(lines, said):
+    write("mine.jsonl", *({"dataset": "paq"} | line for line in lines))
     with pytest.raises(IfqaError, match=said):
         CausalQA().questions("mine")
-
-
-def test_an_id_twice_and_an_empty_file_are_refused():
-    write("original-valid/paq.jsonl", LINE, LINE)
-    with pytest.raises(IfqaError, match="two questions have the id 'causalqa/original-valid/paq/7'"):
-        CausalQA().questions("original-valid/paq")
-    write("mine.jsonl")
-    with pytest.raises(IfqaError, match="wanted questions, found none"):
-        CausalQA().questions("mine")
-
-
-def test_a_dataset_without_a_question_in_a_split_is_named_as_missing():
-    for name in DATASETS:
-        write(f"original-valid/{name}.jsonl", *([] if name == "gooaq" else [LINE]))
-    with pytest.raises(IfqaError, match=r"without a question are gooaq; run: .*'original-valid/paq\+msmarco"):
-        CausalQA().questions("original-valid")
 
 
 def test_original_and_random_splits_are_families_that_share_questions():
-    assert CausalQA().family("original-train/paq") == CausalQA().family("original-valid") == "causalqa/original"
-    assert CausalQA().family("random-valid") == "causalqa/random"
     write("mine.jsonl", LINE)
-    assert CausalQA().family("mine") == ""
+    families = {"original-train/paq": "causalqa/original", "original-valid": "causalqa/original"}
+    families |= {"random-valid": "causalqa/random", "mine": ""}
+    assert {split: CausalQA().family(split) for split in families} == families

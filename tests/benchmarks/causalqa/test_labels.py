@@ -14,30 +14,14 @@ pairs = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abc")), max
 def test_kappa_agrees_with_cohens_formula_in_fractions(given):
     """Observed and expected agreement from the contingency table, as in Cohen (1960), p. 40."""
     total = len(given)
-    table = {(a, b): Fraction(given.count((a, b)), total) for a in "abcd" for b in "abcd"} if total else {}
-    observed = sum(table[a, a] for a in "abcd") if total else Fraction(1)
-    rows = {a: sum(table[a, b] for b in "abcd") for a in "abcd"} if total else {}
-    columns = {b: sum(table[a, b] for a in "abcd") for b in "abcd"} if total else {}
-    expected = sum(rows[a] * columns[a] for a in "abcd") if total else Fraction(1)
+    table = {(a, b): Fraction(given.count((a, b)), total or 1) for a in "abcd" for b in "abcd"}
+    observed = sum(table[a, a] for a in "abcd")
+    expected = sum(sum(table[a, b] for b in "abcd") * sum(table[b, a] for b in "abcd") for a in "abcd")
     found = kappa([a for a, _ in given], [b for _, b in given])
-    if expected == 1:
+    if not total or expected == 1:
         assert found is None
     else:
         assert found == pytest.approx(float((observed - expected) / (1 - expected)))
-
-
-@given(pairs)
-def test_kappa_is_the_same_for_renamed_classes_and_either_order(given):
-    first, second = [a for a, _ in given], [b for _, b in given]
-    names = dict(zip("abcd", "dcba", strict=True))
-    assert kappa(first, second) == kappa(second, first) == kappa([names[a] for a in first], [names[b] for b in second])
-
-
-def test_kappa_of_a_worked_example():
-    """Two annotators of 50: 20 both yes, 5 and 10 one yes, 15 both no; .4, as in Wikipedia's article on the measure."""
-    first = ["yes"] * 25 + ["no"] * 25
-    second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
-    assert kappa(first, second) == pytest.approx(0.4)
 
 
 def test_annotations_are_read_by_dataset_and_id(tmp_path):

@@ -13,8 +13,6 @@ from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import BUNDLED
 
-ANTECEDENT = ("cause", "goal", "purpose", "enablement")
-
 
 def questions():
     return SampleCausal().questions("train") + SampleCausal().questions("dev")
@@ -25,8 +23,11 @@ def test_there_are_60_questions_of_six_classes_over_59_articles():
     assert len({one.id for one in questions()}) == len({one.text for one in questions()}) == 60
     for split in ("train", "dev"):
         classes = {one.group for one in SampleCausal().questions(split)}
-        assert classes == {*ANTECEDENT, "result", "verification"}
+        assert classes == {"cause", "goal", "purpose", "enablement", "result", "verification"}
     assert len({one.label("article") for one in questions()}) == 59
+    assert SampleCausal().family("dev") == "sample-causal" != Sample().family("dev")
+    with pytest.raises(IfqaError, match="split of sample-causal"):
+        SampleCausal().questions("test")
 
 
 def test_each_context_is_a_paragraph_of_its_article_word_for_word():
@@ -37,31 +38,17 @@ def test_each_context_is_a_paragraph_of_its_article_word_for_word():
         assert one.gold_passages == (one.context,)
 
 
-def test_each_question_has_one_to_four_short_answers():
-    for one in questions():
-        assert 1 <= len(one.answers) == len(set(one.answers)) <= 4
-        assert max(len(answer.split()) for answer in one.answers) <= 25, one.id
-
-
-def test_an_answer_stands_in_the_context_or_is_yes_or_no():
+def test_the_short_answers_stand_in_the_context_or_are_yes_or_no():
     def words(text):
-        return re.findall(r"\w+", text.lower())
+        return " ".join(["", *re.findall(r"\w+", text.lower()), ""])
 
-    held = [
-        any(f" {' '.join(words(answer))} " in f" {' '.join(words(one.context))} " for answer in one.answers)
-        for one in questions()
-        if one.group != "verification"
-    ]
+    asked = [one for one in questions() if one.group != "verification"]
+    held = [any(words(answer) in words(one.context) for answer in one.answers) for one in asked]
     assert sum(held) / len(held) > 0.8
     for one in questions():
         assert (one.answers[0] in ("yes", "no")) == (one.group == "verification"), one.id
-
-
-def test_no_question_copies_its_paragraph():
-    for one in questions():
-        asked, read = one.text.lower().split(), " ".join(one.context.lower().split())
-        copied = [" ".join(asked[n : n + 6]) for n in range(len(asked) - 5) if " ".join(asked[n : n + 6]) in read]
-        assert copied == [], one.id
+        assert 1 <= len(one.answers) == len(set(one.answers)) <= 4
+        assert max(len(answer.split()) for answer in one.answers) <= 25, one.id
 
 
 def test_each_question_is_causal_by_the_rules_and_all_seven_occur():
@@ -69,9 +56,3 @@ def test_each_question_is_causal_by_the_rules_and_all_seven_occur():
     found = [rules.matched(one.text, "fixed") for one in questions()]
     assert all(found)
     assert set(Counter(name for names in found for name in names)) == {f"R{n}" for n in range(1, 8)}
-
-
-def test_no_other_split_is_there_and_its_family_is_its_own():
-    with pytest.raises(IfqaError, match="split of sample-causal"):
-        SampleCausal().questions("test")
-    assert SampleCausal().family("dev") == "sample-causal" != Sample().family("dev")

@@ -4,18 +4,7 @@ import random
 from collections import Counter
 from itertools import product
 
-import pytest
-
-from ifqa.benchmarks.wiqa.derive import (
-    Sentences,
-    balanced,
-    effects,
-    explanation,
-    no_effects,
-    questions,
-    split,
-    whole,
-)
+from ifqa.benchmarks.wiqa.derive import Sentences, balanced, effects, explanation, no_effects, questions, split
 from ifqa.benchmarks.wiqa.graphs import read_graph
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED
@@ -30,42 +19,33 @@ def by_hand(record):
     good, bad = record["para_outcome_accelerate"], record["para_outcome_decelerate"]
     if record["Y_affects_outcome"] == "less":
         good, bad = bad, good
-    texts = {name: [value] if isinstance(value, str) else value for name, value in record.items()} | {
-        "+": [good],
-        "-": [bad],
-    }
+    texts = {name: [value] if isinstance(value, str) else value for name, value in record.items()}
+    texts |= {"+": [good], "-": [bad]}
     more = {"ZY": 3, "VW": 3, "Z+": 4, "V-": 4, "XY": 2, "X+": 3, "U-": 3, "Y+": 2, "W-": 2}
     less = {"VY": 3, "ZW": 3, "V+": 4, "Z-": 4, "XW": 2, "X-": 3, "UY": 2, "U+": 3, "Y-": 2, "W+": 2}
-    found = {}
-    for answer, pairs in (("more", more), ("less", less)):
-        for (source, target), nodes in pairs.items():
-            for change, effect in product(texts[source], texts[target]):
-                found[f"suppose {change} happens, how will it affect {effect}."] = (answer, nodes)
-    return found
+    return {
+        f"suppose {change} happens, how will it affect {effect}.": (answer, nodes)
+        for answer, pairs in (("more", more), ("less", less))
+        for (source, target), nodes in pairs.items()
+        for change, effect in product(texts[source], texts[target])
+    }
 
 
-@pytest.mark.parametrize(("record", "graph"), [*zip(RECORDS, GRAPHS, strict=True)], ids=[one.id for one in GRAPHS])
-def test_questions_with_an_effect_are_those_written_down_by_hand(record, graph):
-    items = [*effects(graph)]
-    assert {item.stem: (item.label, item.path_len) for item in items} == by_hand(record)
-    assert len(items) == len(by_hand(record)) == 37
-    assert len({item.id for item in items}) == 37
-    outside = {f"suppose {text} happens" for name in "ZV" for text in record[name]}
-    assert all((item.kind == "out_of_para") == (item.stem.partition(",")[0] in outside) for item in items)
+def test_questions_with_an_effect_are_those_written_down_by_hand():
+    for record, graph in zip(RECORDS, GRAPHS, strict=True):
+        items = [*effects(graph)]
+        assert {item.stem: (item.label, item.path_len) for item in items} == by_hand(record)
+        assert len(items) == len({item.id for item in items}) == len(by_hand(record)) == 37
+        outside = {f"suppose {text} happens" for name in "ZV" for text in record[name]}
+        assert all((item.kind == "out_of_para") == (item.stem.partition(",")[0] in outside) for item in items)
 
 
-def test_the_first_hop_from_outside_is_asked_only_on_demand():
+def test_the_first_hop_from_outside_is_asked_only_on_demand_and_no_effect_makes_no_question():
     more = {item.stem: item.label for item in effects(BREAD, first_hop=True)}
     new = more.keys() - {item.stem for item in effects(BREAD)}
     assert {stem.partition("affect ")[2] for stem in new} == {"the yeast gives off more gas."}
     assert Counter(more[stem] for stem in new) == {"more": 2, "less": 2}
-
-
-def test_a_graph_without_effect_makes_no_question():
     assert [*effects(read_graph(RECORDS[0] | {"Y_affects_outcome": "no_effect"}, "x"))] == []
-
-
-def test_a_target_does_not_end_in_two_stops():
     (item, *_) = effects(read_graph(RECORDS[0] | {"Y": "the dough swells."}, "x"))
     assert item.stem.endswith("how will it affect the dough swells.")
 
@@ -76,15 +56,11 @@ def test_a_change_without_effect_comes_from_another_paragraph():
     own = {text for name in "XYWAD" for text in BREAD.nodes[name]}
     for item in items:
         change, _, effect = item.stem.removeprefix("suppose ").partition(" happens, how will it affect ")
-        assert change in foreign
-        assert effect.removesuffix(".") in own
+        assert (change in foreign, effect.removesuffix(".") in own) == (True, True)
         assert (item.label, item.kind, item.path_len) == ("no_effect", "no_effect", 0)
     assert len({item.stem for item in items}) == 200
-
-
-def test_all_changes_without_effect_are_found_where_few_are_there():
-    items = no_effects(BREAD, GRAPHS[:2], 10_000, random.Random(0))
-    assert len(items) == 10 * 6  # compost has 10 changes, bread has 6 phrasings of effects
+    few = no_effects(BREAD, GRAPHS[:2], 10_000, random.Random(0))
+    assert len(few) == 10 * 6  # compost has 10 changes, bread has 6 phrasings of effects
     same = read_graph(RECORDS[0] | {"para_id": "twin", "graph_id": "twin"}, "x")
     assert no_effects(BREAD, [BREAD, same], 10, random.Random(0)) == []
 
@@ -100,32 +76,12 @@ def test_balance_cuts_the_more_frequent_answers():
     assert counts["no_effect", "no_effect"] == sum(counts.values()) // 3
     assert after == balanced(items, 1) != balanced(items, 2)
     assert [item for item in items if item in after] == after
+    drawn = questions(GRAPHS, 3)
+    assert drawn == questions(GRAPHS, 3) != questions(GRAPHS, 4)
+    assert len(set(Counter(item.label for item in drawn).values())) == 1
 
 
-def test_questions_of_a_split_are_the_same_for_the_same_seed():
-    items = questions(GRAPHS, 3)
-    assert items == questions(GRAPHS, 3) != questions(GRAPHS, 4)
-    counts = Counter(item.label for item in items)
-    assert counts["more"] == counts["less"] == counts["no_effect"]
-
-
-def test_a_whole_graph_has_one_phrasing_of_each_node_and_all_chains():
-    items = [item for item in whole(GRAPHS[:3], 0) if item.graph == BREAD.id and item.path_len]
-    assert len(items) == len({item.stem for item in items}) == 21
-    assert len({item.stem.partition(" happens")[0] for item in items}) == 6
-    assert Counter(item.hops for item in items) == {1: 9, 2: 8, 3: 4}
-
-
-def test_explanations_follow_the_papers_scheme():
-    told = {
-        item.id.split(":")[-1]: item.explanation and (*item.explanation.model_dump().values(),)
-        for item in effects(BREAD, first_hop=True, sentences=Sentences(graph_id="7", i=3, direction="more", j=4))
-    }
-    assert told["Z-A#0"] == (3, "more", 4, "more", "more")
-    assert told["V-A#0"] == (3, "less", 4, "less", "less")
-    assert told["V-W#1"] == (3, "less", 4, "less", "more")
-    assert told["X-D#0"] == (3, "more", 4, "more", "less")
-    assert [told[name] for name in ("U-Y#0", "W-A#0", "Y-D#0", "Z-X#0")] == [None] * 4
+def test_an_explanation_names_the_sentences_and_the_directions_of_a_path():
     why = explanation(BREAD, BREAD.chains["V", "Y"], Sentences(graph_id="7", i=0, direction="less", j=2))
     assert [*why.model_dump().values()] == [0, "more", 2, "more", "less"]
 

@@ -1,11 +1,8 @@
 """Influence graphs: the released layout, and what is refused."""
 
 import json
-from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ifqa.benchmarks.wiqa.graphs import locate, read_graph, read_graphs
 from ifqa.errors import IfqaError
@@ -21,34 +18,26 @@ RELEASED = {
 def test_the_released_layout():
     graph = read_graph(RELEASED, "x:1")
     assert graph.nodes == {
-        "Z": ("a good summer", "a wet spring"),
-        "X": ("more seeds are made",),
-        "U": ("the wind stops",),
-        "Y": ("more seeds are carried off",),
-        "W": ("the seeds stay", "no seed flies"),
-        "A": ("MORE new trees",),
+        "Z": ("a good summer", "a wet spring"), "X": ("more seeds are made",), "U": ("the wind stops",),
+        "Y": ("more seeds are carried off",), "W": ("the seeds stay", "no seed flies"), "A": ("MORE new trees",),
         "D": ("LESS new trees",),
-    }
+    }  # fmt: skip
     assert graph.steps == ["Trees make seeds", "Wind carries them."]
     assert graph.usable
 
 
-@pytest.mark.parametrize("affects", ["less", "d", "LESS"])
-def test_the_outcome_may_be_affected_the_other_way(affects):
-    chains = read_graph(RELEASED | {"Y_affects_outcome": affects}, "x").chains
-    assert [chains[pair].sign for pair in (("Y", "A"), ("Y", "D"), ("W", "A"), ("W", "D"))] == [-1, 1, 1, -1]
-    assert chains["Z", "A"].sign == -1
-
-
-@pytest.mark.parametrize("marker", ["no_effect", "NO_EFFECT", "none", "-"])
-def test_a_graph_without_effect_is_read_and_marked(marker):
-    graph = read_graph(RELEASED | {"Y_affects_outcome": marker}, "x")
-    assert not graph.usable
-    assert ("Z", "Y") in graph.chains
-    assert ("Y", "A") not in graph.chains
+def test_the_outcome_may_be_affected_the_other_way_or_not_at_all():
+    for affects in ("less", "d", "LESS"):
+        chains = read_graph(RELEASED | {"Y_affects_outcome": affects}, "x").chains
+        pairs = ("Y", "A"), ("Y", "D"), ("W", "A"), ("W", "D"), ("Z", "A")
+        assert [chains[pair].sign for pair in pairs] == [-1, 1, 1, -1, -1]
+    for marker in ("no_effect", "NO_EFFECT", "none", "-"):
+        graph = read_graph(RELEASED | {"Y_affects_outcome": marker}, "x")
+        assert (graph.usable, ("Z", "Y") in graph.chains, ("Y", "A") in graph.chains) == (False, True, False)
 
 
 BAD = {
+    "an id that is there": ({"graph_id": "7"}, "the id '7' is there twice"),
     "no X": ({"X": None}, "key 'X': wanted text or a list of texts"),
     "a number": ({"W": [3]}, "key 'W': wanted text or a list"),
     "an unknown key": ({"promt": "?"}, "unknown key 'promt'; did you mean 'prompt'?"),
@@ -70,28 +59,6 @@ def test_a_bad_graph_is_one_line_with_its_place(changes, message, tmp_path):
     assert str(told.value).startswith(f"{path}:2: ")
     assert message in str(told.value)
     assert "\n" not in str(told.value)
-
-
-def test_a_graph_id_may_not_be_there_twice(tmp_path):
-    path = tmp_path / "graphs.jsonl"
-    path.write_text(f"{json.dumps(RELEASED)}\n{json.dumps(RELEASED)}\n")
-    with pytest.raises(IfqaError, match=r"graphs.jsonl:2: the id '7' is there twice"):
-        read_graphs(path)
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*RELEASED, "q"]), inner, max_size=5)
-        ),
-        max_leaves=12,
-    ),
-    st.sampled_from([*RELEASED]),
-)
-def test_any_value_is_read_or_refused(value, key):
-    with suppress(IfqaError):
-        assert read_graph(RELEASED | {key: value}, "x").nodes
 
 
 def test_a_question_is_located_in_its_graph():

@@ -6,7 +6,7 @@ import pytest
 
 from ifqa.benchmarks.wiqa.derive import FOLDER, make
 from ifqa.benchmarks.wiqa.graphs import read_graphs
-from ifqa.benchmarks.wiqa.release import DOWNLOADS, read_items
+from ifqa.benchmarks.wiqa.release import read_items
 from ifqa.errors import IfqaError
 from ifqa.storage.files import read_jsonl, write_jsonl
 
@@ -39,13 +39,11 @@ def test_a_paragraph_of_the_released_test_split_is_not_trained_on(tmp_path, own)
     [*make(tmp_path, [str(own)], 0)]
     trained = sorted(paragraphs(tmp_path, "train"))
     assert len(trained) == 8
-    (tmp_path / "data/wiqa/test.jsonl").write_text(
-        json.dumps(read_items(FOLDER / "test.jsonl")[0].record() | {"metadata": {
-            "ques_id": "1", "graph_id": "1", "para_id": trained[0], "question_type": "INPARA_EFFECT", "path_len": 2}})
-    )  # fmt: skip
-    (tmp_path / "data/wiqa/topics.tsv").write_text(
-        f"para_id\tprompt\ttopic\tpartition\npropara_{trained[1]}\t?\tx\tdev\n"
-    )
+    record = read_items(FOLDER / "test.jsonl")[0].record()
+    about = {"ques_id": "1", "graph_id": "1", "para_id": trained[0], "question_type": "INPARA_EFFECT", "path_len": 2}
+    (tmp_path / "data/wiqa/test.jsonl").write_text(json.dumps(record | {"metadata": about}))
+    topics = f"para_id\tprompt\ttopic\tpartition\npropara_{trained[1]}\t?\tx\tdev\n"
+    (tmp_path / "data/wiqa/topics.tsv").write_text(topics)
     [*make(tmp_path, [str(own)], 0)]
     assert trained[0] in paragraphs(tmp_path, "test")
     assert trained[1] in paragraphs(tmp_path, "dev")
@@ -70,8 +68,3 @@ def test_bad_graphs_leave_what_was_made_before(tmp_path, own):
     with pytest.raises(IfqaError, match=r"own.jsonl:11: key 'X'|own.jsonl:11: key"):
         [*make(tmp_path, ["sample-wiqa", str(own)], 0)]
     assert {path: path.read_bytes() for path in (tmp_path / "data/wiqa").iterdir()} == before
-
-
-def test_the_release_names_every_file_once():
-    assert {*DOWNLOADS} == {"train.jsonl", "dev.jsonl", "test.jsonl", "graphs.jsonl", "topics.tsv"}
-    assert all(url.startswith("https://") for url, _ in DOWNLOADS.values())
