@@ -28,11 +28,10 @@ def written(path, *lines):
 
 def test_completions_are_replayed(tmp_path):
     completions = {CHAT: SAID, TEXT: Completion("they would\nland", 5, 4, "length")}
-    path = recorded(tmp_path / "two.jsonl", "tiny@1234", completions)
-    model, heard = Replay(path=str(path)), []
+    model, heard = Replay(path=str(recorded(tmp_path / "two.jsonl", "tiny@1234", completions))), []
     found = model.complete([TEXT, CHAT, CHAT], heard.append)
     assert [one.text for one in found] == ["they would\nland", SAID.text, SAID.text]
-    assert found[1] == Completion("Lybster, – é", 12, 3, "stop", cached=True)
+    assert found[1] == replace(SAID, cached=True)
     assert (model.name, model.chat, sum(heard)) == ("tiny@1234", True, 3)
     assert model.spent == Spent(cached=3, cost=0.0)
     assert model.estimate([CHAT, TEXT, CHAT]) == Estimate(0, 0, 0, 0.0)
@@ -82,14 +81,10 @@ def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
         ({"completion": {}}, "a.jsonl:2: key 'request' is missing"),
         ({"request": {"text": "b"}}, "a.jsonl:2: key 'completion' is missing"),
         ({"request": {"text": "b", "max_token": 3}, "completion": {}}, "a.jsonl:2: request: unknown key 'max_token'"),
-        ({"request": {"text": "b"}, "completion": {"error": "x"}}, "a.jsonl:2: completion: unknown key 'error'"),
         ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: key 'max_tokens': wanted"),
-        ({"request": {"text": "b", "sample": True}, "completion": {}}, "a.jsonl:2: request: key 'sample': wanted"),
         ({"request": {"text": "b", "max_tokens": 0}, "completion": {}}, "a.jsonl:2: max_tokens is 0"),
         ({"request": {}, "completion": {}}, "a.jsonl:2: a request has either messages or a text"),
         ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: request: key 'messages': wanted a list of messages"),
-        ({"request": {"messages": [{"role": "user"}]}, "completion": {}}, "a.jsonl:2: request: key 'messages': wanted a list of messages"),
-        ({"request": {"text": "b", "stop": [1]}, "completion": {}}, "a.jsonl:2: request: key 'stop': wanted a list of texts"),
         ({"request": {"text": "a"}, "completion": {"text": "other"}}, "a.jsonl:2: the same request has another"),
         ({"version": 9, "request": {"text": "b"}, "completion": {}}, "a.jsonl:2: a recording of version 9"),
     ],

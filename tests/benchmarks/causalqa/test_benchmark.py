@@ -30,11 +30,15 @@ def test_a_dataset_is_read_with_its_context_group_and_rules():
     assert (first.label("rules"), second.context, second.labels) == ("R1", "", ())
 
 
-def test_a_split_is_all_datasets_in_the_papers_order():
+def test_a_split_is_all_datasets_in_the_papers_order_and_splits_of_a_family_share_questions():
     for name in reversed(DATASETS):
         write(f"random-train/{name}.jsonl", LINE)
     assert [one.group for one in CausalQA().questions("random-train")] == list(DATASETS)
     assert [one.group for one in CausalQA().questions("random-train/squad2+paq")] == ["squad2", "paq"]
+    families = {"original-train/paq": "causalqa/original", "original-valid": "causalqa/original", "mine": ""}
+    families["random-valid"] = "causalqa/random"
+    write("mine.jsonl", LINE)
+    assert {split: CausalQA().family(split) for split in families} == families
 
 
 def test_datasets_that_are_missing_or_without_a_question_are_all_named():
@@ -68,7 +72,6 @@ def test_a_file_of_ones_own_names_each_lines_dataset():
         ([LINE | {"answers": []}], "mine.jsonl:1: 'answers' is empty"),
         ([LINE | {"dataset": "wiqa"}], "mine.jsonl:1: 'dataset' is 'wiqa'; wanted one of paq"),
         ([LINE | {"id": "a b"}], "mine.jsonl:1: 'id' is 'a b'; wanted one without white space"),
-        ([LINE | {"context": ["a"]}], "'context' must be str, found list"),
         ([{"id": "1", "question": "why?"}], "key 'answers' is missing"),
         ([LINE, LINE], "two questions have the id 'causalqa/mine/paq/7'"),
         ([], "wanted questions, found none"),
@@ -78,10 +81,3 @@ def test_a_wrong_line_is_named(lines, said):
     write("mine.jsonl", *({"dataset": "paq"} | line for line in lines))
     with pytest.raises(IfqaError, match=said):
         CausalQA().questions("mine")
-
-
-def test_original_and_random_splits_are_families_that_share_questions():
-    write("mine.jsonl", LINE)
-    families = {"original-train/paq": "causalqa/original", "original-valid": "causalqa/original"}
-    families |= {"random-valid": "causalqa/random", "mine": ""}
-    assert {split: CausalQA().family(split) for split in families} == families

@@ -1,6 +1,5 @@
 """The bundled causal questions are what the docs say they are."""
 
-import re
 from collections import Counter
 
 import pytest
@@ -36,19 +35,6 @@ def test_each_context_is_a_paragraph_of_its_article_word_for_word():
     for one in questions():
         assert articles[one.label("article")].count(one.context) == 1, one.id
         assert one.gold_passages == (one.context,)
-
-
-def test_the_short_answers_stand_in_the_context_or_are_yes_or_no():
-    def words(text):
-        return " ".join(["", *re.findall(r"\w+", text.lower()), ""])
-
-    asked = [one for one in questions() if one.group != "verification"]
-    held = [any(words(answer) in words(one.context) for answer in one.answers) for one in asked]
-    assert sum(held) / len(held) > 0.8
-    for one in questions():
-        assert (one.answers[0] in ("yes", "no")) == (one.group == "verification"), one.id
-        assert 1 <= len(one.answers) == len(set(one.answers)) <= 4
-        assert max(len(answer.split()) for answer in one.answers) <= 25, one.id
 
 
 def test_each_question_is_causal_by_the_rules_and_all_seven_occur():

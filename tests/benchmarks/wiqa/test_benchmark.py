@@ -1,8 +1,6 @@
 """WIQA's questions from files in the released layout, from a user's own and from the bundled graphs."""
 
 import json
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,6 @@ from ifqa.scoring.scheme import declared
 from ifqa.storage.resources import BUNDLED
 
 SAMPLE = open_benchmark("sample-wiqa")
-RELEASED = Path(__file__).parents[3].parent / "shared" / "data" / "wiqa" / "test-8-paragraphs.jsonl"
 GRAPH = {
     "graph_id": "7", "para_id": "3", "prompt": "", "paragraph": "Trees make seeds. Wind carries them.", "X": "more seeds are made",
     "Y": "more seeds are carried off", "W": ["the seeds stay"], "U": ["the wind stops"], "Z": ["a good summer"], "V": [],
@@ -117,12 +114,3 @@ def test_an_answer_that_is_not_offered_is_wrong():
     counts = {name: part["questions"] for kind in ("subsets", "groups") for name, part in scores[kind].items()}
     expected = {"in_para": 22, "out_of_para": 20, "no_effect": 20, "1_hop": 18, "2_hops": 16, "3_hops": 8}
     assert counts.items() >= (expected | {"dune": 31, "muscle": 31}).items()
-
-
-@pytest.mark.skipif(not RELEASED.exists(), reason="the released questions are not here")
-def test_released_questions_are_read_as_a_users_split(folder):
-    (folder / "part.jsonl").write_bytes(RELEASED.read_bytes())
-    questions = opened(folder).questions("part")
-    counts = Counter(f"{one.label('type')} {one.label('hops')}".strip() for one in questions)
-    assert counts == {"no_effect": 251, "in_para 1": 46, "in_para 2": 55, "out_of_para 2": 119, "out_of_para 3": 66}
-    assert len({one.group for one in questions}) == 8
