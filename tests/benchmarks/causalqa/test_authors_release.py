@@ -29,34 +29,25 @@ def test_the_authors_release_keeps_its_own_splits(packed, tmp_path):
     assert facts["squad2"]["splits"]["original-train"] == [3, 9, 3]
 
 
-def test_an_id_that_the_release_has_twice_can_be_told_apart(tmp_path):
+def test_a_publishers_dataset_takes_the_place_of_the_releases_and_an_id_that_it_has_twice_can_be_told_apart(tmp_path):
     write_release(tmp_path)
     path = tmp_path / "Webis-CausalQA-22-v-1.0/input/random-splits/squad2_train_random_split.csv"
     path.write_text(path.read_text() + "1,Why again?,why,c,c,hot\n")
-    list(build(tmp_path, tmp_path))
+    write_publishers(tmp_path, "eli5", "paq")
+    told = list(build(tmp_path, tmp_path))
+    assert told[0].startswith("paq: 10 questions, 4 causal")
+    assert told[4].startswith("eli5: 10 questions, 3 causal")
+    assert told[6].startswith("squad2: from the release")
     found = CausalQA(tmp_path).questions("random-train/squad2")
     assert [one.id.rpartition("/")[2] for one in found] == ["0", "1", "2", "1.4"]
-
-
-def test_a_publishers_dataset_takes_the_place_of_the_releases(tmp_path):
-    write_release(tmp_path / "release")
-    write_publishers(tmp_path / "release", "eli5", "squad2")
-    told = list(build(tmp_path, tmp_path / "release"))
-    assert told[0].startswith("paq: from the release")
-    assert told[4].startswith("eli5: 10 questions, 3 causal")
-    assert told[6].startswith("squad2: 10 questions, 3 causal")
 
 
 def test_a_release_with_other_columns_is_refused(tmp_path):
     write_release(tmp_path)
     path = tmp_path / "Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv"
-    text = path.read_text()
-    for changed, said in {
-        text.replace(
-            "answer", "gold"
-        ): "squad2_train_original_split.csv:1: column 'answer' is missing; found id, question",
-        text + "4,why\n": "split.csv:9: wanted as many cells as there are columns, found fewer",
-    }.items():
+    text, wanted = path.read_text(), "split.csv:9: wanted as many cells as there are columns, found fewer"
+    renamed = "squad2_train_original_split.csv:1: column 'answer' is missing; found id, question"
+    for changed, said in {text.replace("answer", "gold"): renamed, text + "4,why\n": wanted}.items():
         path.write_text(changed)
         with pytest.raises(IfqaError, match=said):
             list(build(tmp_path, tmp_path))

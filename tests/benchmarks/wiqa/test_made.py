@@ -49,22 +49,18 @@ def test_a_paragraph_of_the_released_test_split_is_not_trained_on(tmp_path, own)
     assert trained[1] in paragraphs(tmp_path, "dev")
 
 
-def test_graphs_without_effect_are_left_out_and_said(tmp_path, own, capsys):
+def test_graphs_without_effect_are_left_out_and_bad_graphs_leave_what_was_made_before(tmp_path, own, capsys):
     records = [record for _, record in read_jsonl(own)]
     write_jsonl(own, [records[0] | {"Y_affects_outcome": "no_effect"}, *records[1:]])
     assert "made-graphs.jsonl: 9 graphs" in [*make(tmp_path, [str(own)], 0)][-1]
     assert "1 graph left out" in capsys.readouterr().err
-    write_jsonl(own, [one | {"Y_affects_outcome": "no_effect"} for one in records])
-    with pytest.raises(IfqaError, match="no graph leads to its outcome"):
-        [*make(tmp_path, [str(own)], 0)]
-
-
-def test_bad_graphs_leave_what_was_made_before(tmp_path, own):
-    [*make(tmp_path, ["sample-wiqa"], 0)]
     before = {path: path.read_bytes() for path in (tmp_path / "data/wiqa").iterdir()}
     with pytest.raises(IfqaError, match=r"graph_id 'g0' is in two of the files"):
         [*make(tmp_path, [str(own), str(own)], 0)]
     own.write_text(own.read_text() + "{}")
-    with pytest.raises(IfqaError, match=r"own.jsonl:11: key 'X'|own.jsonl:11: key"):
+    with pytest.raises(IfqaError, match=r"own.jsonl:11: key"):
         [*make(tmp_path, ["sample-wiqa", str(own)], 0)]
+    write_jsonl(own, [one | {"Y_affects_outcome": "no_effect"} for one in records])
+    with pytest.raises(IfqaError, match="no graph leads to its outcome"):
+        [*make(tmp_path, [str(own)], 0)]
     assert {path: path.read_bytes() for path in (tmp_path / "data/wiqa").iterdir()} == before
