@@ -11,14 +11,16 @@ from ifqa.llms.hf import HF
 from ifqa.llms.openai import OpenAI
 from ifqa.records import Request
 
-TEXT = "If Wick had no harbour, where would the boats land?"
+TEXT = "Question: If Wick had no harbour, where would the boats land?"
 
 
 @needs_serving
 def test_our_client_gets_the_answers_that_the_model_gives_here(tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     folder = tiny_chat.save(tmp_path / "tiny")
-    chats = [Request(messages=(("user", f"{n}. {TEXT}"),), max_tokens=24) for n in range(12)]
+    chats = [
+        Request(messages=(("user", f"Question {n}: where would the boats land?"),), max_tokens=24) for n in range(12)
+    ]
     plain = [Request(text=TEXT, max_tokens=99, stop=(stop,)) for stop in ("\n", "a", "e", "ar")]
     local = HF(model=str(folder), precision="float32", device="cpu", store=str(tmp_path / "local"))
     with serve(folder, tmp_path_factory.mktemp("server")) as address:
@@ -31,9 +33,8 @@ def test_our_client_gets_the_answers_that_the_model_gives_here(tmp_path, tmp_pat
         for requests, form in ((chats, "chat"), (plain, "completion")):
             client = OpenAI(model=str(folder), form=form, **settings)
             found, expected = client.complete(requests), local.complete(requests)
-            assert [one.text.strip() for one in found] == [
-                one.text.strip() for one in expected
-            ]  # the server strips chats
+            stripped = [one.text.strip() for one in expected]  # the server strips chats
+            assert [one.text.strip() for one in found] == stripped
             assert [(one.finish, one.error) for one in found] == [(one.finish, "") for one in expected]
             assert client.spent.prompt_tokens == sum(one.prompt_tokens for one in expected)
         with pytest.raises(IfqaError, match=f"Server is pinned to '{re.escape(str(folder))}'; requested 'gpt-4.1'"):
