@@ -96,27 +96,21 @@ def test_a_limited_variant_is_reported_only_if_asked():
         write(check=True)
 
 
-def test_somebody_elses_results_are_not_overwritten():
-    run_answers("mine", range(20))
-    RESULTS.write_text("# Results\n\nof mine\n")
-    with pytest.raises(IfqaError, match="was not written by ifqa report"):
-        write()
-    assert RESULTS.read_text() == "# Results\n\nof mine\n"
-    assert not PAGE.exists()
-
-
-def test_a_file_without_the_marks_is_refused_and_nothing_written():
+def test_somebody_elses_results_and_a_file_without_the_marks_are_refused_and_nothing_written():
     run_answers("mine", range(20))
     for text in ("# Mine\n", README + README, f"{END}{BEGIN}", marked("mine") + README):
         Path("README.md").write_text(text)
         with pytest.raises(IfqaError, match="once each, between which the table goes"):
             write(Path("README.md"))
-    with pytest.raises(IfqaError, match="once each, between which the table goes"):
-        write(Path("none.md"))
     Path("latin.md").write_bytes(README.encode() + b"\xe9")
-    with pytest.raises(IfqaError, match=r"latin\.md: not UTF-8"):
-        write(Path("latin.md"))
+    for name, told in (("none.md", "once each, between which the table goes"), ("latin.md", r"latin\.md: not UTF-8")):
+        with pytest.raises(IfqaError, match=told):
+            write(Path(name))
     assert not RESULTS.exists()
+    RESULTS.write_text("# Results\n\nof mine\n")
+    with pytest.raises(IfqaError, match="was not written by ifqa report"):
+        write()
+    assert (RESULTS.read_text(), PAGE.exists()) == ("# Results\n\nof mine\n", False)
 
 
 @pytest.mark.parametrize("names", [(), ("mine",)])

@@ -92,13 +92,6 @@ def test_each_question_has_every_experiments_passages_and_answer(three):
     assert second["e"][2] == {"x": 2, "m": [0.0, 0.0], "r": "not in the file"}
 
 
-def test_a_passage_that_several_read_is_there_once(three):
-    again = scored("again", 'name = "gold"\nk = 3', {0: "Lee"})
-    before, after = browse(three)["splits"][0], browse([*three, again])["splits"][0]
-    assert [one["p"] for one in before["questions"]] == [one["p"] for one in after["questions"]]
-    assert after["questions"][0]["e"][3]["p"] == [2]
-
-
 def test_how_an_answer_was_got_and_the_factual_one_stand_beside_it(three):
     path = three[0].folder / "read" / "predictions.jsonl"
     read = browse(three)["splits"][0]["questions"][1]["p"][0]
@@ -117,6 +110,10 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     stages.run(Run(few))
     (split,) = browse([few, *three])["splits"]
     assert [[one["x"] for one in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
+    again = scored("again", 'name = "gold"\nk = 3', {0: "Lee"})
+    before, after = (browse(some)["splits"][0]["questions"] for some in (three, [*three, again]))
+    assert [one["p"] for one in before] == [one["p"] for one in after], "a passage that several read is there once"
+    assert after[0]["e"][3]["p"] == [2]
     write("experiments/later.toml", 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n')
     write("experiments/other.toml", 'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n')
     other = load_experiment("other")

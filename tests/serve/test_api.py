@@ -54,7 +54,7 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
     assert web.get("/v1/passages/p%2F3").json() == asdict(passage)
 
 
-def test_an_answer_has_its_parts_marked(web):
+def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
     [answer] = ask(web, question=LATER).json()["answers"]
     assert answer["supposed"]["pieces"] == ["", "If it had been ten years later", ", in what year?"]
     assert answer["how"]["pieces"] == ["It was finished in ", "1849", " by Ada Stone."]
@@ -63,6 +63,12 @@ def test_an_answer_has_its_parts_marked(web):
     assert all("".join(one["pieces"]) == one["text"] for one in answer["evidence"])
     steps = [(one["query"], one["passage_ids"]) for one in answer["steps"]]
     assert steps == [(LATER, ["p/0"]), ("<b>more</b>", ["p/1", "p/2"])]
+    hostile = ask(web, question=f"If {HOSTILE}, who?")
+    assert (hostile.headers["content-type"], hostile.headers["x-content-type-options"]) == (
+        "application/json",
+        "nosniff",
+    )
+    assert hostile.json()["answers"][0]["evidence"][0]["title"] == f"Mill 0 {HOSTILE}"
     outcomes = [one["outcome"] for one in ask(web, questions=QUESTIONS).json()["answers"]]
     assert outcomes == ["answered", "answered", "abstained", "failed", "answered"]
 
@@ -103,25 +109,17 @@ def test_the_table_of_limits_says_what_holds():
     text = (Path(__file__).parents[2] / "docs/serve.md").read_text().partition("## Limits")[2].partition("\n## ")[0]
     told = dict(re.findall(r"^\| ([^|]+?) +\| ([^|]+?) +\|", text, re.MULTILINE))
     sizes = {
-        "connections at a time": f"{limits.CONNECTIONS}",
+        "connections at a time": limits.CONNECTIONS, "questions of a request": limits.QUESTIONS, "keys of an object": limits.KEYS,
+        "its choices": limits.CHOICES, "passages of a ranking": limits.K, "an id": f"{limits.ID} characters",
+        "a question": f"{limits.QUESTION:,} characters", "its context": f"{limits.CONTEXT:,} characters",
         "a connection's first head, and every other from its first byte": f"{limits.SLOW:g} s",
-        "the head of a request": f"{limits.HEADERS >> 10} KiB",
-        "the body": f"{limits.BODY >> 20} MiB",
-        "the body of `POST /v1/session`": f"{limits.SESSION >> 10} KiB",
-        "from the head to the whole body": f"{limits.SLOW:g} s",
-        "keys of an object": f"{limits.KEYS}",
-        "the next request after an answer": f"{limits.KEEP_ALIVE} s",
-        "an answer that is not read": f"{limits.UNREAD:g} s",
-        "questions of a request": f"{limits.QUESTIONS}",
-        "a question": f"{limits.QUESTION:,} characters",
-        "its context": f"{limits.CONTEXT:,} characters",
-        "its choices": f"{limits.CHOICES}",
-        "an id": f"{limits.ID} characters",
-        "passages of a ranking": f"{limits.K}",
+        "from the head to the whole body": f"{limits.SLOW:g} s", "the next request after an answer": f"{limits.KEEP_ALIVE} s",
+        "an answer that is not read": f"{limits.UNREAD:g} s", "the head of a request": f"{limits.HEADERS >> 10} KiB",
+        "the body": f"{limits.BODY >> 20} MiB", "the body of `POST /v1/session`": f"{limits.SESSION >> 10} KiB",
         "questions that wait": f"`--queue`, {limits.Limits.waiting}",
         "from a question to its answer": f"`--timeout`, {limits.Limits.seconds:g} s",
-    }
-    assert {name: told.get(name) for name in sizes} == sizes
+    }  # fmt: skip
+    assert {name: told.get(name) for name in sizes} == {name: f"{size}" for name, size in sizes.items()}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -224,11 +222,10 @@ def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
         'about = "Short."\nsource = "here"\nreads_passages = false\nmax_tokens = 9\nstop = ["\\n"]\n'
         'user = "{question}"\nassistant = "Answer: {answer}"\nparse = { rule = "first line", answer = "Answer:" }\n'
     )
-    reader = {"name": "llm", "prompt": "short"}
     reply = Reply(text="Answer: the stationary {passages} engines", pace=0.05)
     with language_model(lambda *_: reply) as server:
         llm = {"name": "openai", "model": "m", "base_url": server.url, "window": 4096}
-        with client(small(tmp_path, reader=reader, llm=llm)) as web:
+        with client(small(tmp_path, reader={"name": "llm", "prompt": "short"}, llm=llm)) as web:
             about = web.get("/v1/about").json()["reader"]
             assert (about["streams"], about["model"][:1]) == (True, "m")
             body = {"question": "If {question} {passages}, what?"}
@@ -253,10 +250,8 @@ def test_the_schema_describes_what_comes(web):
     assert Answers.model_validate(ask(web, question=PLAIN).json())
     assert Rankings.model_validate(web.post("/v1/retrieve", json={"question": PLAIN}).json())
     about = web.get("/v1/about").json()
-    assert (about["corpus"], about["passages_read"], about["reader"]["abstains_below"]) == (
-        {"name": "few", "passages": 5}, 2, 0.5,
-    )  # fmt: skip
-    assert len(about["examples"]) == 3
+    assert about["corpus"] == {"name": "few", "passages": 5}
+    assert (about["passages_read"], about["reader"]["abstains_below"], len(about["examples"])) == (2, 0.5, 3)
 
 
 def test_counts_are_kept_by_route_and_outcome(web):
@@ -270,12 +265,6 @@ def test_counts_are_kept_by_route_and_outcome(web):
     assert 'ifqa_requests_total{method="other",route="/v1/about",status="405"} 9.0' in text
     assert "ifqa_waiting" in text
     assert "<script>" not in text
-
-
-def test_markup_of_passages_and_questions_stays_text(web):
-    found = ask(web, question=f"If {HOSTILE}, who?")
-    assert (found.headers["content-type"], found.headers["x-content-type-options"]) == ("application/json", "nosniff")
-    assert found.json()["answers"][0]["evidence"][0]["title"] == f"Mill 0 {HOSTILE}"
 
 
 def test_a_system_without_a_reader_retrieves_and_says_so(tmp_path):
