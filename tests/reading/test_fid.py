@@ -14,13 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
+from refusals import refused
 from tiny_t5 import model, save, tokenizer
 
-from ifqa.errors import IfqaError
-from ifqa.plugins import load
 from ifqa.reading.t5.checkpoint import Conventions, tokenise
 from ifqa.reading.t5.readers import Fid, passage_inputs
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import Passage, Question
 
 PASSAGES = [
     Passage("w/1", "Old Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late."),
@@ -58,47 +57,21 @@ def same(found, expected):
     return True
 
 
-def test_it_is_found_by_its_name():
-    assert load("reader", "fid") is Fid
-
-
 def test_predictions_have_scores_and_passages_in_order_of_score(reader):
     predictions = reader.answer(QUESTIONS, RANKED)
     assert [one.question_id for one in predictions] == ["q/0", "q/1", "q/2"]
     for prediction, passages in zip(predictions, RANKED, strict=True):
-        assert isinstance(prediction, Prediction)
-        assert prediction.answer == prediction.completion.strip()
-        assert prediction.answer
-        assert prediction.score < 0
+        assert prediction.answer == prediction.completion.strip() != ""
+        assert (prediction.score < 0, prediction.error) == (True, "")
         assert sorted(prediction.passage_ids) == sorted(passage.id for passage in passages)
         assert list(prediction.passage_scores) == sorted(prediction.passage_scores, reverse=True)
-        assert len(prediction.passage_scores) == len(passages)
-        assert all(type(score) is float for score in prediction.passage_scores)
-        assert not prediction.error
         json.dumps([prediction.score, prediction.passage_scores])
-
-
-def test_scores_belong_to_their_passages_whatever_the_ranking(reader):
-    there = dict(zip(*_scores(reader.answer(QUESTIONS[:1], [PASSAGES])[0]), strict=True))
-    back = dict(zip(*_scores(reader.answer(QUESTIONS[:1], [PASSAGES[::-1]])[0]), strict=True))
-    assert there == pytest.approx(back, abs=1e-4)
-    assert len(set(there.values())) == 4
-
-
-def _scores(prediction):
-    return prediction.passage_ids, prediction.passage_scores
-
-
-def test_no_questions_have_no_answers(reader):
     assert reader.answer([], []) == []
-
-
-def test_a_question_without_passages_is_read_alone(reader):
-    found = reader.answer([QUESTIONS[2]], [[]])[0]
-    assert found.answer
-    assert (found.passage_ids, found.passage_scores) == ((), ())
-    texts = passage_inputs(QUESTIONS[2].text, [], titles=True)
-    assert texts == ["question: If the river were dry, what would the bridge carry?"]
+    [back] = reader.answer(QUESTIONS[:1], [PASSAGES[::-1]])
+    assert same([back], predictions[:1])
+    assert len(set(back.passage_scores)) == 4
+    twice = reader.answer(QUESTIONS[:1], [[PASSAGES[0], PASSAGES[0]]])[0]
+    assert twice.passage_ids == ("w/1", "w/1")
 
 
 @settings(max_examples=5)
@@ -118,20 +91,6 @@ def _opened(folder, batch_tokens):
     return Fid(folder, device="cpu", precision="float32", max_answer_tokens=12, batch_tokens=batch_tokens)
 
 
-@settings(max_examples=10)
-@given(
-    st.lists(
-        st.tuples(st.text(max_size=30), st.lists(st.tuples(st.text(max_size=9), st.text(max_size=40)), max_size=4)),
-        max_size=3,
-    )
-)
-def test_odd_characters_are_read(reader, asked):
-    questions = [Question(f"q/{n}", text) for n, (text, _) in enumerate(asked)]
-    passages = [[Passage(f"p/{n}", *one) for n, one in enumerate(several)] for _, several in asked]
-    found = reader.answer(questions, passages)
-    assert [len(one.passage_scores) for one in found] == [len(several) for several in passages]
-
-
 @pytest.mark.parametrize(
     "text", ["", " ", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "a" * 9999, "If so, who? " * 1000]
 )
@@ -141,17 +100,12 @@ def test_odd_and_over_long_questions_are_answered(reader, text):
     assert same(found[1:], reader.answer(QUESTIONS[1:2], [PASSAGES]))
 
 
-def test_a_passage_that_comes_twice_is_read_twice(reader):
-    found = reader.answer(QUESTIONS[:1], [[PASSAGES[0], PASSAGES[0]]])[0]
-    assert found.passage_ids == ("w/1", "w/1")
-    assert found.passage_scores[0] == pytest.approx(found.passage_scores[1], abs=1e-4)
-
-
 def test_inputs_are_the_originals_with_titles_or_without():
     asked = "question: Who? title: Harbour context: It was dug."
     passage = [Passage("1", "Harbour", "It was dug.")]
     assert passage_inputs("Who?", passage, titles=True) == [asked]
     assert passage_inputs("Who?", passage, titles=False) == ["question: Who? title:  context: It was dug."]
+    assert passage_inputs("Who?", [], titles=True) == ["question: Who?"]
 
 
 @settings(max_examples=20)
@@ -184,33 +138,32 @@ def test_settings_of_a_checkpoint_hold_until_others_are_given(folder, tmp_path):
     assert (kept.family, set(kept.trained_on), kept.label) == ("ifqa/few", {"ab"}, "")
     given = Fid(str(trained), device="cpu", max_tokens=16, titles="yes", encoder_eos="yes")
     assert given.conventions == Conventions(16, True, True)
+    plain = Fid(str(folder), device="cpu")
+    assert (plain.label, plain.family, plain.trained_on) == (f"{folder} is not trained on IfQA", "", frozenset())
 
 
-def test_titles_and_eos_change_scores_only_when_read(folder, reader):
+def test_titles_eos_precision_and_beams_change_scores(folder, reader):
     scores = {reader.answer(QUESTIONS[:1], [PASSAGES])[0].score}
-    for how in ({"titles": "no"}, {"encoder_eos": "no"}):
-        other = Fid(str(folder), device="cpu", precision="float32", max_answer_tokens=12, **how)
+    for how in ({"titles": "no"}, {"encoder_eos": "no"}, {"precision": "bfloat16"}, {"beams": 4}):
+        other = Fid(str(folder), **{"device": "cpu", "precision": "float32", "max_answer_tokens": 12} | how)
         scores.add(other.answer(QUESTIONS[:1], [PASSAGES])[0].score)
-    assert len(scores) == 3
-    untitled = [Passage(one.id, "", one.text) for one in PASSAGES]
-    no = Fid(str(folder), device="cpu", precision="float32", max_answer_tokens=12, titles="no")
-    assert same(no.answer(QUESTIONS[:1], [PASSAGES]), reader.answer(QUESTIONS[:1], [untitled]))
+    assert len(scores) == 5
 
 
-def test_a_model_that_was_not_trained_on_the_questions_is_labelled(folder, reader):
-    assert reader.label == f"{folder} is not trained on IfQA"
-    assert (reader.family, reader.trained_on) == ("", frozenset())
-
-
-def test_bfloat16_answers_on_a_cpu_too(folder):
-    found = Fid(str(folder), device="cpu", precision="bfloat16").answer(QUESTIONS, RANKED)
-    assert [len(one.passage_ids) for one in found] == [4, 2, 0]
-
-
-def test_beams_answer_with_a_probability_no_lower_than_ones_own(folder):
-    found = Fid(str(folder), device="cpu", precision="float32", beams=4, max_answer_tokens=6).answer(QUESTIONS, RANKED)
-    assert all(one.answer and one.score < 0 for one in found)
-    assert [len(one.passage_scores) for one in found] == [4, 2, 0]
+def test_its_fingerprint_is_that_of_weights_conventions_and_tokenizer(tmp_path):
+    ours = save(tmp_path / "ours")
+    same = Fid.fingerprint(str(shutil.copytree(ours, tmp_path / "same")))
+    prints = [same, Fid.fingerprint(str(ours), tokenizer=str(save(tmp_path / "words", seed=3)))]
+    assert Fid.fingerprint(str(ours)) == Fid.fingerprint(str(ours), beams=2) == same
+    (ours / "manifest.json").write_text("{}")
+    prints.append(Fid.fingerprint(str(ours)))
+    words = json.loads((ours / "tokenizer.json").read_text())
+    words["model"]["vocab"][5][1] = -1.0
+    (ours / "tokenizer.json").write_text(json.dumps(words))
+    prints.append(Fid.fingerprint(str(ours)))
+    model(seed=9, vocabulary=len(tokenizer())).save_pretrained(ours)
+    prints.append(Fid.fingerprint(str(ours)))
+    assert len(set(prints)) == 5
 
 
 @pytest.mark.parametrize(
@@ -221,28 +174,8 @@ def test_beams_answer_with_a_probability_no_lower_than_ones_own(folder):
     ],
 )  # fmt: skip
 def test_a_setting_out_of_range_is_refused_by_its_name(folder, setting, value):
-    with pytest.raises(IfqaError, match=rf"^[^\n]*{setting}[^\n]*$"):
+    with refused(rf"{setting}"):
         Fid(str(folder), **{setting: value})
-
-
-def test_its_fingerprint_is_that_of_weights_conventions_and_tokenizer(tmp_path):
-    ours = save(tmp_path / "ours")
-    prints = [
-        Fid.fingerprint(str(ours)),
-        Fid.fingerprint(str(shutil.copytree(ours, tmp_path / "same"))),
-        Fid.fingerprint(str(ours), beams=2),
-    ]
-    assert len(set(prints)) == 1
-    prints.append(Fid.fingerprint(str(ours), tokenizer=str(save(tmp_path / "words", seed=3))))
-    (ours / "manifest.json").write_text("{}")
-    prints.append(Fid.fingerprint(str(ours)))
-    words = json.loads((ours / "tokenizer.json").read_text())
-    words["model"]["vocab"][5][1] = -1.0
-    (ours / "tokenizer.json").write_text(json.dumps(words))
-    prints.append(Fid.fingerprint(str(ours)))
-    model(seed=9, vocabulary=len(tokenizer())).save_pretrained(ours)
-    prints.append(Fid.fingerprint(str(ours)))
-    assert len(set(prints)) == 5
 
 
 def _required(names):
@@ -255,12 +188,8 @@ def _required(names):
         except importlib.metadata.PackageNotFoundError:  # of another platform
             continue
         found.add(name)
-        needed = [Requirement(one) for one in needs]
-        todo += [
-            one.name
-            for one in needed
-            if one.name not in found and (not one.marker or one.marker.evaluate({"extra": ""}))
-        ]
+        needed = [one for one in map(Requirement, needs) if not one.marker or one.marker.evaluate({"extra": ""})]
+        todo += [one.name for one in needed if one.name not in found]
     return found
 
 
@@ -293,14 +222,8 @@ def test_it_reads_with_nothing_but_torch_transformers_and_numpy(folder, reader):
     ]  # fmt: skip
     assert {"pyserini", "sentence_transformers", "scipy", "sklearn"} <= set(blocked)
     command = [sys.executable, "-c", _BARE, json.dumps(blocked), str(folder)]
-    root = str(Path(__file__).parents[2])
-    made = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": root, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-    )
+    place = {"PYTHONPATH": str(Path(__file__).parents[2]), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    made = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | place)
     assert made.returncode == 0, made.stderr
     passage = Passage("w/1", "Old Bridge", "The bridge was opened in 1895.")
     assert json.loads(made.stdout) == reader.answer(QUESTIONS[:1], [[passage]])[0].answer

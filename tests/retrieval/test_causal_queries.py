@@ -1,7 +1,5 @@
 """Causal questions lose their asking words and nothing else."""
 
-import time
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -15,51 +13,34 @@ EXAMPLES = {
     "Why is it that Rome fell?": ("R1", "cause", "Rome fell"),
     "Why's the sky blue?": ("R1", "cause", "the sky blue"),
     "Why didn't Ann write?": ("R1", "cause", "didn't Ann write"),
-    "Why can't it rain?": ("R1", "cause", "can't it rain"),
     "According to Ann, why did Rome fall?": ("R1", "cause", "According to Ann, Rome fall"),
     "Where was the first dam built and why?": ("R1", "cause", "Where was the first dam built and"),
     "If it rains, why do worms come up?": ("R1", "cause", "If it rains, worms come up"),
     "What causes rust?": ("R2", "cause", "rust"),
-    "What could have caused the fire?": ("R2", "cause", "the fire"),
     "what are the most common causes of floods in Peru": ("R2", "cause", "floods in Peru"),
-    "causes for shingles": ("R2", "cause", "shingles"),
     "Because of what was the envoy dismissed?": ("R2", "cause", "the envoy dismissed"),
     "The fire was caused by what?": ("R2", "cause", "The fire was"),
-    "What is scurvy caused by?": ("R2", "cause", "scurvy"),
     "What lack of vitamins causes scurvy?": ("R2", "cause", "lack of vitamins scurvy"),
-    "What does smoking cause?": ("R2", "effect", "smoking"),
     "What disease do rats cause?": ("R2", "effect", "disease do rats"),
-    "How come Rome fell?": ("R3", "cause", "Rome fell"),
     "In 1836, how did Sam Houston win?": ("R3", "cause", "In 1836, Sam Houston win"),
-    "What was the effect of the embargo on Cuba?": ("R4", "effect", "the embargo on Cuba"),
     "long term side effects of salt": ("R4", "effect", "salt"),
     "What effect did the war have on trade?": ("R4", "effect", "the war on trade"),
     "How did the war affect trade?": ("R4", "effect", "the war trade"),
     "How was trade affected by the war?": ("R4", "effect", "trade the war"),
     "Which organs does PKU affect?": ("R4", "effect", "organs does PKU"),
     "What affects the tides?": ("R4", "cause", "the tides"),
-    "What led to the fall of Rome?": ("R5", "cause", "the fall of Rome"),
     "Which treaty led to the war?": ("R5", "cause", "treaty the war"),
     "What did the treaty lead to?": ("R5", "effect", "the treaty"),
     "What happens to ice when salt is added?": ("R6", "effect", "ice salt is added"),
     "If ice melts, what will happen to the sea?": ("R6", "effect", "ice melts, the sea"),
-    "What would happen if the Moon vanished?": ("R6", "effect", "the Moon vanished"),
     "What to do when the pipes freeze?": ("R7", "remedy", "the pipes freeze"),
-    "What should be done if Ann faints?": ("R7", "remedy", "Ann faints"),
 }
 # Questions that state both sides, name a title, or ask for something else.
 OTHERS = (
-    "Why?",
-    "What is the cause?",
-    "Who sang Tell Me Why?",
-    "Does gout cause pain?",
-    "What happens in May?",
-    "What was Lincoln's cause of death?",
-    "When did the tariffs go into effect?",
+    "Why?", "What is the cause?", "Who sang Tell Me Why?", "Does gout cause pain?", "What happens in May?", "",
+    "What was Lincoln's cause of death?", "When did the tariffs go into effect?", "Who would lead if Ann had left?",
     "What name was given to the scandal of the seventies that led to an indictment?",
-    "Who would lead if Ann had left?",
-    "",
-)
+)  # fmt: skip
 ASKING = frozenset(
     "why how come did do does is was are it that what which because of if when to cause causes caused by for on effect effects "
     "affect affected led lead leads have happens will would might happen be should done the most main side".split()
@@ -75,6 +56,9 @@ def words(text):
 def test_a_causal_question_loses_its_asking_words(question):
     found = split_causal(question)
     assert (found.rule, found.seeks, found.stated) == EXAMPLES[question]
+    assert QUERIES["causal-connectives"](question) == f"{found.stated} {CONNECTIVES[found.seeks]}"
+    assert all(term in found.stated for term in content_terms(question))
+    assert split_causal(found.stated).stated == found.stated
 
 
 def test_the_examples_have_every_form():
@@ -86,12 +70,6 @@ def test_a_question_of_no_form_stays(question):
     assert split_causal(question).stated == question
     assert QUERIES["causal-connectives"](question) == question
     assert not split_causal(question).seeks
-
-
-@pytest.mark.parametrize("question", EXAMPLES)
-def test_connectives_are_those_of_what_is_sought(question):
-    _, seeks, stated = EXAMPLES[question]
-    assert QUERIES["causal-connectives"](question) == f"{stated} {CONNECTIVES[seeks]}"
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join) | st.text(max_size=60))
@@ -111,27 +89,3 @@ def test_only_asking_words_go_and_something_is_left(text):
 def test_a_form_fits_only_where_its_rule_matches(text):
     if rule := split_causal(text).rule:
         assert rule in matched(text, "table3") + matched(text, "fixed")
-
-
-@pytest.mark.parametrize("question", EXAMPLES)
-def test_names_and_numbers_stay(question):
-    assert all(term in split_causal(question).stated for term in content_terms(question))
-
-
-@pytest.mark.parametrize("question", EXAMPLES)
-def test_what_is_stated_is_a_fixed_point(question):
-    stated = split_causal(question).stated
-    assert split_causal(stated).stated == stated
-
-
-@pytest.mark.parametrize(
-    "piece", ["why ", "what the of one ", "what is the ", "how did ", ", what causes ", "and the ", "? "]
-)
-def test_time_grows_far_below_the_square_of_the_length(piece):
-    def seconds(times):
-        begun = time.process_time()
-        split_causal(piece * times)
-        return time.process_time() - begun
-
-    once = min(seconds(250) for _ in range(3))
-    assert min(seconds(2000) for _ in range(3)) < 25 * max(once, 0.001)

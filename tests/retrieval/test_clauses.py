@@ -1,8 +1,6 @@
 """The clause rules on questions of every form, and on odd texts."""
 
 import re
-import time
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -16,31 +14,19 @@ LEADING = {
     "no comma": "If the miller had died in 1950| how old would he have been?",
     "apposition": "If Ada Brook, the pilot, had caught a cold on May 3, 1931,| who would have flown the mail?",
     "participle": "If the mill, designed by Ada Brook, was sold in 1931,| who became its owner?",
-    "list": "If 10,000 men, women, and children had come,| how many loaves would have been baked?",
-    "place": "If the mill in Troy, Ohio, USA, were twice its size,| what would be its area?",
-    "quoted title": 'If the song "Guess Who, What Would You Do" had failed,| how many records would it have sold?',
     "comma within the quotation": 'If Ada had not sung "Blue Mill,"| which song would she have sung?',
     "relative clause": "If the mill, which was built in 1900, had burned down,| what would stand there?",
-    "relative clause with would": "If the mill, which would later be a bank, had burned,| which town would have paid?",
     "relative clause after the verb": "If Ada had beaten Bob, who was champion,| which prize would she have won?",
-    "relative clause without an auxiliary": "If one were to take the road, which leads a rider home,| how long would it be?",
-    "relative clause in the question": "If Ada had died,| would her son, who was young, have ruled?",
     "noun apart from its verb": "If Ada had won,| which prize, named after a miller, would she hold?",
-    "verb turned": "If the mill had stood still,| would Ada have left?",
     "verb apart from its subject": "If the Moon, a body of rock, were to vanish,| would the tides stop?",
-    "preposition": "If the mill had opened a year later,| in which year would it have opened?",
     "question not turned": "If Ada had joined a choir,| she would have sung in which town?",
-    "fact asked": "If Bob had declined,| who was next in line?",
-    "present": "If a volcano erupts,| which gas rises?",
     "several if-clauses": "If Ada had left and if Bob, her son, had stayed,| who would lead?",
     "second if-clause": "If Ada had left,| what would Bob do if the mill closed?",
     "two questions": "If Ada had left,| who would lead? And what would she sing?",
     "inversion with had": "Had Ada not left,| who would lead?",
-    "inversion with were": "Were the road 10,000 feet longer,| would it reach the sea?",
     "inversion with should": "Should the dam break,| which towns would flood?",
     "sentence": "Suppose that the miller had fled.| Who would have baked?",
     "context before": "The mill was built in 1900. If it had been built later,| when would it have opened?",
-    "source before": "According to the code, if a tenant left early,| how much rent would be due?",
     "dash": "If Ada had won| - how many prizes would she hold?",
 }
 
@@ -56,9 +42,7 @@ def test_a_leading_if_clause_ends_where_the_question_starts(kind):
     ("question", "presupposition"),
     [
         ("Who would lead", "if Ada had left"),
-        ("In 1900, would Ada have won", "if Bob, the miller, had left"),
         ("How old would Ada be", "unless she had died"),
-        ("Which prize would Ada have won", "had Bob not been ill"),
         ("What should a miller do", "if the river, usually high, runs dry"),
     ],
 )
@@ -70,18 +54,10 @@ def test_a_trailing_if_clause_is_the_presupposition(question, presupposition):
 @pytest.mark.parametrize(
     "text",
     [
-        "Who baked the bread?",
-        "Were the Larks, who sang in Troy, from Ohio?",
-        "Had Ada a brother?",
-        "Who has sung as if possessed?",
-        "What if Ada had left?",
-        "In which year, if the mill had opened later, would it have closed?",
-        "What would, if Ada had won, have been her prize?",
-        "If Ada had left.",
-        "If",
-        "",
+        "Who baked the bread?", "Were the Larks, who sang in Troy, from Ohio?", "Had Ada a brother?", "If Ada had left.", "If", "",
+        "Who has sung as if possessed?", "What if Ada had left?", "What would, if Ada had won, have been her prize?",
     ],
-)
+)  # fmt: skip
 def test_a_text_without_two_clauses_is_all_main_clause(text):
     assert split_question(f" {text} ") == Clauses("", text)
 
@@ -99,31 +75,7 @@ def test_supposed_is_the_presupposition_without_its_conjunction():
     assert Clauses("", "Who leads?").supposed == ""
 
 
-PIECES = st.sampled_from(
-    [
-        "If",
-        "if",
-        "Had",
-        "had",
-        "not",
-        "then",
-        "who",
-        "which",
-        "would",
-        "was",
-        ",",
-        ", ",
-        ". ",
-        "?",
-        '"',
-        "'",
-        "(",
-        " ",
-        "—",
-        "Ada",
-        "10,000",
-    ]
-)
+PIECES = st.sampled_from("""If|if|Had|had|not|then|who|which|would|was|,|, |. |?|"|'|(| |—|Ada|10,000""".split("|"))
 ODD_TEXTS = st.text() | st.lists(PIECES).map(" ".join) | st.lists(PIECES).map("".join)
 
 
@@ -172,17 +124,3 @@ def test_terms_are_distinct_substrings_of_the_text(text):
     terms = content_terms(text)
     assert len(set(terms)) == len(terms)
     assert all(term and term in text for term in terms)
-
-
-@pytest.mark.parametrize("split", [split_question, content_terms, partial(Clauses, question="")])
-@pytest.mark.parametrize("piece", [", ", "\n", "“", "If “ ", "__. ", "If ", "Foo, ", "Foo. ", "Ed. And Foo. "])
-def test_time_grows_far_below_the_square_of_the_length(split, piece):
-    def seconds(times):
-        begun = time.process_time()
-        parts = split(piece * times)
-        if isinstance(parts, Clauses):
-            assert parts.supposed in piece * times
-        return time.process_time() - begun
-
-    once = min(seconds(1000) for _ in range(3))
-    assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)

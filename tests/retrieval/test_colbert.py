@@ -10,19 +10,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from sentence_transformers import MultiVectorEncoder
 from tiny_encoder import WORDS, tiny, tiny_colbert, tiny_mlm
 from transformers import AutoTokenizer, BertModel
+from vector_folder import after_a_kill, write_passages
 
-from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.colbert import ColBERT, TokenVectors, maxsim, query_vectors
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.vectors.sharded_build import sample_for
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import Filling, Shards
+from ifqa.retrieval.vectors.vector_store import Shards
 
 TEXTS = [f"{WORDS[n % 16]} : {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
@@ -49,15 +50,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def passages(tmp_path):
-    return written(tmp_path / "passages", TEXTS)
-
-
-def written(folder, texts):
-    folder.mkdir()
-    for shard in range(2):
-        lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
-        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return folder
+    return write_passages(tmp_path / "passages", TEXTS)
 
 
 def built(model, passages, folder, **settings):
@@ -95,10 +88,9 @@ def test_search_is_maxsim_by_its_definition_and_as_sentence_transformers_has_it(
     for text, own, found in zip(asked, scores, index.search(ASKED, 7), strict=True):
         wanted = [looped(by_definition(model, f"query: {text}"), one) for one in stored]
         assert own.tolist() == pytest.approx(wanted, abs=1e-5)
-        assert [hit.score for hit in found] == pytest.approx(sorted(wanted, reverse=True)[:7], abs=5e-3)
-        assert [hit.score for hit in found] == pytest.approx(
-            [wanted[int(hit.passage_id[1:])] for hit in found], abs=5e-3
-        )
+        given = [wanted[int(hit.passage_id[1:])] for hit in found]
+        assert [hit.score for hit in found] == pytest.approx(given, abs=5e-3)
+        assert given == pytest.approx(sorted(wanted, reverse=True)[:7], abs=5e-3)
     assert len(index.search(ASKED[:1], 99)[0]) == 9  # as many as the part gives
 
 
@@ -122,30 +114,15 @@ def test_vectors_in_bfloat16_have_length_1_and_are_close_to_those_in_float32(mod
 
 
 def test_passages_of_equal_score_keep_the_parts_order(model, tmp_path):
-    index = built(model, written(tmp_path / "passages", ["moon"] * 60), tmp_path / "index")
+    index = built(model, write_passages(tmp_path / "passages", ["moon"] * 60), tmp_path / "index")
     assert [hit.passage_id for hit in index.search(ASKED[:1], 4)[0]] == ["p0", "p1", "p2", "p3"]
-
-
-def test_a_part_that_finds_nothing_gives_nothing(model, passages, tmp_path):
-    built(model, passages, tmp_path / "index")
     assert ColBERT(tmp_path / "index", parts=[part(())], device="cpu").search(ASKED, 3) == [SearchResult([])] * 4
 
 
-def test_a_killed_build_goes_on_and_gives_the_same_vectors(model, passages, tmp_path, monkeypatch):
+def test_a_killed_build_goes_on_and_gives_the_same_vectors(model, passages, tmp_path):
     whole = built(model, passages, tmp_path / "whole")
-    add, made = Filling.add, []
-
-    def dies(self, number, *rest):
-        if number == 1:
-            raise KeyboardInterrupt
-        add(self, number, *rest)
-
-    monkeypatch.setattr(Filling, "add", dies)
-    with pytest.raises(KeyboardInterrupt):
-        built(model, passages, tmp_path / "killed")
-    monkeypatch.setattr(Filling, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
-    assert built(model, passages, tmp_path / "killed").search(ASKED, 60) == whole.search(ASKED, 60)
-    assert made == [1]
+    again, made = after_a_kill(lambda: built(model, passages, tmp_path / "killed"))
+    assert (again.search(ASKED, 60), made) == (whole.search(ASKED, 60), [1])
 
 
 def test_vectors_are_stored_in_half_precision_with_titles_where_asked_for(model, passages, tmp_path):
@@ -160,7 +137,7 @@ def test_vectors_are_stored_in_half_precision_with_titles_where_asked_for(model,
 
 
 def test_the_forecast_is_the_size_of_such_an_index(model, tmp_path):
-    built(model, written(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
+    built(model, write_passages(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
     cost = ColBERT.forecast(96, model=model, precision="float32", device="cpu")
     kept = sum(np.load(path).nbytes for kind in ("tokens", "lengths") for path in (tmp_path / "index").glob(f"{kind}*"))
     assert cost.disk == pytest.approx(kept + 96 * 16, rel=0.01)
@@ -197,45 +174,25 @@ def test_the_layout_of_the_authors_checkpoints_opens(tmp_path):
     assert np.allclose(vectors, torch.nn.functional.normalize(outputs, dim=1), atol=1e-5)
 
 
-def test_models_of_another_kind_or_without_weights_are_refused(model, tmp_path):
-    (tmp_path / "bare").mkdir()
-    for other, named in (
-        (tiny(tmp_path / "plain"), "SentenceTransformer"),
-        (tiny_mlm(tmp_path / "bare"), "BertForMaskedLM"),
-    ):
-        with pytest.raises(IfqaError, match=f"is not a late-interaction model: its files name {named}"):
-            open_token_model("late", other, "float32", "cpu")
-    lacking = tmp_path / "lacking"
-    shutil.copytree(model, lacking)
-    weights = load_file(lacking / "model.safetensors")
-    weights.pop("encoder.layer.0.output.dense.weight")
-    save_file(weights, lacking / "model.safetensors", {"format": "pt"})
-    with pytest.raises(IfqaError, match="its files lack 1 weights"):
-        open_token_model("late", str(lacking), "float32", "cpu")
-
-
-def test_parts_that_do_not_fit_are_refused(model, passages, tmp_path):
-    index = tmp_path / "index"
-    built(model, passages, index)
-    with pytest.raises(IfqaError, match=r"wants one .*, found 2"):
-        ColBERT(index, parts=[part(), part()])
-    with pytest.raises(IfqaError, match="has no passage elsewhere"):
-        ColBERT(index, parts=[part(("p3", "elsewhere"))], device="cpu").search(ASKED, 3)
-    with pytest.raises(IfqaError, match="its part generates others"):
-        ColBERT(index, parts=[part(made=[Passage("p1", "", "made")])], device="cpu").search(ASKED, 3)
-
-
-def test_a_changed_model_or_a_damaged_index_is_refused(model, passages, tmp_path):
+def test_models_and_parts_that_do_not_fit_and_a_damaged_index_are_refused(model, passages, tmp_path):
+    with refused("is not a late-interaction model: its files name SentenceTransformer"):
+        open_token_model("late", tiny(tmp_path / "plain"), "float32", "cpu")
     copied, index = tmp_path / "model", tmp_path / "index"
     shutil.copytree(model, copied)
     built(str(copied), passages, index)
+    with refused(r"wants one .*, found 2"):
+        ColBERT(index, parts=[part(), part()])
+    with refused("has no passage elsewhere"):
+        ColBERT(index, parts=[part(("p3", "elsewhere"))], device="cpu").search(ASKED, 3)
+    with refused("its part generates others"):
+        ColBERT(index, parts=[part(made=[Passage("p1", "", "made")])], device="cpu").search(ASKED, 3)
     tokens = index / "tokens-00001.npy"
     np.save(tokens, np.load(tokens)[:-1])
-    with pytest.raises(IfqaError, match="do not fit its lengths and ids"):
+    with refused("do not fit its lengths and ids"):
         ColBERT(index, parts=[part()])
     (copied / "config.json").write_text((copied / "config.json").read_text() + " ")
-    with pytest.raises(IfqaError, match="was built with another"):
+    with refused("was built with another"):
         ColBERT(index, parts=[part()])
     (index / "colbert.json").write_text("{}")
-    with pytest.raises(IfqaError, match="build it again"):
+    with refused("build it again"):
         ColBERT(index, parts=[part()])

@@ -1,8 +1,7 @@
 """The text that comes with a question, as passages."""
 
-import pytest
+from refusals import refused
 
-from ifqa.errors import IfqaError
 from ifqa.records import Question
 from ifqa.retrieval.context import Context
 
@@ -15,10 +14,6 @@ def texts(context, k=10, **settings):
     return [generated[hit.passage_id] for hit in ranking]
 
 
-def test_a_context_is_one_passage_as_it_stands():
-    assert texts("Two\n  lines. ") == ["Two\n  lines. "]
-
-
 def test_a_long_context_is_cut_into_passages_in_their_order():
     found = texts(LONG, words=100)
     assert [len(text.split()) for text in found] == [100, 100, 50]
@@ -26,19 +21,11 @@ def test_a_long_context_is_cut_into_passages_in_their_order():
     assert texts(LONG, k=2, words=100) == found[:2]
 
 
-def test_the_same_passage_is_ranked_once():
+def test_a_context_is_one_passage_and_an_equal_passage_is_ranked_once():
+    assert texts("Two\n  lines. ") == ["Two\n  lines. "]
     assert texts("a b a b c", words=2) == ["a b", "c"]
-
-
-def test_a_question_without_a_context_gets_no_passage():
     assert texts("") == texts(" \n") == texts(" ", words=5) == []
-
-
-def test_the_first_passages_have_the_highest_scores():
-    hits = Context(words=100).search([Question("q", "?", context=LONG)], 3)[0]
+    [hits] = Context(words=100).search([Question("q", "?", context=LONG)], 3)
     assert [hit.score for hit in hits] == [1, 1 / 2, 1 / 3]
-
-
-def test_wrong_settings_are_refused():
-    with pytest.raises(IfqaError, match="words"):
+    with refused("words"):
         Context(words=-1)

@@ -12,29 +12,13 @@ from ifqa.retrieval.context import Gold
 FIRST, SECOND = "The Thai baht was pegged to the dollar.", "Soros shorted it in 1997. – «Ünïcode»"
 
 
-def test_gold_passages_keep_the_annotators_order():
-    hits = Gold().search([Question("q", "?", gold_passages=(SECOND, FIRST))], 10)[0]
-    assert [hit.passage_id for hit in hits] == [
-        "gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (SECOND, FIRST)
-    ]
-    assert hits[0].score > hits[1].score
-
-
-def test_a_question_gets_only_its_own_gold_passages():
-    questions = [
-        Question("a", "?", gold_passages=(FIRST,)),
-        Question("b", "?"),
-        Question("c", "?", gold_passages=("  ",)),
-    ]
-    assert [len(ranking) for ranking in Gold().search(questions, 5)] == [1, 0, 0]
-
-
-def test_a_passage_annotated_twice_is_ranked_and_made_once():
-    questions = [Question("a", "?", gold_passages=(FIRST, FIRST)), Question("b", "?", gold_passages=(SECOND, FIRST))]
-    first, second = Gold().search(questions, 5)
-    assert (len(first), len(second)) == (1, 2)
-    assert [(passage.title, passage.text) for passage in first.generated] == [("", FIRST)]
-    assert [passage.text for passage in second.generated] == [SECOND, FIRST]
+def test_each_question_gets_its_own_passages_once_in_the_annotators_order():
+    asked = [("a", (SECOND, FIRST, FIRST)), ("b", ()), ("c", ("  ",)), ("d", (FIRST,))]
+    found = Gold().search([Question(one, "?", gold_passages=texts) for one, texts in asked], 5)
+    first, second = ("gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (FIRST, SECOND))
+    assert [[hit.passage_id for hit in one] for one in found] == [[second, first], [], [], [first]]
+    assert found[0].hits[0].score > found[0].hits[1].score
+    assert [(passage.title, passage.text) for passage in found[0].generated] == [("", SECOND), ("", FIRST)]
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4), max_size=4), st.integers(1, 5))

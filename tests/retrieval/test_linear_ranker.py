@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import refuse_other_families
@@ -63,24 +63,13 @@ def test_names_numbers_and_pairs_of_the_question_are_found():
     assert only["numbers"] == only["triples"] == 0.0
 
 
-def test_plurals_match_and_nothing_else_is_cut():
+def test_words_count_by_rarity_and_nearness_and_plurals_match():
     assert words("Bands, the class of '31's glass is HIS") == "band the class of 31 s glass is his".split()
-
-
-def test_words_far_apart_are_not_near():
-    together = row("If Lind sang?", "Lind sang")
-    apart = row("If Lind sang?", f"Lind {'and so on ' * 10}sang")
+    together, apart = (row("If Lind sang?", text) for text in ("Lind sang", f"Lind {'and so on ' * 10}sang"))
     assert together["words"] == apart["words"] == pytest.approx(2 / 2.1)
     assert apart["near words"] < together["near words"] == together["words"]
-
-
-def test_a_word_that_few_passages_have_counts_more():
-    found = row("If Lind sang?", "Lind", ["sang", "sang", "sang"])
-    assert found["rare words"] > 0.5
+    assert row("If Lind sang?", "Lind", ["sang", "sang", "sang"])["rare words"] > 0.5
     assert row("If Lind sang?", "sang", ["Lind", "sang", "sang"])["rare words"] < 0.5
-
-
-def test_rarer_words_weigh_more():
     weigh = weigher(encoder_folder())
     assert 0 <= weigh("the") < weigh("would") < weigh("glacier") < weigh("zyxwvu") == 1.0
 
@@ -112,19 +101,16 @@ def test_passages_are_ranked_by_the_models_weights(tmp_path):
 
 def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
     path = tmp_path / "model.json"
-    with pytest.raises(IfqaError, match=r"wants one .* found 2"):
+    with refused(r"wants one .* found 2"):
         Ranker(parts=[Part(Scripted(), 3)] * 2, passages=fetch)
-    with pytest.raises(IfqaError, match="does not exist"):
+    with refused("does not exist"):
         read_model(str(path))
-    with pytest.raises(IfqaError, match="features differ from this version's in length"):
+    with refused("features differ from this version's in length"):
         read_model(model(path, weights={"length": 1.0}))
     path.write_text("{}")
-    with pytest.raises(IfqaError, match="train it again"):
+    with refused("train it again"):
         read_model(str(path))
-
-
-def test_the_shipped_weights_are_refused_on_the_other_family():
     assert Ranker.trained() == read_model("ifqa").family == "ifqa/full"
     tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "sample", "retriever": {"name": "ranker"}}
-    with pytest.raises(IfqaError, match="was trained on ifqa/full"):
+    with refused("was trained on ifqa/full"):
         refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))

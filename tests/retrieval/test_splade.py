@@ -1,17 +1,17 @@
 """Learned sparse retrieval: weights as SPLADE defines them, inverted lists, and an index that is built, killed and opened."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SparseEncoder
 from tiny_encoder import WORDS, tiny, tiny_mlm, tiny_splade
 from transformers import AutoTokenizer, BertForMaskedLM
+from vector_folder import after_a_kill, write_passages
 
-from ifqa.errors import IfqaError
 from ifqa.records import Question
 from ifqa.retrieval.splade import InvertedLists, Splade, query_weights
 from ifqa.retrieval.vectors.sharded_build import sample_for
@@ -30,15 +30,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def passages(tmp_path):
-    return written(tmp_path / "passages", TEXTS)
-
-
-def written(folder, texts):
-    folder.mkdir()
-    for shard in range(2):
-        lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
-        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return folder
+    return write_passages(tmp_path / "passages", TEXTS)
 
 
 def built(models, passages, folder, name="saved", **settings):
@@ -69,15 +61,6 @@ def test_weights_are_those_of_the_definition(models, name):
     assert (wanted == 0).any()
 
 
-def test_weights_in_bfloat16_are_close_to_those_in_float32(models):
-    half, whole = (query_weights(open_token_model("sparse", models["saved"], precision, "cpu"), TEXTS[:9])
-                   for precision in ("bfloat16", "float32"))  # fmt: skip
-    half, whole = dense(half, 24), dense(whole, 24)
-    cosines = (half * whole).sum(axis=1) / (np.linalg.norm(half, axis=1) * np.linalg.norm(whole, axis=1))
-    assert cosines.min() > 0.99
-    assert not np.allclose(half, whole, atol=1e-4)
-
-
 @pytest.mark.parametrize("name", MAKES)
 def test_search_is_the_inner_product_as_sentence_transformers_has_it(models, passages, tmp_path, name):
     index = built(models, passages, tmp_path / "index", name)
@@ -103,48 +86,29 @@ def test_a_passage_that_shares_no_word_is_not_found(tmp_path):
     assert lists.scores(np.array([], int), np.array([], np.float32)).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_titles_are_weighed_where_asked_for(models, passages, tmp_path):
-    plain, titled = (built(models, passages, tmp_path / str(titles), titles=titles) for titles in (False, True))
-    other = built(models, written(tmp_path / "other", [f"gold {text}" for text in TEXTS]), tmp_path / "by hand")
-    assert titled.search(ASKED, 5) == other.search(ASKED, 5) != plain.search(ASKED, 5)
-
-
-def test_a_killed_build_goes_on_and_gives_the_same_lists(models, passages, tmp_path, monkeypatch):
+def test_a_killed_build_goes_on_and_only_other_settings_weigh_everything_again(models, passages, tmp_path):
     whole = built(models, passages, tmp_path / "whole")
-    add, made = Filling.add, []
-
-    def dies(self, number, *rest):
-        if number == 1:
-            raise KeyboardInterrupt
-        add(self, number, *rest)
-
-    monkeypatch.setattr(Filling, "add", dies)
-    with pytest.raises(KeyboardInterrupt):
-        built(models, passages, tmp_path / "killed")
-    monkeypatch.setattr(Filling, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
-    assert built(models, passages, tmp_path / "killed").search(ASKED, 60) == whole.search(ASKED, 60)
-    assert made == [1]
-    built(models, passages, tmp_path / "killed", titles=True)
-    assert made == [1, 0, 1]
+    again, made = after_a_kill(lambda: built(models, passages, tmp_path / "killed"))
+    assert (again.search(ASKED, 60), made) == (whole.search(ASKED, 60), [1])
+    titled = built(models, passages, tmp_path / "killed", titles=True)
+    other = built(models, write_passages(tmp_path / "other", [f"gold {text}" for text in TEXTS]), tmp_path / "by hand")
+    assert titled.search(ASKED, 5) == other.search(ASKED, 5) != whole.search(ASKED, 5)
 
 
 def test_the_forecast_is_the_size_of_such_an_index(models, tmp_path):
-    made = built(models, written(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
-    assert len(made.search(ASKED[:1], 1)[0]) == 1
+    built(models, write_passages(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
     cost = Splade.forecast(96, model=models["saved"], precision="float32", device="cpu")
-    kept = sum(
-        np.load(path).nbytes for kind in ("starts", "rows", "weights") for path in (tmp_path / "index").glob(f"{kind}*")
-    )
+    kept = sum(np.load(path).nbytes for path in (tmp_path / "index").glob("[srw]*-*.npy"))
     assert cost.disk == pytest.approx(kept + 96 * 16, rel=0.05)
     assert cost.seconds > 0
     assert "passages a second, measured now" in cost.about
 
 
-def test_models_of_another_kind_or_without_weights_are_refused(models, passages, tmp_path):
-    with pytest.raises(IfqaError, match="is not a learned sparse encoder: its files name SentenceTransformer"):
+def test_models_of_another_kind_and_damaged_models_and_indexes_are_refused(models, passages, tmp_path):
+    with refused("is not a learned sparse encoder: its files name SentenceTransformer"):
         open_token_model("sparse", tiny(tmp_path / "plain"), "float32", "cpu")
     compares = tiny_splade(tmp_path / "cosine", similarity="cosine")
-    with pytest.raises(IfqaError, match="compares by 'cosine'; wanted a model that compares by inner product"):
+    with refused("compares by 'cosine'; wanted a model that compares by inner product"):
         Splade.build(passages, tmp_path / "index", model=compares)
     for name, file in (("saved", "model.safetensors"), ("looked up", "document_0_Transformer/model.safetensors")):
         lacking = tmp_path / name
@@ -152,26 +116,23 @@ def test_models_of_another_kind_or_without_weights_are_refused(models, passages,
         weights = load_file(lacking / file)
         weights.pop("cls.predictions.transform.dense.weight")
         save_file(weights, lacking / file, {"format": "pt"})
-        with pytest.raises(IfqaError, match="its files lack 1 weights"):
+        with refused("its files lack 1 weights"):
             open_token_model("sparse", str(lacking), "float32", "cpu")
-
-
-def test_a_changed_model_or_a_damaged_index_is_refused(models, passages, tmp_path):
     model, index = tmp_path / "model", tmp_path / "index"
     shutil.copytree(models["saved"], model)
     built({"saved": str(model)}, passages, index)
     rows = index / "rows-00001.npy"
     np.save(rows, np.load(rows)[:-1])
-    with pytest.raises(IfqaError, match="do not fit together; build the index again"):
+    with refused("do not fit together; build the index again"):
         Splade(index)
     rows.unlink()
-    with pytest.raises(IfqaError, match=r"rows-00001\.npy"):
+    with refused(r"rows-00001\.npy"):
         Splade(index)
     (model / "config.json").write_text((model / "config.json").read_text() + " ")
-    with pytest.raises(IfqaError, match="was built with another"):
+    with refused("was built with another"):
         Splade(index)
     (index / "splade.json").write_text("{}")
-    with pytest.raises(IfqaError, match="build it again"):
+    with refused("build it again"):
         Splade(index)
-    with pytest.raises(IfqaError, match="no passages in"):
-        Splade.build(written(tmp_path / "none", []), index, model=models["saved"])
+    with refused("no passages in"):
+        Splade.build(write_passages(tmp_path / "none", []), index, model=models["saved"])

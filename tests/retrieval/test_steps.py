@@ -3,9 +3,8 @@
 import json
 import re
 
-import pytest
+from refusals import refused
 
-from ifqa.errors import IfqaError
 from ifqa.plugins import load
 from ifqa.protocols import Retriever
 from ifqa.records import Answer, Hit, Passage, Question, SearchResult, Step
@@ -53,15 +52,18 @@ def test_the_names_of_the_best_passage_are_asked_next():
     assert words.asked == [QUESTION.text, f"{QUESTION.text} Ann Lee"]
     assert {hit.passage_id for hit in ranking} >= {"mill", "ann"}
     assert ranking[0].passage_id == "mill"
-
-
-def test_every_step_is_told_with_the_passages_that_it_found_first():
-    retriever = steps(Words(), steps=3, look=3)
-    (ranking,) = retriever.search([QUESTION], 3)
-    first, second, *_ = ranking.steps
-    assert first.query == QUESTION.text
-    assert "ann" in second.passage_ids
+    first, second = steps(Words(), look=3).search([QUESTION], 3)[0].steps
+    assert (first.query, "ann" in second.passage_ids) == (QUESTION.text, True)
     assert not set(first.passage_ids) & set(second.passage_ids)
+
+
+def test_the_search_ends_where_nothing_new_is_named_or_the_steps_are_done():
+    words = Words()
+    known = Question("q", "If Ann Lee had not built the mill, who would have?")
+    steps(words, steps=5).search([known], 2)
+    [first_alone] = steps(words, steps=1).search([QUESTION], 2)
+    assert words.asked == [known.text, QUESTION.text]
+    assert [hit.passage_id for hit in first_alone] == [hit.passage_id for hit in Words().search([QUESTION], 2)[0]]
 
 
 def test_a_step_that_finds_nothing_new_is_the_last():
@@ -71,21 +73,6 @@ def test_a_step_that_finds_nothing_new_is_the_last():
     *_, last = ranking.steps
     assert len(words.asked) < 9
     assert last.passage_ids == () or "Kiel" in last.query
-
-
-def test_passages_that_name_nothing_new_end_the_search(monkeypatch):
-    words = Words()
-    retriever = steps(words, steps=5)
-    known = Question("q", "If Ann Lee had not built the mill, who would have?")
-    retriever.search([known], 2)
-    assert words.asked == [known.text]
-
-
-def test_there_are_no_more_steps_than_are_set():
-    words = Words()
-    first_alone = steps(words, steps=1).search([QUESTION], 2)
-    assert words.asked == [QUESTION.text]
-    assert [hit.passage_id for hit in first_alone[0]] == [hit.passage_id for hit in Words().search([QUESTION], 2)[0]]
 
 
 def test_questions_go_their_own_way_together():
@@ -107,20 +94,6 @@ def test_other_retrievers_pass_the_steps_on():
     assert Fusion(parts=[Part(Words(), 2)] * 2).search([QUESTION], 2)[0].steps is None
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"), [({"steps": 0}, "steps"), ({"look": 0}, "look"), ({"step_weight": -1}, "step_weight")]
-)
-def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(IfqaError, match=message):
-        steps(Words(), **settings)
-
-
-def test_it_takes_one_part():
-    with pytest.raises(IfqaError, match=r"wants one \[\[retriever.parts\]\], found 2"):
-        Steps(parts=[Part(Words(), 2)] * 2, passages=list)
-    assert load("retriever", "steps").default_parts == [{"name": "bm25"}]
-
-
 def test_an_answer_shows_its_steps(capsys):
     answer = Answer(QUESTION, "Ann", steps=(Step("one \x1b[31m", ("a", "b")), Step("two", ("c",))))
     show_answer(answer)
@@ -131,3 +104,12 @@ def test_an_answer_shows_its_steps(capsys):
     assert "\x1b[31m" not in out
     assert json.loads(json.dumps(answer_json(answer)))["steps"][1] == {"query": "two", "passage_ids": ["c"]}
     assert "steps" not in answer_json(Answer(QUESTION, "Ann"))
+
+
+def test_settings_out_of_range_and_two_parts_are_refused():
+    for name, value in (("steps", 0), ("look", 0), ("step_weight", -1)):
+        with refused(name):
+            steps(Words(), **{name: value})
+    with refused(r"wants one \[\[retriever.parts\]\], found 2"):
+        Steps(parts=[Part(Words(), 2)] * 2, passages=list)
+    assert load("retriever", "steps").default_parts == [{"name": "bm25"}]

@@ -1,6 +1,9 @@
 """Vectors on disk, in the format of an index."""
 
+import json
+
 import numpy as np
+import pytest
 
 from ifqa.retrieval.vectors.vector_store import Filling, Shards
 
@@ -17,3 +20,29 @@ def folder_of(folder, *shards):
 
 def all_vectors(folder):
     return np.concatenate([vectors for _, vectors in Shards(folder).vectors()])
+
+
+def write_passages(folder, texts):
+    """Write passages "p0", "p1", ... of the title "gold" into two files, in turn."""
+    folder.mkdir()
+    for shard in range(2):
+        lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
+        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return folder
+
+
+def after_a_kill(build):
+    """Interrupt `build` at its second shard and build again: what that returns, and the numbers of the shards that it made."""
+    add, made = Filling.add, []
+
+    def dies(self, number, *rest):
+        if number == 1:
+            raise KeyboardInterrupt
+        add(self, number, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Filling, "add", dies)
+        with pytest.raises(KeyboardInterrupt):
+            build()
+        patch.setattr(Filling, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
+        return build(), made

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
-from ifqa.errors import IfqaError
 from ifqa.training import checkpoints
 
 INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
@@ -43,7 +43,7 @@ def test_missing_or_altered_weights_are_trained_again(
         (finished / name).write_bytes(altered)
     assert checkpoints.begin(finished, INPUTS)
     assert f"{name} is missing or altered; training again" in capsys.readouterr().err
-    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+    with refused(r"another training \(changed: settings\)"):
         checkpoints.begin(finished, {**INPUTS, "settings": {"epochs": 2}})
 
 
@@ -57,7 +57,7 @@ def test_checkpoints_of_the_user_are_refused_and_kept(tmp_path: Path) -> None:
     precious = tmp_path / "checkpoints/checkpoint-5/weights.bin"
     precious.parent.mkdir(parents=True)
     precious.write_text("precious")
-    with pytest.raises(IfqaError, match=r"checkpoints is not from a training of ifqa .*train into another folder"):
+    with refused(r"checkpoints is not from a training of ifqa .*train into another folder"):
         checkpoints.begin(tmp_path, INPUTS)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [precious]
 
@@ -72,7 +72,7 @@ def test_checkpoints_of_an_interrupted_training_are_its_own(tmp_path: Path) -> N
 def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("precious")
-    with pytest.raises(IfqaError, match=f"{name} is not from a training of ifqa .*train into another folder"):
+    with refused(f"{name} is not from a training of ifqa .*train into another folder"):
         checkpoints.begin(tmp_path, INPUTS)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
 
@@ -86,7 +86,7 @@ def test_weights_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [checkpoints.MANIFEST, checkpoints.INPUTS])
 def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("[1]")
-    with pytest.raises(IfqaError, match=f"{name} is not from a training of ifqa"):
+    with refused(f"{name} is not from a training of ifqa"):
         checkpoints.begin(tmp_path, INPUTS)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallback
 
-from ifqa.errors import IfqaError
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
@@ -193,7 +193,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     assert [path.name for path in checkpoints._checkpoints(tmp_path)] == ["checkpoint-2"]
     train(CUT, tmp_path, **chosen)
     assert files(tmp_path) == files(whole[recipe][0])
-    with pytest.raises(IfqaError, match=r"another training .*settings"):
+    with refused(r"another training .*settings"):
         train(CUT, tmp_path, **chosen | {"batch": 5})
 
 
@@ -260,7 +260,7 @@ def test_bad_settings_are_refused_in_one_line(
         raise OSError("no network")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    with pytest.raises(IfqaError, match=message):
+    with refused(message):
         train(MATERIAL, tmp_path / "made", **changes)
     assert not (tmp_path / "made").exists()
 
@@ -269,15 +269,15 @@ def test_two_encoders_start_from_a_bert(bert: str, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "config.json").write_text('{"model_type": "mpnet"}')
-    with pytest.raises(IfqaError, match="wanted a model of type bert, found mpnet"):
+    with refused("wanted a model of type bert, found mpnet"):
         train(MATERIAL, tmp_path / "made", **settings("dpr", str(other)))
 
 
 def test_nothing_to_train_on_is_said(unit: str, tmp_path: Path) -> None:
     bare = [replace(one, gold_passages=()) for one in QUESTIONS]
-    with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage; wanted annotated questions"):
+    with refused("none of 20 training questions has a gold passage; wanted annotated questions"):
         train(TrainingData(bare, RANKINGS, "ifqa/full"), tmp_path / "made", **settings("small", unit))
-    with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage and 1 hard negatives"):
+    with refused("none of 20 training questions has a gold passage and 1 hard negatives"):
         train(
             TrainingData(QUESTIONS, [[] for _ in QUESTIONS], "ifqa/full"), tmp_path / "made", **settings("small", unit)
         )

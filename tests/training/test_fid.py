@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 import pytest
 import tiny_t5
 import torch
+from refusals import refused
+from short_trainings import QUESTIONS, RANKINGS, SETTINGS, TEXTS, Killed, ended_at
 
-from ifqa.errors import IfqaError
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
@@ -27,18 +28,6 @@ from ifqa.training.t5 import Rows
 from ifqa.training.trainer import configured
 from ifqa.training.training_data import training_passages
 
-NAMES = "Ada Bo Cy Di Ed Flo".split()
-TOWNS = "Bath Wick Lund Rye Hove Deal".split()
-TEXTS = [f"{name} was born in {town} and left it for good." for name, town in zip(NAMES, TOWNS, strict=True)]
-QUESTIONS = [
-    Question(f"t/{n}", f"If {name} had stayed, where?", (town, f"in {town}"), (TEXTS[n],))
-    for n, (name, town) in enumerate(zip(NAMES, TOWNS, strict=True))
-]
-RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
-SETTINGS = {
-    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "max_tokens": 40,
-    "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
-}  # fmt: skip
 LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
 MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
@@ -121,43 +110,19 @@ def test_batch_sizes_change_no_weight(tmp_path: Path, start: str) -> None:
     assert apart(whole, other) > 0.3 * moved
 
 
-class Killed(BaseException):
-    pass
-
-
-def test_a_killed_training_goes_on_to_the_same_weights(
-    tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, start: str) -> None:
     dev = MATERIAL.only([0, 1])
     whole = trained(tmp_path / "whole", start, dev=dev)
 
-    def kill_in_step_4(trainer: Any, folder: Path) -> None:
-        calls, real = 0, trainer.training_step
-
-        def counted(*given: Any, **named: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == 8:  # two micro-steps a step
-                raise Killed
-            return real(*given, **named)
-
-        trainer.training_step = counted
-        fit(trainer, folder)
-
-    fit = checkpoints.fit
-    monkeypatch.setattr(checkpoints, "fit", kill_in_step_4)
-    with pytest.raises(Killed):
+    with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
         trained(tmp_path / "cut", start, dev=dev)
-    monkeypatch.setattr(checkpoints, "fit", fit)
     assert (tmp_path / "cut/checkpoints/checkpoint-2").exists()
-    with pytest.raises(IfqaError, match="not finished"):
+    with refused("not finished"):
         Fid(str(tmp_path / "cut"))
     assert same(trained(tmp_path / "cut", start, dev=dev), whole)
-    one, other = (tmp_path / name / "model.safetensors" for name in ("cut", "whole"))
-    assert one.read_bytes() == other.read_bytes()
-    assert {path.name for path in (tmp_path / "cut").iterdir()} == {
-        path.name for path in (tmp_path / "whole").iterdir()
-    }
+    assert json.loads((tmp_path / "cut/manifest.json").read_text())["record"]["best_step"] in (2, 4)
+    names = [{path.name for path in (tmp_path / name).iterdir()} for name in ("cut", "whole")]
+    assert names[0] == names[1]
 
 
 def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) -> None:
@@ -191,57 +156,43 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) ->
     assert (reader.family, reader.label, reader.conventions.max_tokens) == ("sample/dev", "", 160)
 
 
-def test_a_short_training_is_evaluated_at_its_end(tmp_path: Path, start: str) -> None:
-    trained(tmp_path / "made", start, dev=MATERIAL.only([0, 1]), steps=1, evaluate_every=100)
-    assert json.loads((tmp_path / "made/manifest.json").read_text())["record"]["best_step"] == 1
-
-
 def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path, start: str) -> None:
     from ifqa.config.experiment import parse_experiment
 
     trained(tmp_path / "made", start, steps=1)
     before = (tmp_path / "made/manifest.json").read_bytes()
+    assert json.loads(before)["record"]["steps"] == 1
     trained(tmp_path / "made", start, steps=1, recompute=False, device_batch=1)
     assert (tmp_path / "made/manifest.json").read_bytes() == before
-    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+    with refused(r"another training \(changed: settings\)"):
         trained(tmp_path / "made", start, steps=2)
-    with pytest.raises(IfqaError, match="trained on ifqa/full and may not be trained further on ifqa/few"):
+    with refused("trained on ifqa/full and may not be trained further on ifqa/few"):
         trained(tmp_path / "few", str(tmp_path / "made"), family="ifqa/few")
     assert not (tmp_path / "few").exists()
     reader = {"name": "fid", "checkpoint": str(tmp_path / "made")}
     experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
-    with pytest.raises(IfqaError, match="trained on ifqa/full and may not be tested on ifqa/few"):
+    with refused("trained on ifqa/full and may not be tested on ifqa/few"):
         _ = System(Run(experiment)).reader
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"steps": 0}, "'steps': wanted a whole number from 1"),
-        ({"batch": 3}, "batch: wanted a multiple of 2"),
-        ({"gold": "first"}, "'gold': unknown value 'first'; known: included, retrieved"),
-        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"),
-        ({"device": "tpu"}, "device 'tpu'"),
-        ({"recipe": "larg"}, "recipe 'larg'"),
-        ({"step": 3}, "did you mean 'steps'"),
-        ({"model": "nowhere/at-all"}, "nowhere/at-all"),
-        ({"warmup": "long"}, "warmup.*wanted a number"),
+        ({"steps": 0}, "'steps': wanted a whole number from 1"), ({"batch": 3}, "batch: wanted a multiple of 2"),
+        ({"gold": "first"}, "'gold': unknown value 'first'; known: included, retrieved"), ({"device": "tpu"}, "device 'tpu'"),
+        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"), ({"recipe": "larg"}, "recipe 'larg'"),
+        ({"step": 3}, "did you mean 'steps'"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_trained_is_refused_in_one_line(
     tmp_path: Path, start: str, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(IfqaError, match=message) as error:
+    with refused(message):
         trained(tmp_path / "made", start, **changes)
-    assert "\n" not in str(error.value)
     assert not (tmp_path / "made").exists()
-
-
-def test_questions_without_answers_are_refused(tmp_path: Path, start: str) -> None:
-    with pytest.raises(IfqaError, match="none of 1 training questions has an answer"):
-        configured(Trainer, **{"model": start, **SETTINGS}).train(
-            TrainingData([Question("t", "If?", (" ",))], [[]], "ifqa/full"), tmp_path / "made"
-        )
+    unanswered = TrainingData([Question("t", "If?", (" ",))], [[]], "ifqa/full")
+    with refused("none of 1 training questions has an answer"):
+        configured(Trainer, **{"model": start, **SETTINGS}).train(unanswered, tmp_path / "made")
 
 
 @pytest.mark.usefixtures("exact")

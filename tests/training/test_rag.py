@@ -7,33 +7,19 @@ from typing import Any
 import pytest
 import tiny_t5
 import torch
+from refusals import refused
+from short_trainings import QUESTIONS, RANKINGS, SETTINGS, TEXTS, TOWNS, Killed, ended_at
 
-from ifqa.errors import IfqaError
-from ifqa.pipeline.run import Run
-from ifqa.pipeline.system import System
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.t5.checkpoint import Conventions, manifest_of, open_checkpoint
 from ifqa.reading.t5.readers import Rag
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.training import checkpoints
 from ifqa.training.t5 import Rag as Trainer
 from ifqa.training.t5 import Rows, spread
 from ifqa.training.trainer import configured
 
-NAMES = "Ada Bo Cy Di Ed Flo".split()
-TOWNS = "Bath Wick Lund Rye Hove Deal".split()
-TEXTS = [f"{name} was born in {town} and left it for good." for name, town in zip(NAMES, TOWNS, strict=True)]
-QUESTIONS = [
-    Question(f"t/{n}", f"If {name} had stayed, where?", (town, f"in {town}"), (TEXTS[n],))
-    for n, (name, town) in enumerate(zip(NAMES, TOWNS, strict=True))
-]
-RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
 SCORES = [[12.0, 9.5, 3.0][: len(ranking)] for ranking in RANKINGS]
-SETTINGS = {
-    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "max_tokens": 40,
-    "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
-}  # fmt: skip
 ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
 DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
 
@@ -56,40 +42,21 @@ def trained(folder: Path, start: str, family: str = "ifqa/full", scores: Any = S
     return folder
 
 
-class Killed(BaseException):
-    pass
-
-
-def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(
-    tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path: Path, start: str) -> None:
     how = {"dev": DEV, "mode": "token", "temperature_rate": 0.1}
     whole = trained(tmp_path / "whole", start, **how)
 
-    def kill_in_step_4(trainer: Any, folder: Path) -> None:
-        calls, real = 0, trainer.training_step
-
-        def counted(*given: Any, **named: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == 8:  # two micro-steps a step
-                raise Killed
-            return real(*given, **named)
-
-        trainer.training_step = counted
-        fit(trainer, folder)
-
-    fit = checkpoints.fit
-    monkeypatch.setattr(checkpoints, "fit", kill_in_step_4)
-    with pytest.raises(Killed):
+    with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
         trained(tmp_path / "cut", start, **how)
-    monkeypatch.setattr(checkpoints, "fit", fit)
-    with pytest.raises(IfqaError, match="not finished; run its `ifqa train rag` again"):
+    with refused("not finished; run its `ifqa train rag` again"):
         Rag(str(tmp_path / "cut"))
     cut = trained(tmp_path / "cut", start, **how)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     assert learnt(cut) == learnt(whole) == ("token", pytest.approx(4.0, rel=0.5))
-    assert {path.name for path in cut.iterdir()} == {path.name for path in whole.iterdir()}
+    with refused(r"another training \(changed: settings\)"):
+        trained(cut, start, **how | {"mode": "sequence"})
+    with refused(r"another training \(changed: questions\)"):
+        trained(cut, start, scores=[[score + n for n, score in enumerate(own)] for own in SCORES], **how)
 
 
 @pytest.fixture(scope="module")
@@ -135,19 +102,6 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
     assert (reader.family, reader.label, reader.conventions.max_tokens) == ("sample/dev", "", 90)
 
 
-def test_batch_sizes_change_no_weight(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
-    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "learning_rate": 1e-3}  # without dropout
-    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, recompute=False)
-    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, recompute=True)
-    one, other, first = (
-        torch.cat([weight.flatten() for weight in open_checkpoint(str(folder)).model.state_dict().values()])
-        for folder in (whole, parts, plain["model"])
-    )
-    assert float((one - other).norm()) < 0.01 * float((one - first).norm())
-    assert learnt(whole)[1] == pytest.approx(learnt(parts)[1], rel=1e-3)
-
-
 def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_path: Path, start: str) -> None:
     assert spread([[1.0, 3.0], [5.0, 5.0], [2.0]], 3) == 0.5
     assert spread([[1.0, 3.0, 900.0]], 2) == 1.0
@@ -156,26 +110,6 @@ def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_pa
     assert learnt(kept)[1] == pytest.approx(spread(SCORES, 3))
     given = trained(tmp_path / "given", start, temperature_rate=0.0, temperature=2.0, steps=1)
     assert learnt(given)[1] == pytest.approx(2.0)
-
-
-def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path, start: str) -> None:
-    from ifqa.config.experiment import parse_experiment
-
-    made = trained(tmp_path / "made", start, steps=1)
-    before = (made / "manifest.json").read_bytes()
-    trained(made, start, steps=1, recompute=False, device_batch=1)
-    assert (made / "manifest.json").read_bytes() == before
-    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
-        trained(made, start, steps=1, mode="token")
-    with pytest.raises(IfqaError, match=r"another training \(changed: questions\)"):
-        trained(made, start, steps=1, scores=[[score + n for n, score in enumerate(own)] for own in SCORES])
-    with pytest.raises(IfqaError, match="trained on ifqa/full and may not be trained further on ifqa/few"):
-        trained(tmp_path / "few", str(made), family="ifqa/few")
-    assert not (tmp_path / "few").exists()
-    reader = {"name": "rag", "checkpoint": str(made)}
-    experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
-    with pytest.raises(IfqaError, match="trained on ifqa/full and may not be tested on ifqa/few"):
-        _ = System(Run(experiment)).reader
 
 
 def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: str) -> None:
@@ -204,7 +138,6 @@ def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: s
 def test_what_cannot_be_trained_is_refused_in_one_line(
     tmp_path: Path, start: str, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(IfqaError, match=message) as error:
+    with refused(message):
         trained(tmp_path / "made", start, **changes)
-    assert "\n" not in str(error.value)
     assert not (tmp_path / "made").exists()

@@ -34,7 +34,7 @@ def told(text: str, question: str, answer: str) -> list[str]:
         ("If it had burnt down in 2000, how many years would it have stood?", "49 = 2000 (question) - 1951 (passage)"),
         ("How many years did it stand?", "39 = 1990 (passage) - 1951 (passage)"),
         (
-            "If it had been built a decade earlier, how many years?",
+            "A decade earlier, how many years?",
             '49 = 1990 (passage) - 1951 (passage) + 10 (question: "decade earlier")',
         ),
         ("How many people ran it?", '3 = 3 (passage: "Ann Lee, Bo and Cy Hay")'),

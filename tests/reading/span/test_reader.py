@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusals import refused
 
-from ifqa.errors import IfqaError
 from ifqa.reading.span.reader import NOTHING, SHIPPED, Extractive
 from ifqa.records import Passage, Question
 
@@ -17,27 +17,14 @@ QUESTIONS = [
     Question("t/1", "If the club Oren Athletic had won two fewer league titles, how many titles would it have won?"),
     Question("t/2", "If Ida Marrow had not taken over the direction of the opera, who would have directed it?"),
 ]
-PASSAGES = [
-    [
-        Passage(
-            "a1",
-            "",
-            "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911 and renamed in 1950.",
-        ),
-        Passage(
-            "a2", "", "The river Tollen rises in the north and is known for its trout and its many small water mills."
-        ),
-    ],
-    [
-        Passage("b1", "", "Oren Athletic is a football club founded in 1902. The club has won 14 league titles."),
-        Passage("b2", "", "The stadium holds people from all over the town, and its roof was built of timber. " * 6),
-    ],
-    [
-        Passage(
-            "c1", "", "The opera was originally to be directed by Paul Lindqvist, but Ida Marrow took over in spring."
-        )
-    ],
-]
+TEXTS = [
+    ["The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911 and renamed in 1950.",
+     "The river Tollen rises in the north and is known for its trout and its many small water mills."],
+    ["Oren Athletic is a football club founded in 1902. The club has won 14 league titles.",
+     "The stadium holds people from all over the town, and its roof was built of timber. " * 6],
+    ["The opera was originally to be directed by Paul Lindqvist, but Ida Marrow took over in spring."],
+]  # fmt: skip
+PASSAGES = [[Passage(f"{'abc'[n]}{m}", "", text) for m, text in enumerate(some, 1)] for n, some in enumerate(TEXTS)]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +36,12 @@ def test_spans_are_read_and_numbers_computed(reader: Extractive) -> None:
     predictions = reader.answer(QUESTIONS, PASSAGES)
     assert [one.answer for one in predictions] == ["Anselm Crossing", "12", "Paul Lindqvist"]
     assert [one.question_id for one in predictions] == ["t/0", "t/1", "t/2"]
+    titled = [[replace(one, title="Anselm Crossing 12") for one in several] for several in PASSAGES]
+    assert reader.answer(QUESTIONS, titled) == predictions
+    swapped = reader.answer(QUESTIONS, [several[::-1] for several in PASSAGES])
+    assert [one.passage_ids for one in swapped] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
+    assert (reader.family, reader.manifest["settings"].keys() >= {"seed", "epochs", "rank"}) == ("ifqa/full", True)
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 6 * 2**20
 
 
 def test_an_answer_says_where_it_stands_or_what_it_was_computed_from(reader: Extractive) -> None:
@@ -61,11 +54,6 @@ def test_an_answer_says_where_it_stands_or_what_it_was_computed_from(reader: Ext
     assert count.how
     assert text[slice(*count.how.sentence)] == "The club has won 14 league titles."
     assert str(count.how.calculation) == '12 = 14 (passage) - 2 (question: "two fewer")'
-
-
-def test_evidence_comes_first_and_every_passage_is_named(reader: Extractive) -> None:
-    swapped = [list(reversed(several)) for several in PASSAGES]
-    assert [one.passage_ids for one in reader.answer(QUESTIONS, swapped)] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
 
 
 def test_a_passages_relevance_is_its_share_of_the_softmax() -> None:
@@ -90,13 +78,6 @@ def test_an_answer_does_not_depend_on_what_else_is_read(precision: str) -> None:
         assert [one.confidence for one in apart] == pytest.approx([one.confidence for one in together], abs=0.02)
 
 
-def test_titles_are_not_read(reader: Extractive) -> None:
-    titled = [
-        [Passage(one.id, "Anselm Crossing 12 Paul Lindqvist", one.text) for one in several] for several in PASSAGES
-    ]
-    assert reader.answer(QUESTIONS, titled) == reader.answer(QUESTIONS, PASSAGES)
-
-
 def test_no_passages_is_a_failed_prediction_among_others(reader: Extractive) -> None:
     none, some = reader.answer(QUESTIONS[:2], [[], PASSAGES[1]])
     assert (none.answer, none.error, none.failed) == ("", "no passages", True)
@@ -104,35 +85,26 @@ def test_no_passages_is_a_failed_prediction_among_others(reader: Extractive) -> 
     assert reader.answer([], []) == []
 
 
-@pytest.mark.parametrize("text", ["", " ", "...", "the", "\U0001f600", "\x00", "9" * 400])
+@pytest.mark.parametrize("text", ["", "...", "\U0001f600", "9" * 400])
 def test_odd_passages_are_read_or_reported(reader: Extractive, text: str) -> None:
     (prediction,) = reader.answer(QUESTIONS[:1], [[Passage("odd", "", text)]])
     assert prediction.failed == (not prediction.answer)
     assert prediction.passage_ids == ("odd",)
-
-
-def test_a_passage_is_cut_where_the_network_ends(reader: Extractive) -> None:
     long = Question("long", "If " + "very " * 400 + "long, what?")
     assert not reader.answer([long], [[Passage("p", "", "word " * 2000)]])[0].failed
 
 
-def test_weights_say_what_they_were_trained_on(reader: Extractive) -> None:
-    assert reader.family == "ifqa/full"
-    assert set(reader.manifest["settings"]) >= {"seed", "epochs", "rank"}
-
-
-def test_shipped_weights_are_small() -> None:
-    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 6 * 2**20
-
-
-def test_missing_and_broken_weights_are_named(tmp_path: Path) -> None:
-    with pytest.raises(IfqaError, match="weights"):
+def test_missing_and_broken_weights_and_settings_are_named(tmp_path: Path) -> None:
+    with refused("weights"):
         Extractive(weights=str(tmp_path))
+    for settings in ({"device": "abacus"}, {"precision": "float8"}, {"batch_tokens": 0}):
+        with refused(next(iter(settings))):
+            Extractive(**settings)
     (tmp_path / "manifest.json").write_text(
         json.dumps({"family": "ifqa/full", "encoder": json.loads((SHIPPED / "manifest.json").read_text())["encoder"]})
     )
     (tmp_path / "adapter.safetensors").write_bytes(b"no")
-    with pytest.raises(IfqaError, match="not whole"):
+    with refused("not whole"):
         Extractive(weights=str(tmp_path))
 
 
@@ -145,9 +117,3 @@ def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkey
     monkeypatch.setattr("ifqa.reading.span.reader.CLOSE", -math.inf)
     assert reader.read(QUESTIONS, PASSAGES) == quick
     assert quick != exact
-
-
-@pytest.mark.parametrize("settings", [{"device": "abacus"}, {"precision": "float8"}, {"batch_tokens": 0}])
-def test_impossible_settings_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(IfqaError, match=next(iter(settings))):
-        Extractive(**settings)  # type: ignore[arg-type]

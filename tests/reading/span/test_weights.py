@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusals import refused
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.errors import IfqaError
 from ifqa.models.encoders import open_encoder
 from ifqa.models.hub import encoder_folder
 from ifqa.reading.span.network import SpanModel, make_pair
@@ -48,10 +48,6 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path: Path, k
     coarse = SpanModel(open_encoder(folder))
     load_weights(coarse, tmp_path)
     assert error(coarse) > 10 * error(loaded)
-
-
-def test_damaged_weights_are_refused_in_one_line(tmp_path: Path) -> None:
-    save_weights(changed(1, encoder_folder()), tmp_path, 1)
     (tmp_path / ADAPTER).write_bytes((tmp_path / ADAPTER).read_bytes()[:-100])
-    with pytest.raises(IfqaError, match="these weights are not whole"):
-        load_weights(SpanModel(open_encoder(encoder_folder())), tmp_path)
+    with refused("these weights are not whole"):
+        load_weights(loaded, tmp_path)

@@ -12,12 +12,12 @@ import tiny_t5
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from tiny_t5 import SHAPES, flat, padded_states, plain, questions_of_ids, small
 from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
-from ifqa.errors import IfqaError
-from ifqa.reading.t5.generation import Budget, budget, encode, read
+from ifqa.reading.t5.generation import Budget, budget, read
 
 EOS = 1
 QUESTIONS = [
@@ -105,13 +105,7 @@ def test_answers_and_scores_equal_greedy_decoding_without_a_cache(shape, questio
         tokens, score = greedy(network, question)
         assert reading.tokens == tokens
         assert reading.score == near(score)
-
-
-@settings(max_examples=10)
-@given(shapes, questions_of_ids)
-def test_scores_of_passages_are_the_originals(shape, questions):
-    for reading, question in zip(answers(model(shape), questions), questions, strict=True):
-        assert reading.passage_scores == near(attention(model(shape), question))
+        assert reading.passage_scores == near(attention(network, question))
 
 
 @settings(max_examples=10)
@@ -125,20 +119,6 @@ def test_padding_budgets_and_company_change_nothing(shape, questions, width, enc
         assert reading.tokens == expected[n].tokens
         assert reading.score == near(expected[n].score)
         assert reading.passage_scores == near(expected[n].passage_scores)
-
-
-@settings(max_examples=15)
-@given(questions_of_ids, st.integers(0, 20), st.integers(1, 80))
-def test_encoded_passages_lie_after_one_another_each_as_if_alone(questions, width, tokens):
-    network = model()
-    with torch.no_grad():
-        states, mask, means = encode(network, features(questions, width), [len(one) for one in questions], tokens)
-        for n, question in enumerate(questions):
-            alone = [network.encoder(input_ids=torch.tensor([passage])).last_hidden_state[0] for passage in question]
-            torch.testing.assert_close(states[n][mask[n]], torch.cat(alone), rtol=1e-4, atol=1e-4)
-            assert not states[n][~mask[n]].any()
-            for mean, passage in zip(means[n], alone, strict=False):
-                torch.testing.assert_close(mean, passage.mean(0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -175,57 +155,29 @@ def test_the_longest_answer_counts_the_token_that_starts_decoding(tokens):
     assert [len(one.tokens) for one in found] == [tokens - 1] * len(QUESTIONS)
 
 
-def test_a_padding_token_within_an_answer_counts():
-    network = copy.deepcopy(model())
-    network.lm_head.weight.data[0] *= 3
-    within = 0
+@pytest.mark.parametrize(
+    "ids", [{}, {"pad_token_id": 1}, {"pad_token_id": 38, "eos_token_id": 37}, {"decoder_start_token_id": 5}]
+)
+def test_special_tokens_may_be_others_and_padding_within_an_answer_counts(ids):
+    network, within = copy.deepcopy(model()), 0
+    for name, token in ids.items():
+        setattr(network.config, name, token)
+    if ids:
+        network.lm_head.weight.data[37] = model().lm_head.weight.data[EOS] * 0.9
+    else:
+        network.lm_head.weight.data[0] *= 3
     for reading, question in zip(answers(network, QUESTIONS), QUESTIONS, strict=True):
         tokens, score = greedy(network, question)
         within += tokens.count(0)
         assert reading.tokens == tokens
         assert reading.score == near(score)
-    assert within
-
-
-@pytest.mark.parametrize(
-    "ids", [{"pad_token_id": 1}, {"pad_token_id": 38, "eos_token_id": 37}, {"decoder_start_token_id": 5}]
-)
-def test_a_model_may_have_other_special_tokens(ids):
-    network = copy.deepcopy(model())
-    for name, token in ids.items():
-        setattr(network.config, name, token)
-    network.lm_head.weight.data[37] = model().lm_head.weight.data[EOS] * 0.9
-    for reading, question in zip(answers(network, QUESTIONS), QUESTIONS, strict=True):
-        tokens, score = greedy(network, question)
-        assert reading.tokens == tokens
-        assert reading.score == near(score)
-
-
-def test_no_questions_are_no_work():
-    nothing = {"input_ids": torch.zeros(0, 0, dtype=torch.long), "attention_mask": torch.zeros(0, 0).bool()}
-    assert read(model(), nothing, [], max_answer_tokens=8) == []
-
-
-def test_bfloat16_reads_nearly_the_same():
-    rounded = copy.deepcopy(model()).bfloat16()
-    for reading, question in zip(answers(rounded, QUESTIONS), QUESTIONS, strict=True):
-        assert reading.passage_scores == pytest.approx(attention(model(), question), rel=0.1, abs=1.0)
-        assert 0 < len(reading.tokens) < 8
-        assert reading.score < 0
-
-
-def test_passages_that_are_many_or_the_same_or_of_one_token_are_read():
-    question = [[3], *[[5, 6, 7]] * 198, [9]]
-    reading = answers(model(), [question])[0]
-    assert reading.tokens == greedy(model(), question)[0]
-    assert len(reading.passage_scores) == 200
-    assert reading.passage_scores[1:199] == near([reading.passage_scores[1]] * 198)
+    assert within or ids
 
 
 def test_weights_that_are_no_numbers_are_said():
     broken = copy.deepcopy(model())
     broken.decoder.block[0].layer[2].DenseReluDense.wi.weight.data[0, 0] = float("nan")
-    with pytest.raises(IfqaError, match=r"^the reader's probabilities are no numbers[^\n]*$"):
+    with refused(r"the reader's probabilities are no numbers"):
         answers(broken, QUESTIONS)
 
 
@@ -268,7 +220,7 @@ def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsy
 def test_a_question_that_never_fits_raises_a_one_line_error(monkeypatch, name, error):
     network = copy.deepcopy(model())
     fail_beyond(monkeypatch, network, name, 0, error)
-    with pytest.raises(IfqaError, match=r"^one question with 4 passages does not fit into the memory of cpu; [^\n]*$"):
+    with refused(r"one question with 4 passages does not fit into the memory of cpu; "):
         answers(network, QUESTIONS[:2])
 
 

@@ -13,16 +13,13 @@ from hypothesis import strategies as st
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 
 from ifqa.reading.t5.model import FusionInDecoder
-from ifqa.reading.t5.rag_model import as_marginal, as_t5, log_likelihoods, log_priors, mixed, posteriors
+from ifqa.reading.t5.rag_model import as_marginal, as_t5
 
 MODES = ["sequence", "token"]
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]]]
 SCORES = [[1.0, 2.0, 0.5], [0.3, 0.1, 1.0]]
 LABELS = [[5, 6, 1], [7, 1]]
 TEMPERATURE = 0.7
-tables = st.lists(
-    st.lists(st.floats(-9, 0), min_size=2, max_size=2), min_size=1, max_size=4
-)  # log-probabilities of two tokens from each passage
 
 
 @functools.cache
@@ -93,36 +90,6 @@ def test_the_loss_is_that_of_transformers(mode):
         )  # fmt: skip
         loss = as_marginal(network, mode, 1.0)(**batch(QUESTIONS, LABELS, SCORES)).loss
     assert float(loss) == near(float(other.loss.mean()))
-
-
-@settings(max_examples=30)
-@given(tables, st.sampled_from(MODES), st.data())
-def test_shares_of_passages_follow_bayes_rule(several, mode, data):
-    scores = data.draw(st.lists(st.floats(-5, 5), min_size=len(several), max_size=len(several)))
-    priors = enumerated_rag.log_prior(scores)
-    found = posteriors(torch.tensor(several), log_priors(torch.tensor(scores), [len(scores)]), mode).tolist()
-    assert found == near(enumerated_rag.posterior(several, priors, mode))
-    assert sum(found) == near(1)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_likelihoods_of_all_answers_add_up_to_one(mode):
-    t5, question = plain(small(0, vocabulary=5)), [[2, 3], [4], [3, 3, 2]]
-    answers = enumerated_rag.all_answers(5, 3)
-    with torch.no_grad():
-        found = enumerated_rag.tables_of_all(t5, question, answers)
-    priors = log_priors(torch.tensor([0.5, 1.0, -1.0]), [3], 2.0)
-    several = [log_likelihoods(torch.tensor(found[one]), priors, [3], mode).exp() for one in answers]
-    assert float(sum(several)) == near(1)
-
-
-@settings(max_examples=20)
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.randoms())
-def test_questions_with_equally_many_passages_are_mixed_as_others(counts, chance):
-    torch.manual_seed(chance.randrange(99))
-    values, priors = torch.randn(sum(counts), 3), torch.randn(sum(counts))
-    alone = [mixed(*some, [len(some[0])]) for some in zip(values.split(counts), priors.split(counts), strict=True)]
-    torch.testing.assert_close(mixed(values, priors, counts), torch.cat(alone))
 
 
 def test_a_trained_network_is_saved_as_a_plain_t5(tmp_path):

