@@ -53,41 +53,30 @@ def test_a_manifest_without_hashes_of_weights_counts_as_finished(finished: Path)
     assert not checkpoints.begin(finished, INPUTS)
 
 
-def test_checkpoints_of_the_user_are_refused_and_kept(tmp_path: Path) -> None:
-    precious = tmp_path / "checkpoints/checkpoint-5/weights.bin"
-    precious.parent.mkdir(parents=True)
-    precious.write_text("precious")
-    with refused(r"checkpoints is not from a training of ifqa .*train into another folder"):
+FOREIGN = [
+    "checkpoints/checkpoint-5/weights.bin",
+    "model.safetensors",
+    "pytorch_model.bin",
+    "ctx_encoder/model.safetensors",
+]
+
+
+@pytest.mark.parametrize("name", [*FOREIGN, checkpoints.MANIFEST, checkpoints.INPUTS])
+def test_files_of_somebody_else_are_refused_and_kept(tmp_path: Path, name: str) -> None:
+    precious = tmp_path / name
+    precious.parent.mkdir(parents=True, exist_ok=True)
+    precious.write_text("[1]")
+    with refused(f"{'checkpoints' if 'point-' in name else name} is not from a training of ifqa"):
         checkpoints.begin(tmp_path, INPUTS)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [precious]
+    assert precious.read_text() == "[1]"
 
 
-def test_checkpoints_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
+def test_files_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
     assert checkpoints.begin(tmp_path, INPUTS)
     (tmp_path / checkpoints.CHECKPOINTS).mkdir()
-    assert checkpoints.begin(tmp_path, INPUTS)
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "ctx_encoder/model.safetensors"])
-def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("precious")
-    with refused(f"{name} is not from a training of ifqa .*train into another folder"):
-        checkpoints.begin(tmp_path, INPUTS)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
-
-
-def test_weights_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
-    assert checkpoints.begin(tmp_path, INPUTS)
     (tmp_path / "model.safetensors").write_bytes(b"half")
     assert checkpoints.begin(tmp_path, INPUTS)
-
-
-@pytest.mark.parametrize("name", [checkpoints.MANIFEST, checkpoints.INPUTS])
-def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("[1]")
-    with refused(f"{name} is not from a training of ifqa"):
-        checkpoints.begin(tmp_path, INPUTS)
 
 
 def test_a_checkpoint_that_a_kill_cut_off_is_removed_and_the_one_before_it_is_taken(tmp_path: Path) -> None:

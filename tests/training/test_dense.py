@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from refusals import refused
-from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallback
+from short_trainings import Killed, ended_at
+from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
@@ -108,6 +109,12 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert: str, micro_batch: int)
     loss = trainer._loss(model)(features, torch.empty(0))
     loss.backward()
 
+    question = replace(QUESTIONS[1], text="what if ada’s ?")
+    (((row,),)) = batches([question], [RANKINGS[1]], two_encoders=True, epochs=1)
+    assert (row["question"], row["positive"]) == ("what if ada's ?", ["bo", GOLDS[1]])
+    chosen = configured(Dense, recipe="dpr", epochs=3)  # as published
+    assert (chosen.epochs, chosen.batch, chosen.warmup, chosen.clip, chosen.learning_rate) == (3, 128, 1237, 2.0, 2e-5)
+    assert (chosen.max_tokens, chosen.negatives, chosen.seed, chosen.scale) == (256, 1, 12345, 1.0)
     towers = {task: BertModel.from_pretrained(bert).eval() for task in ("query", "document")}
     tokenizer = BertTokenizerFast.from_pretrained(bert)
 
@@ -168,29 +175,13 @@ def test_two_encoders_are_saved_as_dpr_and_encode_as_trained(whole: dict[str, tu
 
 @pytest.mark.parametrize("recipe", ["small", "dpr"])
 def test_a_killed_training_goes_on_to_the_same_weights(
-    recipe: str,
-    bert: str,
-    unit: str,
-    whole: dict[str, tuple[Path, Any]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Killed(Exception):
-        pass
-
-    class Kill(TrainerCallback):
-        def on_step_end(self, args: object, state: object, control: object, **_: object) -> None:
-            if state.global_step == 3:
-                raise Killed
-
+    recipe: str, bert: str, unit: str, whole: dict[str, tuple[Path, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
     monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
     chosen = {"recipe": recipe, "model": bert if recipe == "dpr" else unit, **SETTINGS}
-    with monkeypatch.context() as patch:
-        make = Dense._trainer
-        patch.setattr(Dense, "_trainer", lambda *given: (one := make(*given), one.add_callback(Kill()))[0])
-        with pytest.raises(Killed):
-            train(CUT, tmp_path, **chosen)
-    assert [path.name for path in checkpoints._checkpoints(tmp_path)] == ["checkpoint-2"]
+    with ended_at(4), pytest.raises(Killed):
+        train(CUT, tmp_path, **chosen)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["checkpoint-2"]
     train(CUT, tmp_path, **chosen)
     assert files(tmp_path) == files(whole[recipe][0])
     with refused(r"another training .*settings"):
@@ -209,11 +200,8 @@ def test_no_batch_holds_a_passage_that_is_gold_for_two_questions() -> None:
         for n, row in enumerate(rows):
             others = {text for m, one in enumerate(rows) if m != n for name, text in one.items() if name != "question"}
             assert gold[row["question"]] not in others
-
-
-def test_questions_that_all_share_a_gold_passage_stand_alone() -> None:
-    questions = [Question(f"t/{n}", text, ("unsaid",), (GOLDS[0],)) for n, text in enumerate("abc")]
-    assert [len(rows) for rows in batches(questions, RANKINGS[:3], epochs=1)] == [1, 1, 1]
+    shared = [Question(f"t/{n}", text, ("unsaid",), (GOLDS[0],)) for n, text in enumerate("abc")]
+    assert [len(rows) for rows in batches(shared, RANKINGS[:3], epochs=1)] == [1, 1, 1]
 
 
 def test_negatives_hold_no_answer_and_differ_between_epochs() -> None:
@@ -226,58 +214,30 @@ def test_negatives_hold_no_answer_and_differ_between_epochs() -> None:
     assert rows == [row for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6) for row in batch]
 
 
-def test_two_encoders_take_titles_and_plain_apostrophes() -> None:
-    question = replace(QUESTIONS[1], text="what if ada’s ?")
-    (((row,),)) = batches([question], [RANKINGS[1]], two_encoders=True, epochs=1)
-    assert (row["question"], row["positive"]) == ("what if ada's ?", ["bo", GOLDS[1]])
-
-
-def test_recipes_are_as_published() -> None:
-    chosen = configured(Dense, recipe="dpr", epochs=3)
-    assert (chosen.epochs, chosen.batch, chosen.warmup, chosen.clip, chosen.learning_rate) == (3, 128, 1237, 2.0, 2e-5)
-    assert (chosen.max_tokens, chosen.negatives, chosen.seed, chosen.scale) == (256, 1, 12345, 1.0)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"recipe": "drp"}, "unknown recipe 'drp'; did you mean 'dpr'"),
-        ({"epoch": 1}, "unknown training setting 'epoch'; did you mean 'epochs'"),
-        ({"batch": 0}, "'batch': wanted a whole number from 1, found 0"),
-        ({"epochs": 1.5}, "'epochs': wanted a whole number from 1, found 1.5"),
-        ({"negatives": 21}, "pool: wanted 21 or more, the negatives, found 20"),
-        ({"device": "gpu"}, "unknown device 'gpu'"),
-        ({"scale": 0}, "'scale': wanted a number from 0.01, found 0"),
-        ({"model": "nowhere/to-be-found"}, "nowhere/to-be-found"),
+        ({"recipe": "drp"}, "unknown recipe 'drp'; did you mean 'dpr'"), ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"epoch": 1}, "unknown training setting 'epoch'; did you mean 'epochs'"), ({"scale": 0}, "'scale': wanted a number"),
+        ({"batch": 0}, "'batch': wanted a whole number from 1, found 0"), ({"epochs": 1.5}, "'epochs': wanted a whole number"),
+        ({"negatives": 21}, "pool: wanted 21 or more, the negatives, found 20"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
     ],
-)
-def test_bad_settings_are_refused_in_one_line(
+)  # fmt: skip
+def test_bad_settings_are_refused(
     changes: dict[str, object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import huggingface_hub
-
-    def offline(*_: object, **__: object) -> str:
-        raise OSError("no network")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused(message):
         train(MATERIAL, tmp_path / "made", **changes)
     assert not (tmp_path / "made").exists()
 
 
-def test_two_encoders_start_from_a_bert(bert: str, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "config.json").write_text('{"model_type": "mpnet"}')
-    with refused("wanted a model of type bert, found mpnet"):
-        train(MATERIAL, tmp_path / "made", **settings("dpr", str(other)))
-
-
-def test_nothing_to_train_on_is_said(unit: str, tmp_path: Path) -> None:
-    bare = [replace(one, gold_passages=()) for one in QUESTIONS]
+def test_nothing_to_train_on_and_another_network_than_bert_are_said(unit: str, tmp_path: Path) -> None:
+    bare = TrainingData([replace(one, gold_passages=()) for one in QUESTIONS], RANKINGS, "ifqa/full")
     with refused("none of 20 training questions has a gold passage; wanted annotated questions"):
-        train(TrainingData(bare, RANKINGS, "ifqa/full"), tmp_path / "made", **settings("small", unit))
+        train(bare, tmp_path / "made", **settings("small", unit))
     with refused("none of 20 training questions has a gold passage and 1 hard negatives"):
-        train(
-            TrainingData(QUESTIONS, [[] for _ in QUESTIONS], "ifqa/full"), tmp_path / "made", **settings("small", unit)
-        )
+        train(replace(MATERIAL, rankings=[[] for _ in QUESTIONS]), tmp_path / "made", **settings("small", unit))
+    (tmp_path / "config.json").write_text('{"model_type": "mpnet"}')
+    with refused("wanted a model of type bert, found mpnet"):
+        train(MATERIAL, tmp_path / "made", **settings("dpr", str(tmp_path)))

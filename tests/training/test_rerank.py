@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 from refusals import refused
+from short_trainings import Killed, ended_at
 
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.cross_encoder import CrossEncoder
-from ifqa.training import checkpoints
 from ifqa.training.rerank import Rerank
 from ifqa.training.trainer import configured
 from ifqa.training.training_data import hard_negatives
@@ -64,31 +64,10 @@ def test_each_pass_draws_its_own_negatives_by_seed() -> None:
     assert len({tuple(row["passages"]) for row in rows if row["query"] == QUESTIONS[0].text}) > 2
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    def kill_at_step_3(trainer: object, folder: Path) -> None:
-        step, real = 0, trainer.training_step  # type: ignore[attr-defined]
-
-        def counted(*given: object, **named: object) -> object:
-            nonlocal step
-            step += 1
-            if step == 3:
-                raise Killed
-            return real(*given, **named)
-
-        trainer.training_step = counted  # type: ignore[attr-defined]
-        fit(trainer, folder)
-
-    fit = checkpoints.fit
-    monkeypatch.setattr(checkpoints, "fit", kill_at_step_3)
-    with pytest.raises(Killed):
+def test_a_killed_training_goes_on_to_the_same_weights(whole: Path, tmp_path: Path) -> None:
+    with ended_at(3), pytest.raises(Killed):
         trained(tmp_path / "cut")
     assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
-    monkeypatch.setattr(checkpoints, "fit", fit)
     cut = trained(tmp_path / "cut")
     assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
     assert (

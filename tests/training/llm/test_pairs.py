@@ -59,9 +59,8 @@ def test_pairs_of_the_sample_depend_on_the_seed_and_not_on_order():
     questions = open_benchmark("sample").questions("train")
     made = pairs(questions, 0)
     assert {one.kind for one in made} == {"number", "entity"}
-    assert sorted(pairs(questions[::-1], 0), key=lambda one: one.question.id) == sorted(
-        made, key=lambda one: one.question.id
-    )
+    by_id = [sorted(some, key=lambda one: one.question.id) for some in (pairs(questions[::-1], 0), made)]
+    assert by_id[0] == by_id[1]
     assert pairs(questions, 1) != made
     for one in made:
         assert any(one.chosen in text or re.search(r"\d", one.chosen) for text in one.passages)
@@ -74,15 +73,11 @@ def test_a_name_is_replaced_by_the_answer_to_a_question_that_asks_alike():
         "where would she live?": ("Bath", "Wick"),
         "which town won?": ("Rye", "Lund"),
     }
+    opening, told = "If Cy had left Hove, where he was born,", "They said that {} had."
     questions = [
-        Question(
-            f"t/{town}", f"If Cy had left Hove, where he was born, {text}", (town,), (f"They said that {town} had.",)
-        )
-        for text, towns in asking.items()
-        for town in towns
-    ]
-    assert {frozenset((one.chosen, one.rejected)) for one in pairs(questions, 0)} == set(
-        map(frozenset, asking.values())
-    )
+        Question(f"t/{town}", f"{opening} {text}", (town,), (told.format(town),)) for text, towns in asking.items() for town in towns
+    ]  # fmt: skip
+    made = {frozenset((one.chosen, one.rejected)) for one in pairs(questions, 0)}
+    assert made == set(map(frozenset, asking.values()))
     capital = Question("t/Boxes", "If so, where would it lie?", ("Boxes",), ("Boxes were there.",))
     assert "Boxes" not in {one.chosen for one in pairs([*questions, capital], 0)}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from refusals import refused
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.hub import encoder_folder
@@ -24,24 +24,13 @@ from ifqa.training.span import extractive, phases
 from ifqa.training.span.phases import find_targets
 from ifqa.training.trainer import configured
 
-QUESTIONS = [
-    Question(
-        "t/0",
-        "If Ada had won two fewer cups, how many?",
-        ("7",),
-        ("Ada, a rower from Brill in Kent, has won 9 cups in all.",),
-    ),
-    Question(
-        "t/1", "If Bo had kept the name, what would it be?", ("Old Mill",), ("Bo, once called Old Mill, lies in Kent.",)
-    ),
-    Question(
-        "t/2",
-        "If Cy had stayed a painter, where would he live?",
-        ("Oslo",),
-        ("Cy painted in Oslo until he left for Rome.",),
-    ),
-    Question("t/3", "If Di had married, whom?", ("unknown to all",), ("Di wrote plays and travelled.",)),
+ASKED = [
+    ("If Ada had won two fewer cups, how many?", "7", "Ada, a rower from Brill in Kent, has won 9 cups in all."),
+    ("If Bo had kept the name, what would it be?", "Old Mill", "Bo, once called Old Mill, lies in Kent."),
+    ("If Cy had stayed a painter, where would he live?", "Oslo", "Cy painted in Oslo until he left for Rome."),
+    ("If Di had married, whom?", "unknown to all", "Di wrote plays and travelled."),
 ]
+QUESTIONS = [Question(f"t/{n}", text, (answer,), (gold,)) for n, (text, answer, gold) in enumerate(ASKED)]
 RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)
 MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
@@ -104,19 +93,13 @@ def chosen(text: str, answers: list[str], question: str = "If so, what?") -> lis
     return texts + [str(one.computed[i][j][operation]) for i, j, operation in targets.computed]
 
 
-def test_targets_are_all_occurrences_of_any_answer() -> None:
+def test_targets_are_all_occurrences_or_computed_equal_or_near() -> None:
     assert chosen("Paris (Paris, France) and Lyon.", ["Paris", "lyon"]) == ["Paris", "Paris", "Lyon"]
-
-
-def test_without_an_occurrence_targets_are_computed_equal_or_near() -> None:
     assert chosen("They won 9 cups.", ["7"], "If two fewer, how many?") == ["7"]
     assert chosen("They won seven cups.", ["7"]) == ["seven"]
     assert chosen("It rose by 50 Danish crowns a day.", ["50 crowns"]) == ["50 Danish crowns"]
     assert chosen("It was moved to 15 April 2003.", ["April 15, 2003"]) == ["April 15, 2003"] * 2
     assert chosen("Nothing of the kind.", ["Paris"]) == []
-
-
-def test_numbers_of_a_passage_can_be_targets_together() -> None:
     text = "The mill was built in 1951 and burnt down in 1990."
     assert chosen(text, ["39"], "How many years did it stand?") == ["39"]
     assert chosen("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == ["2"]
@@ -125,28 +108,17 @@ def test_numbers_of_a_passage_can_be_targets_together() -> None:
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Path, settings: dict[str, Any]) -> None:
     with killed_after("step 4"):
         train(MATERIAL, tmp_path / "killed", **settings)
-    assert sorted(path.name for path in (tmp_path / "killed" / CHECKPOINTS).iterdir()) == [
-        "checkpoint-2",
-        "checkpoint-4",
-    ]
+    names = sorted(path.name for path in (tmp_path / "killed" / CHECKPOINTS).iterdir())
+    assert names == ["checkpoint-2", "checkpoint-4"]
     assert not (tmp_path / "killed" / "manifest.json").exists()
+    with refused("another training"):
+        train(MATERIAL, tmp_path / "killed", **settings, seed=1)
     train(MATERIAL, tmp_path / "killed", **settings)
     assert weights(tmp_path / "killed") == weights(whole)
     assert "manifest.json" in weights(whole)
     assert Extractive(weights=str(whole)).family == "ifqa/full"
-
-
-def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
-    with killed_after("step 4"):
-        train(MATERIAL, tmp_path, **settings)
-    with refused("another training"):
-        train(MATERIAL, tmp_path, **settings, seed=1)
-
-
-def test_the_manifest_names_data_and_settings(whole: Path) -> None:
     manifest = json.loads((whole / "manifest.json").read_text())
-    assert manifest["family"] == "ifqa/full"
-    assert manifest["sources"] == {"train.json": "ab"}
+    assert (manifest["family"], manifest["sources"]) == ("ifqa/full", {"train.json": "ab"})
     assert (manifest["settings"]["seed"], manifest["examples"]) == (0, 3)
 
 
@@ -162,38 +134,29 @@ def test_missing_weights_are_trained_again_to_the_same_bytes(
     assert weights(made) == weights(whole)
 
 
-def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> None:
-    save_file({"theirs": torch.zeros(1)}, tmp_path / "checkpoint.safetensors")
-    with refused("not from a training of ifqa"):
-        train(MATERIAL, tmp_path, **SETTINGS)
-
-
-def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "adapter.safetensors").write_text("precious")
-    with refused(r"adapter\.safetensors is not from a training"):
-        train(MATERIAL, tmp_path)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
+def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    bare = TrainingData(QUESTIONS[3:], RANKINGS[3:], "ifqa/full")
+    long = reading_file(tmp_path, [READING[0] | {"context": "long " * 191}])
+    for data, changes, said in [
+        (bare, {}, "gold passage"), (MATERIAL, {"average": 2}, "average = 2: wanted a common start"),
+        (MATERIAL, {"dropout": 1.0}, "training setting 'dropout': wanted a number from 0, below 1, found 1"),
+        (MATERIAL, {"reading": [long]}, "none of 1 reading questions has a passage of at most 190 words"),
+    ]:  # fmt: skip
+        with refused(said):
+            train(data, tmp_path / said[:4], **SETTINGS | changes)
+    assert not (tmp_path / "trai").exists()
+    for name in ("adapter.safetensors", "checkpoint.safetensors"):
+        (tmp_path / name[:5]).mkdir()
+        (tmp_path / name[:5] / name).write_text("precious")
+        with refused(f"{name} is not from a training"):
+            train(MATERIAL, tmp_path / name[:5], **SETTINGS)
+        assert [path.read_text() for path in (tmp_path / name[:5]).iterdir()] == ["precious"]
 
 
 def test_practice_comes_before_the_real_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On MiniLM, as by default."""
-    train(
-        TrainingData(QUESTIONS[:1], RANKINGS[:1], "ifqa/full"),
-        tmp_path,
-        **(SETTINGS | {"practice": 2, "epochs": 1}),
-    )
+    train(MATERIAL.only([0]), tmp_path, **(SETTINGS | {"practice": 2, "epochs": 1}))
     assert capsys.readouterr().err.startswith("1 of 1 questions have a target; 3 steps")
-
-
-def test_questions_without_any_target_are_refused(tmp_path: Path) -> None:
-    with refused("gold passage"):
-        train(TrainingData(QUESTIONS[3:], RANKINGS[3:], "ifqa/full"), tmp_path, **SETTINGS)
-
-
-def test_a_setting_out_of_range_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with refused("training setting 'dropout': wanted a number from 0, below 1, found 1"):
-        train(TrainingData(QUESTIONS, RANKINGS, "ifqa/full"), tmp_path / "made", **(SETTINGS | {"dropout": 1.0}))
-    assert not (tmp_path / "made").exists()
 
 
 READING = [
@@ -223,10 +186,9 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(
 ) -> None:
     made, settings = well_read
     read = json.loads((made / "manifest.json").read_text())["start"]["trained"]
-    assert (read["family"], read["rows"], read["licences"]) == (
-        "",
-        {"not named": 1, "ours": 1},
-        {"MIT": 1, "not named": 1},
+    assert (
+        read.items()
+        >= {"family": "", "rows": {"not named": 1, "ours": 1}, "licences": {"MIT": 1, "not named": 1}}.items()
     )
     file = made.with_name("reading.jsonl")
     assert read["sources"] == {file.name: hashlib.sha256(file.read_bytes()).hexdigest()}
@@ -255,11 +217,6 @@ def test_the_weights_of_several_seeds_are_averaged(
     assert f"{tmp_path / 'both'}: nothing to do, trained by exactly this before\n" in capsys.readouterr().err
 
 
-def test_an_average_without_a_common_start_is_refused(tmp_path: Path) -> None:
-    with refused("average = 2: wanted a common start"):
-        train(MATERIAL, tmp_path / "made", **SETTINGS, average=2)
-
-
 def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
     tmp_path: Path, well_read: tuple[Path, dict[str, Any]]
 ) -> None:
@@ -269,12 +226,6 @@ def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
     assert any((tmp_path / "killed" / "reading" / CHECKPOINTS).iterdir())
     train(MATERIAL, tmp_path / "killed", **settings)
     assert weights(tmp_path / "killed") == weights(made)
-
-
-def test_reading_questions_without_a_short_passage_are_refused(tmp_path: Path) -> None:
-    file = reading_file(tmp_path, [READING[0] | {"context": "long " * 191}])
-    with refused("none of 1 reading questions has a passage of at most 190 words"):
-        train(MATERIAL, tmp_path / "made", **SETTINGS, reading=[file])
 
 
 def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path: Path, mpnet: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.training.synthetic.clauses import clause
 from ifqa.training.synthetic.names import Names, names_in
 from ifqa.training.synthetic.rules import make
 
@@ -106,29 +105,21 @@ def test_a_name_is_swapped_with_one_of_its_own_kind():
 @pytest.mark.parametrize(
     "text",
     [
-        "It was built in 1905.",  # what was?
-        "He died in 1905.",
-        "The mill is built of stone.",  # the present
-        "The mill was in use until 1905.",  # in which year what?
-        "The band was formed when its members met in 1905.",  # which of the two?
-        "The fair was cancelled due to this.",
+        "It was built in 1905.", "He died in 1905.", "The mill is built of stone.", "The mill was in use until 1905.", "",
+        "The band was formed when its members met in 1905.", "The fair was cancelled due to this.",
         "Ann Lee defeated a girl in the final.",
-        "",
     ],
-)
+)  # fmt: skip
 def test_what_is_not_sure_gives_no_question(text):
     assert make(text, "", "0 p", NO_NAMES) == []
-
-
-def test_he_and_she_are_the_article_in_its_passages():
-    (one,) = made("year", "She died in 1905.", title="Ann Lee (singer)")
-    assert one.text.startswith("If Ann Lee had died ")
 
 
 def test_draws_depend_on_the_seed_alone():
     text = "The mill was built in 1905. The tower was opened in 1911. Ann Lee won 50 medals."
     assert make(text, "", "0 p", NO_NAMES) == make(text, "", "0 p", NO_NAMES)
     assert len({tuple(make(text, "", f"{seed} p", NO_NAMES)) for seed in range(9)}) > 3
+    (one,) = made("year", "She died in 1905.", title="Ann Lee (singer)")  # the article's subject
+    assert one.text.startswith("If Ann Lee had died ")
 
 
 WORDS = 'The Ann Lee Kiel by instead was were won built in 1905 from to originally called due because of . , ( ) " five 7 \n ½ İ the mill'.split(
@@ -141,16 +132,3 @@ def test_any_text_is_taken(text, title):
     for one in make(text, title, "0 p", names_in([*CORPUS, text])):
         assert one.text.endswith("?")
         assert all(one.answers)
-
-
-def test_a_long_text_takes_no_long_time():
-    for text in ("A " * 5000, "The " + "a " * 5000, "Ann of the " * 2000, "Ann was " + "in A " * 3000):
-        clause(text)
-    for text in (
-        "Ann Lee " * 3000,
-        "Ann " * 5000,
-        "in Kiel Kiel " * 2000,
-        "born in Ann of the " * 2000,
-        "Ann Lee (" * 2000,
-    ):
-        names_in([text])
