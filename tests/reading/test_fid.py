@@ -1,19 +1,12 @@
 """Reader 'fid': its predictions for all kinds of questions and passages, and the libraries it needs."""
 
 import functools
-import importlib.metadata
 import json
-import os
-import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packaging.requirements import Requirement
 from refusals import refused
 from tiny_t5 import model, save, tokenizer
 
@@ -176,54 +169,3 @@ def test_its_fingerprint_is_that_of_weights_conventions_and_tokenizer(tmp_path):
 def test_a_setting_out_of_range_is_refused_by_its_name(folder, setting, value):
     with refused(rf"{setting}"):
         Fid(str(folder), **{setting: value})
-
-
-def _required(names):
-    """Those distributions and all that they need, as installed."""
-    found, todo = set(), list(names)
-    while todo:
-        name = re.sub(r"[-_.]+", "-", todo.pop()).lower()
-        try:
-            needs = importlib.metadata.requires(name) or []
-        except importlib.metadata.PackageNotFoundError:  # of another platform
-            continue
-        found.add(name)
-        needed = [one for one in map(Requirement, needs) if not one.marker or one.marker.evaluate({"extra": ""})]
-        todo += [one.name for one in needed if one.name not in found]
-    return found
-
-
-_BARE = """
-import json, sys
-blocked = set(json.loads(sys.argv[1]))
-import importlib.machinery, importlib.metadata
-class Without(importlib.machinery.PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.partition(".")[0] in blocked else super().find_spec(name, path, target)
-sys.meta_path = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, Without]
-whole = importlib.metadata.packages_distributions  # transformers asks it what there is
-importlib.metadata.packages_distributions = lambda: {k: v for k, v in whole().items() if k not in blocked}
-from ifqa.reading.t5.readers import Fid
-from ifqa.records import Passage, Question
-reader = Fid(sys.argv[2], device="cpu", precision="float32", max_answer_tokens=12)
-asked = Question("q/0", "If the bridge had been built in 1890, who would have opened it?")
-print(json.dumps(reader.answer([asked], [[Passage("w/1", "Old Bridge", "The bridge was opened in 1895.")]])[0].answer))
-assert not blocked & {name.partition(".")[0] for name in sys.modules}
-"""
-
-
-def test_it_reads_with_nothing_but_torch_transformers_and_numpy(folder, reader):
-    allowed = _required(["torch", "transformers", "numpy"])
-    owners = importlib.metadata.packages_distributions()
-    blocked = [
-        name for name, owner in owners.items()
-        if not allowed & {re.sub(r"[-_.]+", "-", one).lower() for one in owner} and name not in ("ifqa", "__pycache__")
-    ]  # fmt: skip
-    assert {"pyserini", "sentence_transformers", "scipy", "sklearn"} <= set(blocked)
-    command = [sys.executable, "-c", _BARE, json.dumps(blocked), str(folder)]
-    place = {"PYTHONPATH": str(Path(__file__).parents[2]), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    made = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | place)
-    assert made.returncode == 0, made.stderr
-    passage = Passage("w/1", "Old Bridge", "The bridge was opened in 1895.")
-    assert json.loads(made.stdout) == reader.answer(QUESTIONS[:1], [[passage]])[0].answer

@@ -14,9 +14,7 @@ from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.llms.openai import OpenAI
 from ifqa.pipeline import stages
-from ifqa.pipeline.check import check
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
@@ -172,9 +170,6 @@ def test_genread_samples_k_passages_and_a_failed_one_is_none():
         GenRead(model(server), prompt="open-book")
 
 
-# The stages: an experiment over the sample
-
-
 def experiment(server, name="sample", **changes):
     base = {"reader": "llm", "reader.prompt": "closed-book", "llm.model": "gpt-4o-mini", "llm.base_url": server.url}
     return override(load_experiment(name), base | {"llm.retries": 0, "limit": 12} | changes)
@@ -227,33 +222,6 @@ def test_a_cap_gives_a_partial_result_that_a_higher_cap_completes(closed, capsys
         assert more.folder == chosen.folder
         assert read_json(stages.run(Run(more)) / "scores.json")["not_asked"] == 0
         assert server.requests == 83
-
-
-def test_the_cost_is_estimated_without_sending_anything(closed):
-    with serving(answers("Answer: x")) as server:
-        chosen = experiment(server, closed)
-        stages.write_resolved(chosen)
-        said = "\n".join(map(str, check(chosen.name)))
-        assert re.search(
-            r"llm openai gpt-4o-mini of the reader: about 12 calls, [\d,]+ tokens of prompts and up to 384 of answers",
-            said,
-        )
-        assert server.requests == 0
-        stages.run(Run(chosen))
-        shutil.rmtree(chosen.folder / "read")
-        assert "12 completions are kept" in "\n".join(map(str, check(chosen.name)))
-
-
-def test_demonstrations_of_the_other_family_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("ifqa.reading.llm.load_demos", lambda name: type(
-        "Of", (), {"family": "ifqa/few", "demos": ()})())  # fmt: skip
-    monkeypatch.setattr(Llm, "_shown", lambda self, asked: type("Of", (), {"family": "ifqa/few", "demos": ()})())
-    (tmp_path / "experiments").mkdir()
-    (tmp_path / "experiments/x.toml").write_text(
-        'benchmark = "ifqa"\nsplit = "full-dev"\n[reader]\nname = "llm"\ndemos = "sample"\n[llm]\nmodel = "gpt-4o-mini"\n'
-    )
-    with refused("shows demonstrations of ifqa/few and may not be tested on ifqa/full"):
-        _ = System(Run(load_experiment("x"))).reader
 
 
 def test_genread_is_retrieved_scored_and_read(tmp_path):

@@ -1,6 +1,5 @@
 """Reader 'unifiedqa': its inputs character by character, its answers beside transformers' T5, and a model for each group."""
 
-import functools
 import json
 import shutil
 from dataclasses import replace
@@ -8,8 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from refusals import refused
 from tiny_t5 import model, plain, save, tokenizer
 from transformers import GenerationConfig
@@ -63,11 +60,6 @@ def opened(checkpoint, **settings):
             "a minute.",
         ),
         (
-            Question("", "Who was Billy?", choices=("The thin kid", "A teacher", "The big kid")),
-            [Passage("", "", "Billy was like a king without a queen.")],
-            r"who was billy? \n (a) the thin kid (b) a teacher (c) the big kid \n billy was like a king without a queen.",
-        ),
-        (
             Question("", "What does Echo's spring do?"),
             [Passage("", "", "A drink from Echo's spring makes them ''Grow fond of themselves.'' So she says.")],
             r"what does echos spring do? \n a drink from echo's spring makes them ''grow fond of themselves.' so she says.",
@@ -87,13 +79,6 @@ def test_inputs_are_unifiedqas_character_by_character(question, passages, wanted
     # the maintainers' example, allenai/unifiedqa issue 42: the first and the last quote are removed
     assert normalised("Abc def 'ghi' jkl 'mno' 'pqr'") == "abc def ghi' jkl 'mno' 'pqr"
     assert [first_answer(text) for text in ("a b\tc\td", " a ", "\tb")] == ["a b", "a", ""]
-
-
-@given(st.text(alphabet="aB'É ß\u0130", max_size=30))
-def test_normalising_agrees_with_another_way(text):
-    lower = text.encode().lower().decode()  # ASCII alone
-    first, last = lower.find("'"), lower.rfind("'")
-    assert normalised(text) == (lower if first == last else lower[:first] + lower[first + 1 : last] + lower[last + 1 :])
 
 
 def test_answers_are_those_of_transformers_t5(folder):
@@ -116,30 +101,6 @@ def test_answers_are_those_of_transformers_t5(folder):
     assert [one.question_id for one in reader.answer(asked, [[Passage("", text, text)] for text in odd])] == [
         one.id for one in asked
     ]
-
-
-@settings(max_examples=6)
-@given(st.randoms(), st.sampled_from([0, 16, 999]))
-def test_neither_order_nor_batches_change_an_answer(folder, chance, batch_tokens):
-    asked = list(zip(QUESTIONS, RANKED, strict=True))
-    wanted = {one.question_id: one.completion for one in _opened(folder, 0).answer(QUESTIONS, RANKED)}
-    chance.shuffle(asked)
-    found = _opened(folder, batch_tokens).answer(*zip(*asked, strict=True))
-    assert [(one.question_id, one.completion) for one in found] == [(one.id, wanted[one.id]) for one, _ in asked]
-
-
-@functools.cache
-def _opened(folder, batch_tokens):
-    return opened(folder, batch_tokens=batch_tokens)
-
-
-def test_passages_behind_the_limit_are_not_read(folder):
-    far = [BRIDGE] * 20
-    short, whole = opened(folder, max_tokens=40), opened(folder)
-    one, other = (short.answer(QUESTIONS[:1], [[*far, last]])[0].score for last in (BRIDGE, HARBOUR))
-    assert one == other
-    one, other = (whole.answer(QUESTIONS[:1], [[*far, last]])[0].score for last in (BRIDGE, HARBOUR))
-    assert one != other
 
 
 def test_the_defaults_are_causalqas(folder, monkeypatch):

@@ -116,15 +116,8 @@ def test_rankings_follow_the_questions_for_any_number_of_threads(index, searcher
 
 NOTHING = ["", "  ", "the of and", "unheardof", "\ud800", "\x00", 'AND "OR NOT: ((']
 OTHER = [
-    '"cafe" cafés (café',
-    "title: café^2 AND {x",
-    "Łódź~ +*",
-    "東",
-    "\U0001f600",
-    "x\ud800 café",
-    "a\x00 café",
-    "RUNNER",
-]
+    '"cafe" cafés (café', "title: café^2 AND {x", "Łódź~ +*", "東", "\U0001f600", "x\ud800 café", "a\x00 café", "RUNNER",
+]  # fmt: skip
 MANY = " ".join(f"unknown{n}" for n in range(5000)) + " café"  # more than Lucene's limit on clauses
 
 

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.causalqa.rules import matched
 from ifqa.retrieval.queries import CONNECTIVES, FORMS, QUERIES, content_terms, split_causal
 
 # Question -> the rule of the form that fits, what is sought, what is stated.
@@ -82,10 +81,3 @@ def test_only_asking_words_go_and_something_is_left(text):
         assert all(word in left for word in words(found.stated))  # in their order
         gone = set(words(text)) - set(words(found.stated))
         assert {word.strip(" ?\"'()") for word in gone} <= ASKING | {""}
-
-
-@given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
-@example("Ann, why did ice trade")
-def test_a_form_fits_only_where_its_rule_matches(text):
-    if rule := split_causal(text).rule:
-        assert rule in matched(text, "table3") + matched(text, "fixed")

@@ -84,15 +84,6 @@ def test_the_scale_of_a_parts_scores_does_not_matter(rankings, weights, part, fa
     assert by_score(scaled, weights) == pytest.approx(by_score(rankings, weights), abs=1e-9)
 
 
-@given(rankings=rankings, silent=some_ranking, weights=weights, method=st.sampled_from([by_rank, by_score]))
-def test_a_part_of_weight_zero_changes_nothing(rankings, silent, weights, method):
-    weights = weights[: len(rankings)]
-    without, with_it = method(rankings, weights), method([*rankings, silent], [*weights, 0.0])
-    assert {passage: with_it[passage] for passage in without} == without
-    ranked = [hit.passage_id for hit in best(with_it, 99) if hit.passage_id in without]
-    assert ranked == [hit.passage_id for hit in best(without, 99)]
-
-
 @given(fused=st.dictionaries(st.text(max_size=3), st.integers(0, 3).map(float)), k=st.integers(1, 9))
 def test_equal_scores_keep_the_order_of_insertion(fused, k):
     order = list(fused)

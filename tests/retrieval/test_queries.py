@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from ifqa.records import Hit, Question
-from ifqa.retrieval.parts import Part
+from ifqa.records import Question
 from ifqa.retrieval.queries import QUERIES, rewrite
 
 LINCOLN = "If Abraham Lincoln had not been shot in 1865, who would have led the Union Army?"
@@ -46,15 +45,3 @@ def test_rewriting_keeps_ids_and_annotation_and_empties_no_question(text, query)
     assert bool(asked.text.strip()) or not text.strip()
     if query == "question":
         assert asked == question
-
-
-def test_a_part_searches_with_its_own_query_and_depth():
-    class Echo:
-        def search(self, questions, k):
-            return [[Hit(question.text, float(k))] for question in questions]
-
-    question = Question("q", "If it rained, who would come?")
-    assert Part(Echo(), 7).search([question]) == [[Hit(question.text, 7.0)]]
-    ((hit,),) = Part(Echo(), 3, query="presupposition").search([question])
-    assert words(hit.passage_id) == words("it rained")
-    assert hit.score == 3.0

@@ -8,20 +8,19 @@ import gzip
 import json
 import lzma
 import zipfile
-from pathlib import Path
 
 CAUSAL = (0, 3, 6, 9)
 
 
-def question(n: int, what: str = "lamp") -> str:
+def question(n, what="lamp"):
     return f"why does {what} {n} glow" if n in CAUSAL else f"who built {what} {n}"
 
 
-def lines(records: list[dict]) -> bytes:
+def lines(records):
     return "".join(json.dumps(one) + "\n" for one in records).encode()
 
 
-def paq(folder: Path) -> None:
+def paq(folder):
     answers = [[{"passage_id": str(n + 1), "offset": 0, "text": f"heat {n}", "extractor": "L"}] for n in range(10)]
     records = [
         {
@@ -38,7 +37,7 @@ def paq(folder: Path) -> None:
     (folder / "psgs_w100.tsv").write_text("\n".join(["id\ttext\ttitle", *rows, ""]))
 
 
-def gooaq(folder: Path) -> None:
+def gooaq(folder):
     records = [
         {"id": 100 + n, "question": question(n), "short_answer": f"short {n}", "answer": f"long {n}" if n != 6 else None,
          "answer_type": "feat_snip"}
@@ -49,7 +48,7 @@ def gooaq(folder: Path) -> None:
     (folder / "split.json").write_text(json.dumps(split))
 
 
-def msmarco(folder: Path) -> None:
+def msmarco(folder):
     for part, first in (("train", 0), ("dev", 5)):
         records = [
             {
@@ -65,7 +64,7 @@ def msmarco(folder: Path) -> None:
     (folder / "eval_v2.1_public.json").write_text(json.dumps(columns))
 
 
-def naturalquestions(folder: Path, original: bool = False) -> None:
+def naturalquestions(folder, original=False):
     tokens = ["<P>", "A", "lamp", "is", "hot", ".", "</P>", "<Table_colspan=2>"]
     for part, first in (("train", 0), ("dev", 5)):
         records = []
@@ -80,24 +79,15 @@ def naturalquestions(folder: Path, original: bool = False) -> None:
             else:
                 record["document_text"] = " ".join(tokens)
             records.append(record)
-        simplified = {
-            "train": "v1.0-simplified_simplified-nq-train.jsonl.gz",
-            "dev": "v1.0-simplified_nq-dev-all.jsonl.gz",
-        }
-        name = f"nq-{part}-00.jsonl.gz" if original else simplified[part]
+        simplified = {"train": "simplified-nq-train", "dev": "nq-dev-all"}[part]
+        name = f"nq-{part}-00.jsonl.gz" if original else f"v1.0-simplified_{simplified}.jsonl.gz"
         (folder / name).write_bytes(gzip.compress(lines(records)))
 
 
-def eli5(folder: Path, kilt: bool = False) -> None:
+def eli5(folder, kilt=False):
     if kilt:
-        records = [
-            {
-                "id": f"q{n}",
-                "input": question(n),
-                "output": [{"answer": f"heat {n}", "meta": {"score": 2}}, {"provenance": []}],
-            }
-            for n in range(9)
-        ]
+        given = [[{"answer": f"heat {n}", "meta": {"score": 2}}, {"provenance": []}] for n in range(9)]
+        records = [{"id": f"q{n}", "input": question(n), "output": given[n]} for n in range(9)]
         records.append({"id": "q9", "input": question(9), "output": [{"provenance": []}]})
         (folder / "eli5-train-kilt.jsonl").write_bytes(lines(records))
         return
@@ -109,7 +99,7 @@ def eli5(folder: Path, kilt: bool = False) -> None:
     (folder / "train_eli5.jsonl.bz2").write_bytes(bz2.compress(lines(records)))
 
 
-def searchqa(folder: Path, packed: bool = True) -> None:
+def searchqa(folder, packed=True):
     for part, numbers in (("train", range(5)), ("val", range(5, 8)), ("test", range(8, 10))):
         files = {
             f"{n:06}.json": {
@@ -128,7 +118,7 @@ def searchqa(folder: Path, packed: bool = True) -> None:
                 (folder / part / name).write_text(json.dumps(record))
 
 
-def squad2(folder: Path) -> None:
+def squad2(folder):
     for part, first in (("train", 0), ("dev", 5)):
         questions = [
             {"id": f"56be{n}", "question": question(n), "is_impossible": n == 9,
@@ -142,7 +132,7 @@ def squad2(folder: Path) -> None:
 _STORY = "Hyrule -- A lamp is hot. It burns."
 
 
-def newsqa(folder: Path) -> None:
+def newsqa(folder):
     stories = []
     for story, part in enumerate(("train", "dev")):
         questions = [
@@ -156,7 +146,7 @@ def newsqa(folder: Path) -> None:
     (folder / "combined-newsqa-data-v1.json").write_text(json.dumps({"data": stories, "version": "1"}))
 
 
-def hotpotqa(folder: Path) -> None:
+def hotpotqa(folder):
     for name, first in (("hotpot_train_v1.1", 0), ("hotpot_dev_distractor_v1", 5), ("hotpot_dev_fullwiki_v1", 5)):
         records = [
             {"_id": f"5a8b{n}", "question": question(n), "answer": f"heat {n}", "type": "bridge", "level": "hard",
@@ -168,7 +158,7 @@ def hotpotqa(folder: Path) -> None:
     (folder / "hotpot_test_fullwiki_v1.json").write_text(json.dumps(hidden))
 
 
-def triviaqa(folder: Path) -> None:
+def triviaqa(folder):
     for place, text in (("wikipedia/Lamp_3.txt", "Lamp 3 is hot.\n"), ("web/1/1_6.txt", "Lamp 6 burns.")):
         (folder / "evidence" / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / "evidence" / place).write_text(text)
@@ -194,7 +184,7 @@ WRITERS = {
 }  # fmt: skip
 
 
-def write_publishers(folder: Path, *names: str) -> Path:
+def write_publishers(folder, *names):
     """Write the datasets, all if none is named, each into a folder of its name."""
     for name in names or WRITERS:
         (folder / name).mkdir(parents=True)
@@ -202,7 +192,7 @@ def write_publishers(folder: Path, *names: str) -> Path:
     return folder
 
 
-def write_release(folder: Path, packed: bool = False) -> Path:
+def write_release(folder, packed=False):
     """Write the authors' release of three datasets: four questions of each part of `squad2` and `paq`, and of `eli5` the ids."""
     files = {}
     for family in ("original", "random"):

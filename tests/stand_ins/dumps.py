@@ -1,7 +1,6 @@
 """MediaWiki dumps for tests, in the format of Wikimedia's downloads."""
 
 import bz2
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">
@@ -10,14 +9,14 @@ HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="
 TAIL = "</mediawiki>\n"
 
 
-def page(number: int, title: str, text: str) -> str:
+def page(number, title, text):
     return (
         f"  <page>\n    <title>{escape(title)}</title>\n    <ns>0</ns>\n    <id>{number}</id>\n"
         f"    <revision><id>{number + 10**6}</id><text>{escape(text)}</text></revision>\n  </page>\n"
     )
 
 
-def multistream(path: Path, pages: list[str], each: int) -> Path:
+def multistream(path, pages, each):
     """A multistream dump: a stream with the head, streams of a number of pages, and a stream with the tail."""
     parts = [HEAD, *("".join(pages[at : at + each]) for at in range(0, len(pages), each)), TAIL]
     path.write_bytes(b"".join(bz2.compress(part.encode()) for part in parts))

@@ -6,13 +6,7 @@ import math
 
 import torch
 from tiny_t5 import plain
-from transformers import (
-    DPRConfig,
-    DPRQuestionEncoder,
-    RagConfig,
-    RagSequenceForGeneration,
-    RagTokenForGeneration,
-)
+from transformers import DPRConfig, DPRQuestionEncoder, RagConfig, RagSequenceForGeneration, RagTokenForGeneration
 from transformers.modeling_outputs import BaseModelOutput
 
 PAD, EOS = 0, 1

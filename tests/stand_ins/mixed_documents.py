@@ -28,16 +28,13 @@ def pdf(pages, outline=()):
     root = len(objects) + 1
     for number, (title, page, *line) in enumerate(outline):
         view = f"/XYZ 60 {791 - 16 * line[0]} 0" if line else "/Fit"
-        beside = (f" /Prev {root + number} 0 R" if number else "") + (
-            f" /Next {root + number + 2} 0 R" if number + 1 < len(outline) else ""
-        )
+        beside = f" /Prev {root + number} 0 R" if number else ""
+        beside += f" /Next {root + number + 2} 0 R" if number + 1 < len(outline) else ""
         if not number:
-            objects.append(
-                f"<< /Type /Outlines /First {root + 1} 0 R /Last {root + len(outline)} 0 R /Count {len(outline)} >>"
-            )
-        objects.append(
-            f"<< /Title ({_escaped(title)}) /Parent {root} 0 R /Dest [{first + 2 * page} 0 R {view}]{beside} >>"
-        )
+            ends = f"/First {root + 1} 0 R /Last {root + len(outline)} 0 R"
+            objects.append(f"<< /Type /Outlines {ends} /Count {len(outline)} >>")
+        place = f"/Parent {root} 0 R /Dest [{first + 2 * page} 0 R {view}]"
+        objects.append(f"<< /Title ({_escaped(title)}) {place}{beside} >>")
     objects[0] = "<< /Type /Catalog /Pages 2 0 R" + (f" /Outlines {root} 0 R" if outline else "") + " >>"
     data, places = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, start=1):
@@ -58,82 +55,43 @@ def docx(path, paragraphs, rows=()):
         f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
         for style, text in paragraphs
     )
-    cells = "".join(
-        "<w:tr>" + "".join(f"<w:tc><w:p><w:r><w:t>{cell}</w:t></w:r></w:p></w:tc>" for cell in row) + "</w:tr>"
-        for row in rows
-    )
+    cell = "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
+    cells = "".join(f"<w:tr>{''.join(map(cell.format, row))}</w:tr>" for row in rows)
     styles = '<w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style><w:style w:styleId="Standard"><w:name w:val="Normal"/></w:style>'
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(
-            "word/document.xml",
-            f'<w:document xmlns:w="{WORD}"><w:body>{body}<w:tbl>{cells}</w:tbl></w:body></w:document>',
-        )
+        text = f'<w:document xmlns:w="{WORD}"><w:body>{body}<w:tbl>{cells}</w:tbl></w:body></w:document>'
+        archive.writestr("word/document.xml", text)
         archive.writestr("word/styles.xml", f'<w:styles xmlns:w="{WORD}">{styles}</w:styles>')
 
 
 def epub(path, chapters):
     """A book whose chapters are HTML."""
-    items = "".join(
-        f'<item id="c{n}" href="text/chapter%20{n}.xhtml" media-type="application/xhtml+xml"/>'
-        for n in range(len(chapters))
-    )
-    spine = "".join(f'<itemref idref="c{n}"/>' for n in range(len(chapters)))
+    item = '<item id="c{0}" href="text/chapter%20{0}.xhtml" media-type="application/xhtml+xml"/>'
+    items, spine = ("".join(map(one.format, range(len(chapters)))) for one in (item, '<itemref idref="c{}"/>'))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(
-            "META-INF/container.xml",
-            '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
-        )
-        archive.writestr(
-            "OEBPS/book.opf",
-            f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{spine}</spine></package>',
-        )
+        # fmt: off
+        archive.writestr("META-INF/container.xml", '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>')
+        archive.writestr("OEBPS/book.opf", f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{spine}</spine></package>')
+        # fmt: on
         for number, chapter in enumerate(chapters):
-            archive.writestr(
-                f"OEBPS/text/chapter {number}.xhtml",
-                f"<html><head><script src='x.js'/></head><body>{chapter}</body></html>",
-            )
+            text = f"<html><head><script src='x.js'/></head><body>{chapter}</body></html>"
+            archive.writestr(f"OEBPS/text/chapter {number}.xhtml", text)
 
 
 def filler(topic, count=10):
     """Lines about nothing that is asked."""
-    return [
-        f"The {topic} is looked at by the crew in week {n}, and a note is kept in the green book."
-        for n in range(1, count + 1)
-    ]
+    line = "The {} is looked at by the crew in week {}, and a note is kept in the green book."
+    return [line.format(topic, n) for n in range(1, count + 1)]
 
 
 HANDBOOK = [
-    [
-        "Mill handbook",
-        "1 Welcome",
-        "This handbook is for the staff of the water mill at Aldbrook.",
-        *filler("gate"),
-        "1",
-    ],
-    [
-        "Mill handbook",
-        "2 The wheel",
-        "The wheel was built by the carpenter Ruth Hallam in 1871.",
-        "It is an overshot wheel of oak with 36 buckets.",
-        *filler("wheel"),
-        "2",
-    ],
-    [
-        "Mill handbook",
-        "3 Safety",
-        "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only",
-        "key to the sluice house.",
-        *filler("brake"),
-        "3",
-    ],
-    [
-        "Mill handbook",
-        "4 Flour",
-        "The mill grinds 240 kilograms of rye a day for the bakery in Marlow.",
-        *filler("stone"),
-        "4",
-    ],
-]
+    ["Mill handbook", "1 Welcome", "This handbook is for the staff of the water mill at Aldbrook.", *filler("gate"), "1"],
+    ["Mill handbook", "2 The wheel", "The wheel was built by the carpenter Ruth Hallam in 1871.",
+     "It is an overshot wheel of oak with 36 buckets.", *filler("wheel"), "2"],
+    ["Mill handbook", "3 Safety", "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only",
+     "key to the sluice house.", *filler("brake"), "3"],
+    ["Mill handbook", "4 Flour", "The mill grinds 240 kilograms of rye a day for the bakery in Marlow.", *filler("stone"), "4"],
+]  # fmt: skip
 REPORT = [
     ["Annual report", "The society spent 5,200 pounds on the roof in 1998.", *filler("roof")],
     ["Annual report", "The treasurer was Ada Lindqvist, and her deputy was Peter Moss.", *filler("ledger")],
@@ -167,19 +125,11 @@ def make(top, huge=60_000_000):
     (top / "notes/telescope.rst").write_text(
         "Telescope\n=========\n\n.. note:: The mirror was ground by *Noor Haddad*.\n\nUse\n---\n\nAsk :ref:`the warden <warden>` for the key.\n"
     )
-    (top / "notes/french.txt").write_bytes(
-        "Le château fut dessiné par l'architecte Hélène Dufrêne.\n".encode("latin-1")
-    )
+    (top / "notes/french.txt").write_text("Le château fut dessiné par l'architecte Hélène Dufrêne.\n", "latin-1")
     (top / "notes/empty.txt").write_text("")
-    docx(
-        top / "manuals/lease.docx",
-        [
-            ("berschrift1", "Lease"),
-            ("Standard", "The tenant of the barn is Olga Brandt."),
-            ("Standard", "The rent is 900 pounds."),
-        ],
-        [("room", "size"), ("loft", "40 square metres")],
-    )
+    lease = ["The tenant of the barn is Olga Brandt.", "The rent is 900 pounds."]
+    texts = [("berschrift1", "Lease"), *(("Standard", text) for text in lease)]
+    docx(top / "manuals/lease.docx", texts, [("room", "size"), ("loft", "40 square metres")])
     epub(
         top / "books/voyage.epub",
         ["<h1>One</h1><p>The ship Halcyon sailed from Bergen.</p>", "<h1>Two</h1><p>Its cook was Mattias Rehn.</p>"],
@@ -187,23 +137,15 @@ def make(top, huge=60_000_000):
     (top / "stars.csv").write_text(
         "title,constellation,found by\nMira,Cetus,David Fabricius\nAlgol,Perseus,Geminiano Montanari\n"
     )
-    (top / "tools.jsonl").write_text(
-        "".join(
-            json.dumps(one) + "\n"
-            for one in ({"name": "adze", "use": "hewing beams"}, {"name": "auger", "use": "boring holes"})
-        )
-    )
+    tools = [{"name": "adze", "use": "hewing beams"}, {"name": "auger", "use": "boring holes"}]
+    (top / "tools.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tools))
     for number in range(16):
-        (top / f"notes/log{number:02d}.txt").write_text(
-            "\n".join(
-                [
-                    f"Watch {number}.",
-                    *filler(f"lamp {number}", 6),
-                    f"The keeper of lamp {number} is Keeper{number} Quill.",
-                ]
-            )
-            + "\n"
-        )
+        lines = [
+            f"Watch {number}.",
+            *filler(f"lamp {number}", 6),
+            f"The keeper of lamp {number} is Keeper{number} Quill.",
+        ]
+        (top / f"notes/log{number:02d}.txt").write_text("\n".join(lines) + "\n")
     (top / ".git/config").write_text("hidden")
     (top / "notes/.secret.txt").write_text("hidden")
     (top / "notes/linked.txt").symlink_to("garden.md")

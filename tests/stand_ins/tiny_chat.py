@@ -23,12 +23,8 @@ def tokenizer(template=TEMPLATE):
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made.train_from_iterator(
-        TEXTS,
-        trainers.BpeTrainer(
-            vocab_size=320, special_tokens=[PAD, TURN, END], initial_alphabet=alphabet, show_progress=False
-        ),
-    )
+    how = {"special_tokens": [PAD, TURN, END], "initial_alphabet": alphabet, "show_progress": False}
+    made.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=320, **how))
     return PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token=END, pad_token=PAD, chat_template=template, padding_side="left"
     )

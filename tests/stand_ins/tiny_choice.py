@@ -2,7 +2,6 @@
 
 import random
 from itertools import product
-from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
@@ -20,7 +19,7 @@ CHOICES = ("more", "less", "no effect")
 ANSWERS = {"more rain": "more", "less rain": "less", "a dog": "no effect"}
 
 
-def worded(change: str, effect: str) -> str:
+def worded(change, effect):
     """A question in WIQA's words."""
     return f"suppose {change} happens, how will it affect {effect}."
 
@@ -29,7 +28,7 @@ SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "nu
         "initializer_range": 0.1}  # fmt: skip
 
 
-def questions(count: int = 12, seed: int = 0) -> list[Question]:
+def questions(count=12, seed=0):
     """Questions that the change alone answers: more rain, less rain, or a dog, which has no effect."""
     pairs = product(ANSWERS, ["mud", "more mud", "worms", "more worms"], range(2))
     made = [
@@ -43,28 +42,25 @@ def questions(count: int = 12, seed: int = 0) -> list[Question]:
     return made[:count]
 
 
-def contexts(several: list[Question]) -> list[list[Passage]]:
+def contexts(several):
     return [[Passage(f"context/{one.group}", "", one.context)] for one in several]
 
 
-def encoder(folder: Path, kind: str = "bert", seed: int = 0) -> str:
+def encoder(folder, kind="bert", seed=0):
     """A whole model of multiple choice whose tokenizer has the words of `questions`."""
     texts = [text for one in questions() for text in (one.text, one.context, *CHOICES)]
-    words = dict.fromkeys(
-        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted(set(" ".join(texts).lower().replace(".", " . ").split()))]
-    )
+    known = sorted(set(" ".join(texts).lower().replace(".", " . ").split()))
+    words = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *known])
     made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, "[UNK]"))
     made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     PreTrainedTokenizerFast(tokenizer_object=made, **names).save_pretrained(folder)
     torch.manual_seed(seed)
     shape = SIZE | {"vocab_size": len(words), "pad_token_id": 0}
-    network = (
-        BertForMultipleChoice(
-            BertConfig(**shape, max_position_embeddings=64, hidden_dropout_prob=0.02, attention_probs_dropout_prob=0.0)
-        )
-        if kind == "bert"
-        else RobertaForMultipleChoice(RobertaConfig(**shape, max_position_embeddings=40, type_vocab_size=1))
-    )
+    if kind == "bert":
+        shape |= {"max_position_embeddings": 64, "hidden_dropout_prob": 0.02, "attention_probs_dropout_prob": 0.0}
+        network = BertForMultipleChoice(BertConfig(**shape))
+    else:
+        network = RobertaForMultipleChoice(RobertaConfig(**shape, max_position_embeddings=40, type_vocab_size=1))
     network.save_pretrained(folder)
     return str(folder)

@@ -1,7 +1,6 @@
 """One training in a folder: what counts as finished, and what is refused."""
 
 import json
-from pathlib import Path
 
 import pytest
 from refusals import refused
@@ -12,7 +11,7 @@ INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
 
 
 @pytest.fixture
-def finished(tmp_path: Path) -> Path:
+def finished(tmp_path):
     """A folder with a finished training of `INPUTS`, whose weights are two files, and a file of the user's."""
     assert checkpoints.begin(tmp_path, INPUTS)
     (tmp_path / checkpoints.CHECKPOINTS).mkdir()
@@ -23,7 +22,7 @@ def finished(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_finished_training_with_whole_weights_is_nothing_to_do(finished: Path) -> None:
+def test_a_finished_training_with_whole_weights_is_nothing_to_do(finished):
     (finished / "mine.safetensors").unlink()
     assert not checkpoints.begin(finished, INPUTS)
     record = json.loads((finished / checkpoints.MANIFEST).read_text())["record"]
@@ -34,9 +33,7 @@ def test_a_finished_training_with_whole_weights_is_nothing_to_do(finished: Path)
 
 @pytest.mark.parametrize("name", ["model.safetensors", "encoder/model.safetensors"])
 @pytest.mark.parametrize("altered", [b"Weights", None])
-def test_missing_or_altered_weights_are_trained_again(
-    finished: Path, name: str, altered: bytes | None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_or_altered_weights_are_trained_again(finished, name, altered, capsys):
     if altered is None:
         (finished / name).unlink()
     else:
@@ -47,22 +44,19 @@ def test_missing_or_altered_weights_are_trained_again(
         checkpoints.begin(finished, {**INPUTS, "settings": {"epochs": 2}})
 
 
-def test_a_manifest_without_hashes_of_weights_counts_as_finished(finished: Path) -> None:
+def test_a_manifest_without_hashes_of_weights_counts_as_finished(finished):
     (finished / checkpoints.MANIFEST).write_text(json.dumps({**INPUTS, "record": {"steps": 3}}))
     (finished / "model.safetensors").unlink()
     assert not checkpoints.begin(finished, INPUTS)
 
 
 FOREIGN = [
-    "checkpoints/checkpoint-5/weights.bin",
-    "model.safetensors",
-    "pytorch_model.bin",
-    "ctx_encoder/model.safetensors",
-]
+    "checkpoints/checkpoint-5/weights.bin", "model.safetensors", "pytorch_model.bin", "ctx_encoder/model.safetensors",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*FOREIGN, checkpoints.MANIFEST, checkpoints.INPUTS])
-def test_files_of_somebody_else_are_refused_and_kept(tmp_path: Path, name: str) -> None:
+def test_files_of_somebody_else_are_refused_and_kept(tmp_path, name):
     precious = tmp_path / name
     precious.parent.mkdir(parents=True, exist_ok=True)
     precious.write_text("[1]")
@@ -72,14 +66,14 @@ def test_files_of_somebody_else_are_refused_and_kept(tmp_path: Path, name: str) 
     assert precious.read_text() == "[1]"
 
 
-def test_files_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
+def test_files_of_an_interrupted_training_are_its_own(tmp_path):
     assert checkpoints.begin(tmp_path, INPUTS)
     (tmp_path / checkpoints.CHECKPOINTS).mkdir()
     (tmp_path / "model.safetensors").write_bytes(b"half")
     assert checkpoints.begin(tmp_path, INPUTS)
 
 
-def test_a_checkpoint_that_a_kill_cut_off_is_removed_and_the_one_before_it_is_taken(tmp_path: Path) -> None:
+def test_a_checkpoint_that_a_kill_cut_off_is_removed_and_the_one_before_it_is_taken(tmp_path):
     assert checkpoints.newest(tmp_path) is None
     for step in (9, 10, 11):
         checkpoints.checkpoint_of(tmp_path, step).mkdir(parents=True)

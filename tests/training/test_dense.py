@@ -4,7 +4,6 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ RANKINGS = [PASSAGES[n:] + PASSAGES[:n] for n in range(len(PASSAGES))]
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+def bert(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bert")
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ",", "'", *dict.fromkeys(WORDS)]
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
@@ -48,7 +47,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def unit(bert: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def unit(bert, tmp_path_factory):
     """The same, as a sentence-transformers model with vectors of length 1."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
@@ -61,24 +60,24 @@ def unit(bert: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
 
-def train(data: TrainingData, folder: Path, **settings: object) -> None:
+def train(data, folder, **settings):
     configured(Dense, **settings).train(data, folder)
 
 
-def settings(recipe: str, model: str, **changes: object) -> dict[str, object]:
+def settings(recipe, model, **changes):
     return {"recipe": recipe, "model": model, "epochs": 2, "batch": 8, "warmup": 0.1} | changes
 
 
-def files(folder: Path) -> dict[str, str]:
+def files(folder):
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "manifest.json"]
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
-def batches(questions: list[Question], rankings: list[list[Passage]], **changes: object) -> list[list[dict[str, str]]]:
+def batches(questions, rankings, **changes):
     return Dense(**changes)._batches(TrainingData(questions, rankings))
 
 
-def rank(model: str) -> float:
+def rank(model):
     """The mean rank of a question's gold passage among all."""
     encoder = open_encoder(EncoderSettings(model, precision="float32", device="cpu"))
     asked = encoder.encode_queries([one.text for one in QUESTIONS])
@@ -86,7 +85,7 @@ def rank(model: str) -> float:
     return float((scores > scores.diagonal()[:, None]).sum(1).mean())
 
 
-def test_an_encoder_learns_to_find_gold_passages(unit: str, tmp_path: Path) -> None:
+def test_an_encoder_learns_to_find_gold_passages(unit, tmp_path):
     train(MATERIAL, tmp_path / "made", **settings("small", unit, epochs=12, learning_rate=1e-2))
     assert rank(str(tmp_path / "made")) < 1 < 6 < rank(unit)
     assert (tmp_path / "made" / "model.safetensors").exists()
@@ -98,7 +97,7 @@ def test_an_encoder_learns_to_find_gold_passages(unit: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("micro_batch", [0, 3])
-def test_the_loss_and_its_gradient_are_those_of_dpr(bert: str, micro_batch: int) -> None:
+def test_the_loss_and_its_gradient_are_those_of_dpr(bert, micro_batch):
     """Softmax over all passages of a batch, positives and hard negatives (dpr/models/biencoder.py:254-290)."""
     trainer = configured(Dense, recipe="dpr", model=bert, micro_batch=micro_batch, batch=8, epochs=1)
     (rows, *_) = trainer._batches(MATERIAL)
@@ -118,7 +117,7 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert: str, micro_batch: int)
     towers = {task: BertModel.from_pretrained(bert).eval() for task in ("query", "document")}
     tokenizer = BertTokenizerFast.from_pretrained(bert)
 
-    def vectors(task: str, *texts: list[str]) -> torch.Tensor:
+    def vectors(task, *texts):
         tokens = tokenizer(*texts, padding=True, return_tensors="pt", return_token_type_ids=False)
         return towers[task](**tokens, token_type_ids=torch.zeros_like(tokens.input_ids)).last_hidden_state[:, 0]
 
@@ -141,7 +140,7 @@ SETTINGS = {"epochs": 2, "batch": 6, "warmup": 0.1, "checkpoint_every": 2, "lear
 
 
 @pytest.fixture(scope="module")
-def whole(bert: str, unit: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Any]]:
+def whole(bert, unit, tmp_path_factory):
     """Recipe -> the folder of a finished training in float32, and the network that was trained."""
     folder, made = tmp_path_factory.mktemp("whole"), {}
     with pytest.MonkeyPatch.context() as patch:
@@ -154,7 +153,7 @@ def whole(bert: str, unit: str, tmp_path_factory: pytest.TempPathFactory) -> dic
     return {recipe: (folder / recipe, model) for recipe, model in made.items()}
 
 
-def test_two_encoders_are_saved_as_dpr_and_encode_as_trained(whole: dict[str, tuple[Path, Any]]) -> None:
+def test_two_encoders_are_saved_as_dpr_and_encode_as_trained(whole):
     folder, model = whole["dpr"]
     assert sorted(name for name in files(folder) if not name.endswith(".json")) == [
         "ctx_encoder/model.safetensors",
@@ -175,8 +174,8 @@ def test_two_encoders_are_saved_as_dpr_and_encode_as_trained(whole: dict[str, tu
 
 @pytest.mark.parametrize("recipe", ["small", "dpr"])
 def test_a_killed_training_goes_on_to_the_same_weights(
-    recipe: str, bert: str, unit: str, whole: dict[str, tuple[Path, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+    recipe, bert, unit, whole, tmp_path, monkeypatch
+):  # fmt: skip
     monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
     chosen = {"recipe": recipe, "model": bert if recipe == "dpr" else unit, **SETTINGS}
     with ended_at(4), pytest.raises(Killed):
@@ -188,7 +187,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         train(CUT, tmp_path, **chosen | {"batch": 5})
 
 
-def test_no_batch_holds_a_passage_that_is_gold_for_two_questions() -> None:
+def test_no_batch_holds_a_passage_that_is_gold_for_two_questions():
     """Four questions of each gold passage, one of them with the other's gold passage among its hard negatives."""
     questions = [replace(one, id=f"{one.id}/{n}") for n in range(4) for one in QUESTIONS]
     rankings = RANKINGS * 4
@@ -204,7 +203,7 @@ def test_no_batch_holds_a_passage_that_is_gold_for_two_questions() -> None:
     assert [len(rows) for rows in batches(shared, RANKINGS[:3], epochs=1)] == [1, 1, 1]
 
 
-def test_negatives_hold_no_answer_and_differ_between_epochs() -> None:
+def test_negatives_hold_no_answer_and_differ_between_epochs():
     questions = [replace(QUESTIONS[0], answers=("ships", "roads"))]
     rows = [row for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6) for row in batch]
     drawn = {row["negative_1"] for row in rows}
@@ -223,16 +222,14 @@ def test_negatives_hold_no_answer_and_differ_between_epochs() -> None:
         ({"negatives": 21}, "pool: wanted 21 or more, the negatives, found 20"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
     ],
 )  # fmt: skip
-def test_bad_settings_are_refused(
-    changes: dict[str, object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_settings_are_refused(changes, message, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused(message):
         train(MATERIAL, tmp_path / "made", **changes)
     assert not (tmp_path / "made").exists()
 
 
-def test_nothing_to_train_on_and_another_network_than_bert_are_said(unit: str, tmp_path: Path) -> None:
+def test_nothing_to_train_on_and_another_network_than_bert_are_said(unit, tmp_path):
     bare = TrainingData([replace(one, gold_passages=()) for one in QUESTIONS], RANKINGS, "ifqa/full")
     with refused("none of 20 training questions has a gold passage; wanted annotated questions"):
         train(bare, tmp_path / "made", **settings("small", unit))

@@ -5,8 +5,6 @@ import os
 import random
 import traceback
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 import tiny_t5
@@ -18,13 +16,12 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
-from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
+from ifqa.reading.t5.checkpoint import open_checkpoint
 from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import checkpoints
 from ifqa.training.t5 import Fid as Trainer
-from ifqa.training.t5 import Rows
 from ifqa.training.trainer import configured
 from ifqa.training.training_data import training_passages
 
@@ -33,33 +30,33 @@ MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
     return str(tiny_t5.save(folder, texts=[*TEXTS, *(one.text for one in QUESTIONS)], dropout_rate=0.1))
 
 
 @pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def exact(monkeypatch):
     """No bfloat16, whose rounding depends on what is computed together."""
     monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
 
 
-def trained(folder: Path, start: str, family: str = "ifqa/full", **changes: Any) -> dict[str, torch.Tensor]:
+def trained(folder, start, family="ifqa/full", **changes):
     dev = changes.pop("dev", NO_DATA)
     configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(replace(MATERIAL, family=family), folder, dev)
     return open_checkpoint(str(folder)).model.state_dict()
 
 
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+def same(one, other):
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def apart(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+def apart(one, other):
     """How far two networks lie from each other: Adam makes a step of full length of a gradient that is nearly 0."""
     return float(torch.cat([(one[name] - other[name]).flatten() for name in one]).norm())
 
 
-def test_the_published_recipe_is_fid_larges() -> None:
+def test_the_published_recipe_is_fid_larges():
     published = {  # reproduction of README:110-126 and src/options.py:20-31 of facebookresearch/FiD
         "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000, "weight_decay": 0.01,
         "clip": 1.0, "max_tokens": 250, "evaluate_every": 500, "model": "google-t5/t5-large", "gold": "retrieved",
@@ -67,28 +64,7 @@ def test_the_published_recipe_is_fid_larges() -> None:
     assert published.items() <= asdict(configured(Trainer, recipe="published")).items()
 
 
-def test_every_pass_has_each_question_once_with_an_answer_drawn_anew(start: str) -> None:
-    checkpoint = open_checkpoint(start)
-
-    def rows(seed: int = 0) -> Rows:
-        chosen = configured(Trainer, **SETTINGS | {"steps": 9, "seed": seed})
-        return Rows(chosen, MATERIAL, checkpoint.tokenizer, Conventions(chosen.max_tokens))
-
-    drawn, tokenizer = rows(), checkpoint.tokenizer
-    assert len(drawn) == 36
-    passes = [[drawn[row] for row in range(first, first + 6)] for first in range(0, 36, 6)]
-    for one in passes:
-        assert sorted(len(row["passages"]) for row in one) == [2, 2, 2, 3, 3, 3]
-        assert len({json.dumps(row["passages"]) for row in one}) == 6
-    labels = [tokenizer.decode(row["label"], skip_special_tokens=True) for one in passes for row in one]
-    assert set(labels) <= {answer for one in QUESTIONS for answer in one.answers}
-    assert len({label.startswith("in ") for label in labels}) == 2
-    assert [drawn[row] for row in (30, 2, 17)] == [rows()[row] for row in (30, 2, 17)]
-    other = rows(seed=1)
-    assert [drawn[row] for row in range(36)] != [other[row] for row in range(36)]
-
-
-def test_a_gold_passage_is_included_where_none_was_retrieved() -> None:
+def test_a_gold_passage_is_included_where_none_was_retrieved():
     other = [Passage("a", "", TEXTS[1]), Passage("b", "", TEXTS[2])]
     question = QUESTIONS[0]
     assert training_passages(question, other, 2, "retrieved") == other
@@ -100,7 +76,7 @@ def test_a_gold_passage_is_included_where_none_was_retrieved() -> None:
 
 
 @pytest.mark.usefixtures("exact")
-def test_batch_sizes_change_no_weight(tmp_path: Path, start: str) -> None:
+def test_batch_sizes_change_no_weight(tmp_path, start):
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS))}  # without dropout
     whole = trained(tmp_path / "whole", start, **plain, device_batch=4, recompute=False)
     parts = trained(tmp_path / "parts", start, **plain, device_batch=1, recompute=True)
@@ -110,7 +86,7 @@ def test_batch_sizes_change_no_weight(tmp_path: Path, start: str) -> None:
     assert apart(whole, other) > 0.3 * moved
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, start: str) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
     dev = MATERIAL.only([0, 1])
     whole = trained(tmp_path / "whole", start, dev=dev)
 
@@ -125,7 +101,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, start: st
     assert names[0] == names[1]
 
 
-def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) -> None:
+def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):
     short = [one for one in open_benchmark("sample").questions("dev") if len(one.answers[0]) < 20]
     questions = [replace(one, answers=one.answers[:1]) for one in short[:LEARNT]]
     gold = [[Passage(gold_id(text), "", text) for text in one.gold_passages[:1]] for one in questions]
@@ -142,7 +118,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) ->
     ).train(data, tmp_path / "made", data)  # fmt: skip
     reader = Fid(str(tmp_path / "made"), device="cpu")
 
-    def em(passages: list[list[Passage]]) -> float:
+    def em(passages):
         predictions = reader.answer(questions, passages)
         right = [exact_match(p.answer, q.answers) for p, q in zip(predictions, questions, strict=True)]
         return 100 * sum(right) / len(right)
@@ -156,7 +132,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) ->
     assert (reader.family, reader.label, reader.conventions.max_tokens) == ("sample/dev", "", 160)
 
 
-def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path, start: str) -> None:
+def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path, start):
     from ifqa.config.experiment import parse_experiment
 
     trained(tmp_path / "made", start, steps=1)
@@ -184,9 +160,7 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path
         ({"step": 3}, "did you mean 'steps'"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_trained_is_refused_in_one_line(
-    tmp_path: Path, start: str, changes: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes, message):
     with refused(message):
         trained(tmp_path / "made", start, **changes)
     assert not (tmp_path / "made").exists()
@@ -197,7 +171,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(
 
 @pytest.mark.usefixtures("exact")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_two_processes_train_as_one_does(tmp_path: Path, start: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_two_processes_train_as_one_does(tmp_path, start, capfd):
     """The processes have the environment that torchrun gives them, and are forks, so that nothing is imported again."""
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": MATERIAL.only([0, 1, 2])}
     one = trained(tmp_path / "one", start, device_batch=1, **plain)
@@ -209,7 +183,7 @@ def test_two_processes_train_as_one_does(tmp_path: Path, start: str, capfd: pyte
     assert apart(one, two) < 0.01 * apart(one, open_checkpoint(str(plain["model"])).model.state_dict())
 
 
-def _train_as(rank: str, port: str, folder: Path, changes: dict[str, Any]) -> NoReturn:
+def _train_as(rank, port, folder, changes):
     """In a fork: train as one of two processes, and end it."""
     os.environ |= {
         "OMP_NUM_THREADS": "1", "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port,

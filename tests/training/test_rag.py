@@ -1,8 +1,6 @@
 """Training of RAG on a few questions of our own, with tiny networks of random weights."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import tiny_t5
@@ -24,25 +22,25 @@ ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(T
 DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
 
 
-def learnt(folder: Path) -> tuple[str, float]:
+def learnt(folder):
     stored = manifest_of(folder, "rag").rag
     return stored.mode, stored.temperature
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
     return str(tiny_t5.save(folder, texts=[*TEXTS, *(one.text for one in QUESTIONS)], dropout_rate=0.1))
 
 
-def trained(folder: Path, start: str, family: str = "ifqa/full", scores: Any = SCORES, **changes: Any) -> Path:
+def trained(folder, start, family="ifqa/full", scores=SCORES, **changes):
     dev = changes.pop("dev", NO_DATA)
     data = TrainingData(QUESTIONS, RANKINGS, family, scores=scores)
     configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(data, folder, dev)
     return folder
 
 
-def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path: Path, start: str) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path, start):
     how = {"dev": DEV, "mode": "token", "temperature_rate": 0.1}
     whole = trained(tmp_path / "whole", start, **how)
 
@@ -60,7 +58,7 @@ def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path:
 
 
 @pytest.fixture(scope="module")
-def able(tmp_path_factory: pytest.TempPathFactory) -> str:
+def able(tmp_path_factory):
     """A checkpoint that answers from the passage: all questions are the same."""
     folder = tmp_path_factory.mktemp("able")
     words = tiny_t5.tokenizer([*TEXTS, *TOWNS, "question: If so, where? title: context:"], 400)
@@ -77,9 +75,7 @@ def able(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("right", "cooler"), [(0, True), (2, False)])
-def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
-    tmp_path: Path, able: str, right: int, cooler: bool
-) -> None:
+def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(tmp_path, able, right, cooler):
     others = [[Passage(f"p{(n + m) % 6}", "", TEXTS[(n + m) % 6]) for m in (1, 3)] for n in range(6)]
     rankings = [[*some[:right], Passage(f"p{n}", "", TEXTS[n]), *some[right:]] for n, some in enumerate(others)]
     scores = [[3.0, 2.0, 1.0]] * 6
@@ -102,7 +98,7 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
     assert (reader.family, reader.label, reader.conventions.max_tokens) == ("sample/dev", "", 90)
 
 
-def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_path: Path, start: str) -> None:
+def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_path, start):
     assert spread([[1.0, 3.0], [5.0, 5.0], [2.0]], 3) == 0.5
     assert spread([[1.0, 3.0, 900.0]], 2) == 1.0
     assert spread([[2.0, 2.0], []], 5) == 1.0
@@ -112,7 +108,7 @@ def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_pa
     assert learnt(given)[1] == pytest.approx(2.0)
 
 
-def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: str) -> None:
+def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start):
     strangers = [[Passage("a", "", TEXTS[(n + 2) % 6]), Passage("b", "", TEXTS[(n + 4) % 6])] for n in range(6)]
     strangers[1:3] = [strangers[1][:1], []]
     scores = [[2.0, 1.0], [2.0], [], [4.0, 3.0], [2.0, 1.0], [2.0, 1.0]]
@@ -127,17 +123,12 @@ def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: s
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mode": "both"}, "'mode': unknown value 'both'; known: sequence, token"),
-        ({"temperature": -1.0}, "'temperature'"),
-        ({"temperature_rate": "fast"}, "temperature_rate.*wanted a number"),
-        ({"batch": 3}, "batch: wanted a multiple of 2"),
-        ({"recipe": "published"}, "'recipe'"),
-        ({"model": "nowhere/at-all"}, "nowhere/at-all"),
+        ({"mode": "both"}, "'mode': unknown value 'both'; known: sequence, token"), ({"temperature": -1.0}, "'temperature'"),
+        ({"temperature_rate": "fast"}, "temperature_rate.*wanted a number"), ({"batch": 3}, "batch: wanted a multiple of 2"),
+        ({"recipe": "published"}, "'recipe'"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
     ],
-)
-def test_what_cannot_be_trained_is_refused_in_one_line(
-    tmp_path: Path, start: str, changes: dict[str, Any], message: str
-) -> None:
+)  # fmt: skip
+def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes, message):
     with refused(message):
         trained(tmp_path / "made", start, **changes)
     assert not (tmp_path / "made").exists()

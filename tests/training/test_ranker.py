@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,9 +28,7 @@ DATA = TrainingData(
 )  # fmt: skip
 
 
-def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(tmp_path, capsys):
     configured(Ranker).train(DATA, tmp_path)
     model = read_model(str(tmp_path / "ranker.json"))
     assert (model.family, model.sources) == ("ifqa/full", {"train.json": "ab"})
@@ -45,12 +42,12 @@ def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(
         configured(Ranker, penalty=2.0).train(DATA, tmp_path)
 
 
-def test_the_weights_minimise_the_loss_as_another_optimiser_does() -> None:
+def test_the_weights_minimise_the_loss_as_another_optimiser_does():
     lists = lists_of(DATA)
     spread = np.concatenate([rows for rows, _ in usable(lists, "all")]).std(axis=0)
     varied = spread > 1e-9
 
-    def loss(weights: np.ndarray) -> float:
+    def loss(weights):
         total = (weights**2).sum()
         for rows, right in usable(lists, "all"):
             scores = rows[:, varied] / spread[varied] @ weights
@@ -61,12 +58,12 @@ def test_the_weights_minimise_the_loss_as_another_optimiser_does() -> None:
     assert loss(ours) == pytest.approx(minimize(loss, np.zeros(varied.sum())).fun, rel=1e-4)
 
 
-def test_articles_are_no_negatives_unless_all_passages_are() -> None:
+def test_articles_are_no_negatives_unless_all_passages_are():
     assert {len(rows) for rows, _ in usable(lists_of(DATA), "gold")} == {len(TOWNS)}
     assert {len(rows) for rows, _ in usable(lists_of(DATA), "all")} == {len(PASSAGES)}
 
 
-def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path):
     alone = replace(DATA, rankings=[[passage] for passage in PASSAGES[:-1]], scores=[[1.0]] * len(TOWNS))
     with refused("no list has both a passage that covers a gold passage and one that covers none"):
         configured(Ranker).train(alone, tmp_path / "made")

@@ -3,8 +3,6 @@
 import json
 import shutil
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import tiny_t5
@@ -39,7 +37,7 @@ LEARN = {"steps": STEPS, "batch": 20, "device_batch": 20, "learning_rate": 1e-2,
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+def start(tmp_path_factory):
     """A T5 of one layer, whose tokenizer has each cause as a token."""
     folder = tmp_path_factory.mktemp("start")
     inputs = [input_text(one, passages) for one, passages in zip(QUESTIONS, CONTEXTS, strict=True)]
@@ -51,19 +49,19 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-def first_of_each() -> TrainingData:
+def first_of_each():
     """The questions with one answer each, so that the whole target is an answer."""
     return replace(MATERIAL, questions=[replace(one, answers=one.answers[:1]) for one in QUESTIONS])
 
 
 @pytest.fixture(scope="module")
-def learnt(start: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def learnt(start, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learnt") / "model"
     configured(Trainer, model=start, **LEARN).train(first_of_each(), folder)
     return folder
 
 
-def test_the_settings_are_the_published_ones() -> None:
+def test_the_settings_are_the_published_ones():
     published = {  # train_unifiedqa.py:9-27, 68-76 and the defaults of TrainingArguments in transformers 4.30
         "model": "allenai/unifiedqa-v2-t5-base-1363200", "batch": 2, "learning_rate": 5e-5, "warmup": 0.0,
         "weight_decay": 0.0, "clip": 1.0, "max_tokens": 2048, "max_target": 100, "seed": 42, "device_batch": 2,
@@ -72,9 +70,7 @@ def test_the_settings_are_the_published_ones() -> None:
     assert [published_steps(n) for n in (1, 25_569, 49_999, 50_000, 769_606)] == [6000, 6000, 6000, 60_000, 60_000]
 
 
-def test_the_number_of_steps_is_taken_from_the_number_of_questions(
-    tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_steps_is_taken_from_the_number_of_questions(tmp_path, start, monkeypatch):
     monkeypatch.setattr(t5, "SHORT", 3)
     configured(Trainer, model=start, device="cpu").train(MATERIAL, tmp_path / "made")
     manifest = json.loads((tmp_path / "made/manifest.json").read_text())
@@ -83,7 +79,7 @@ def test_the_number_of_steps_is_taken_from_the_number_of_questions(
     assert manifest["conventions"] == {"max_tokens": 2048, "titles": True, "encoder_eos": True}
 
 
-def test_the_best_checkpoint_on_dev_is_kept(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_checkpoint_on_dev_is_kept(tmp_path, start, monkeypatch):
     monkeypatch.setattr(Trainer, "max_answer", 4)
     monkeypatch.setattr(t5, "first_answer", lambda text: next(scored))
     scored = iter(["rain", "no", "no", "no"])  # two questions after each of two steps
@@ -93,7 +89,7 @@ def test_the_best_checkpoint_on_dev_is_kept(tmp_path: Path, start: str, monkeypa
     assert (record["steps"], record["best_step"], record["dev_EM"]) == (2, 1, 50)
 
 
-def test_a_target_is_all_answers_joined_by_tabs_and_cut() -> None:
+def test_a_target_is_all_answers_joined_by_tabs_and_cut():
     assert Trainer().targets(QUESTIONS[0]) == ["rain\tby rain"]
     assert Trainer().targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
     words = tiny_t5.tokenizer()
@@ -105,7 +101,7 @@ def test_a_target_is_all_answers_joined_by_tabs_and_cut() -> None:
         assert (len(label), label[-1]) == (4, 1)
 
 
-def test_the_loss_is_that_of_transformers_t5(start: str) -> None:
+def test_the_loss_is_that_of_transformers_t5(start):
     """The mean over all tokens of a step, however many questions go through the network at once."""
     checkpoint = open_checkpoint(start)
     model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
@@ -125,11 +121,11 @@ def test_the_loss_is_that_of_transformers_t5(start: str) -> None:
     torch.testing.assert_close(torch.stack(parts).mean(), wanted)
 
 
-def test_twenty_questions_are_learnt_by_heart(learnt: Path, start: str) -> None:
+def test_twenty_questions_are_learnt_by_heart(learnt, start):
     reader = UnifiedQA(str(learnt), device="cpu", max_answer_tokens=20)
     questions = first_of_each().questions
 
-    def em(passages: list[list[Passage]]) -> float:
+    def em(passages):
         predictions = reader.answer(questions, passages)
         return 5 * sum(exact_match(p.answer, q.answers) for p, q in zip(predictions, questions, strict=True))
 
@@ -140,7 +136,7 @@ def test_twenty_questions_are_learnt_by_heart(learnt: Path, start: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(learnt: Path, start: str, tmp_path: Path) -> None:
+def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(learnt, start, tmp_path):
     folder = tmp_path / "cut"
     kill(24, lambda: configured(Trainer, model=start, **LEARN).train(first_of_each(), folder))
     assert [path.name for path in (folder / "checkpoints").iterdir()] == ["checkpoint-16"]
@@ -174,7 +170,7 @@ class Mills(Benchmark):
 """
 
 
-def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path: Path, start: str) -> None:
+def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path, start):
     (tmp_path / "mills_of_towns.py").write_text(BENCHMARK)
     for name, some in (("old", QUESTIONS[:3]), ("new", QUESTIONS[3:5])):
         rows = [{"text": one.text, "answers": one.answers, "context": one.context} for one in some]
@@ -211,7 +207,7 @@ def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path: Path, start: 
         ({"max_target": 0}, "'max_target': wanted a whole number from 1"), ({}, "none of 1 training questions has an answer"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_trained_is_refused(tmp_path: Path, start: str, changes: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_trained_is_refused(tmp_path, start, changes, message):
     data = MATERIAL if changes else TrainingData([Question("t", "Why?", (" ",))], [[]], "x")
     with refused(message):
         configured(Trainer, **{"model": start, "device": "cpu"} | changes).train(data, tmp_path / "made")

@@ -1,14 +1,12 @@
 """Numbers and dates found in text, and what one step of arithmetic makes of them."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ifqa.reading.span.arithmetic import compute, compute_list, compute_two
 from ifqa.reading.span.numbers import ONE, as_answer, find_lists, find_numbers
 
 
-def only(text: str, asked: bool = False):
+def only(text, asked=False):
     (number,) = find_numbers(text, asked)
     return number
 
@@ -19,11 +17,11 @@ def only(text: str, asked: bool = False):
         ("9", 9), ("1,250", 1250), ("3.5 km", 3.5), ("seven", 7), ("Twenty-one", 21), ("third", 3), ("two-time", 2), ("176th", 176),
     ],
 )  # fmt: skip
-def test_a_number_is_found_in_digits_words_and_ordinals(text: str, value: float) -> None:
+def test_a_number_is_found_in_digits_words_and_ordinals(text, value):
     assert only(text).value == value
 
 
-def test_what_is_a_number() -> None:
+def test_what_is_a_number():
     text = "won 9 titles, three of them in 1,000 days"
     assert [text[number.start : number.end] for number in find_numbers(text)] == ["9", "three", "1,000"]
     assert find_numbers("twice as many") == find_numbers("9" * 400) == []
@@ -46,9 +44,7 @@ def test_what_is_a_number() -> None:
         ("in 1974", "If it had begun a year later, when?", ["1975", None]),
     ],
 )
-def test_sum_difference_and_product_are_written_as_the_answers_are(
-    passage: str, question: str, answers: list[str]
-) -> None:
+def test_sum_difference_and_product_are_written_as_the_answers_are(passage, question, answers):
     assert compute(only(passage), find_numbers(question, asked=True)[0], question) == answers
 
 
@@ -58,23 +54,20 @@ def test_sum_difference_and_product_are_written_as_the_answers_are(
         ("1 March 2004", "two days", ["March 3, 2004", "February 28, 2004"]),
         ("February 14", "a week", ["February 21", "February 7"]),
         ("May 31, 2000", "a month", ["June 30, 2000", "April 30, 2000"]),
-        ("May 5, 2000", "ten years", ["May 5, 2010", "May 5, 1990"]),
-        ("May 5, 2000", "ten goals", [None, None]),
-        ("the first of May 2000", "five months", ["October 2000", "December 1999"]),
-        ("in May", "a decade", ["May", "May"]),
-        ("in May", "a week", [None, None]),
-        ("5 May 2000", "a month, in which month", ["June", "April"]),
+        ("May 5, 2000", "ten years", ["May 5, 2010", "May 5, 1990"]), ("May 5, 2000", "ten goals", [None, None]),
+        ("the first of May 2000", "five months", ["October 2000", "December 1999"]), ("in May", "a decade", ["May", "May"]),
+        ("in May", "a week", [None, None]), ("5 May 2000", "a month, in which month", ["June", "April"]),
         ("in May 2000", "a month, in which month", ["June", "April"]),
         ("in May 2000", "a month, in which month and year", ["June 2000", "April 2000"]),
         ("in May 2000", "twice as late", [None, None]),
     ],
-)
-def test_a_date_moves_by_periods_of_time(passage: str, question: str, answers: list[str]) -> None:
+)  # fmt: skip
+def test_a_date_moves_by_periods_of_time(passage, question, answers):
     date = next(one for one in find_numbers(passage) if one.unit.startswith(("date", "month of year")))
     assert compute(date, find_numbers(question, asked=True)[0], question) == answers
 
 
-def test_a_date_alone_takes_the_answers_form_and_other_text_stays() -> None:
+def test_a_date_alone_takes_the_answers_form_and_other_text_stays():
     dates = {"15 April 2003": "April 15, 2003", "the 15 April": "the 15 April", "15 April": "April 15"}
     assert {text: as_answer(text, 0, len(text)) for text in dates} == dates
 
@@ -89,9 +82,7 @@ def test_a_date_alone_takes_the_answers_form_and_other_text_stays() -> None:
         ("It closed in 1998 and on ", " it moved.", "If the race had been in 2011, not 2012, when?", "1998"),
     ],
 )
-def test_a_date_without_a_year_takes_the_questions_or_the_nearest(
-    before: str, after: str, question: str, year: str
-) -> None:
+def test_a_date_without_a_year_takes_the_questions_or_the_nearest(before, after, question, year):
     text = f"{before}3 May{after}"
     assert as_answer(text, len(before), len(before) + 5, question) == f"May 3, {year}"
     (date,) = (one for one in find_numbers(text, question=question) if one.unit == "date")
@@ -111,9 +102,7 @@ def test_a_date_without_a_year_takes_the_questions_or_the_nearest(
         ("17th century", "If it had been 100 years later, what?", [None, None]),
     ],
 )
-def test_an_ordinal_stays_one_unless_an_amount_is_asked_for(
-    passage: str, question: str, answers: list[str | None]
-) -> None:
+def test_an_ordinal_stays_one_unless_an_amount_is_asked_for(passage, question, answers):
     asked = [one for one in find_numbers(question, asked=True) if one.value in (1, 2, 100)]
     assert compute(only(passage), asked[0], question) == answers
 
@@ -133,12 +122,12 @@ def test_an_ordinal_stays_one_unless_an_amount_is_asked_for(
         ("two hundred", "If 3 more had come, how many?", ["203", None]),
     ],
 )
-def test_amounts_of_different_scales_are_added(passage: str, question: str, answers: list[str | None]) -> None:
+def test_amounts_of_different_scales_are_added(passage, question, answers):
     asked = next(one for one in find_numbers(question, asked=True) if not one.factor)
     assert compute(find_numbers(passage)[0], asked, question) == answers
 
 
-def test_words_of_direction_decide_unless_the_question_is_negated() -> None:
+def test_words_of_direction_decide_unless_the_question_is_negated():
     nine, two = only("9"), find_numbers("two", asked=True)[0]
     assert compute(nine, two, "If it had been delayed by two days") == ["11", None]
     assert compute(nine, two, "If it had not been delayed by two days") == ["11", "7"]
@@ -148,21 +137,15 @@ def test_words_of_direction_decide_unless_the_question_is_negated() -> None:
 @pytest.mark.parametrize(
     ("passage", "question", "answers"),
     [
-        ("1822", "in 1890, how many years", [None, "68"]),
-        ("1822", "in 1890, how long", [None, "68 years"]),
-        ("1822", "in 1890, how old", [None, "68"]),
-        ("1822", "in 1890, how many months", [None, None]),
-        ("1822", "in 1890, in which place", [None, None]),
-        ("1822", "in 1890, who", [None, None]),
+        ("1822", "in 1890, how many years", [None, "68"]), ("1822", "in 1890, how long", [None, "68 years"]),
+        ("1822", "in 1890, how old", [None, "68"]), ("1822", "in 1890, how many months", [None, None]),
+        ("1822", "in 1890, in which place", [None, None]), ("1822", "in 1890, who", [None, None]),
         ("1 May 1990", "4 July 1991, how many months", [None, "14"]),
-        ("1 May 1990", "15 May 1990, how many weeks", [None, "2"]),
-        ("1 May 1990", "30 April 2000, how old", [None, "9"]),
+        ("1 May 1990", "15 May 1990, how many weeks", [None, "2"]), ("1 May 1990", "30 April 2000, how old", [None, "9"]),
         ("May 1990", "March 1991, how many months", [None, "10"]),
     ],
-)
-def test_the_time_between_passage_and_question_is_in_the_period_asked_for(
-    passage: str, question: str, answers: list[str | None]
-) -> None:
+)  # fmt: skip
+def test_the_time_between_passage_and_question_is_in_the_period_asked_for(passage, question, answers):
     assert compute(find_numbers(passage)[0], find_numbers(question, asked=True)[0], question) == answers
 
 
@@ -179,14 +162,12 @@ def test_the_time_between_passage_and_question_is_in_the_period_asked_for(
         ("1951 30", "how many altogether", [[None, None]]),
     ],
 )
-def test_two_numbers_of_a_passage_make_what_the_question_asks_for(
-    passage: str, question: str, answers: list[list[str | None]]
-) -> None:
+def test_two_numbers_of_a_passage_make_what_the_question_asks_for(passage, question, answers):
     first, second = find_numbers(passage)
     assert compute_two(first, second, [ONE, *find_numbers(question, asked=True)], question) == answers
 
 
-def test_lists_of_names_are_counted_where_a_number_is_asked_for() -> None:
+def test_lists_of_names_are_counted_where_a_number_is_asked_for():
     (three,) = find_lists("They asked Lufthansa, Air France, and the Dutch KLM (of Delft) first.")
     assert (three.value, three.start, three.end) == (3, 11, 62)
     question = "If two more had come, how many would it be?"
@@ -194,11 +175,3 @@ def test_lists_of_names_are_counted_where_a_number_is_asked_for() -> None:
     assert compute_list(three, [ONE], "If Ada had come, who would?") == [[None, None]]
     assert [one.value for one in find_lists("Ada and Bo met Cy, Di and Ed. Fay, gone, and Gus; Hal")] == [2, 3]
     assert find_lists("A a " * 5000) == []
-
-
-@given(st.text(alphabet="0123456789,.- abdfghinortuwyMarch", max_size=40))
-def test_any_text_has_numbers_within_it_that_compute(text: str) -> None:
-    for number in find_numbers(text):
-        assert 0 <= number.start < number.end <= len(text)
-        for other in find_numbers(text, asked=True):
-            assert len(compute(number, other, text)) == 2

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from ifqa.reading.span.confidence import FILE, Calibration, Feature, features, load_calibration
+from ifqa.reading.span.confidence import FILE, Calibration, features, load_calibration
 from ifqa.reading.span.reader import SHIPPED, Extractive
 from ifqa.reading.span.weights import identity_of
 from ifqa.records import Passage, Question
@@ -40,22 +40,6 @@ def test_features_compare_the_answers_of_all_passages():
     assert features(QUESTION, ["1912"], [(0.0, "1912", 0)], "1912")["number"] == 1.0
     found = features("If directing Kent's plays", ["Direct, said Kent"], [(0.0, "x", 0)], "x")
     assert found["known"] == pytest.approx(2 / 3)  # in any form
-
-
-SCORES = st.integers(-400, 400).map(lambda n: n / 8)  # a sum of two is exact
-
-
-@given(
-    st.lists(st.tuples(SCORES, st.sampled_from(["bo", "old mill", "7"]), st.integers(0, 2)), min_size=1),
-    SCORES,
-)
-def test_features_are_finite_and_only_the_score_shifts_with_all_scores(scored, shift):
-    chosen = scored[0][1]
-    found = features(QUESTION, TEXTS, scored, chosen)
-    assert set(found) == set(Feature.__args__)
-    assert all(map(math.isfinite, found.values()))
-    moved = features(QUESTION, TEXTS, [(score + shift, text, place) for score, text, place in scored], chosen)
-    assert moved == pytest.approx(found | {"score": found["score"] + shift}, abs=1e-6)
 
 
 @given(st.floats(-1000, 1000))

@@ -1,8 +1,6 @@
 """How the extractive reader says it got to a candidate."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ifqa.models.hub import encoder_folder
 from ifqa.reading.span.explanation import explain
@@ -11,7 +9,7 @@ from ifqa.reading.span.network import make_pair
 MILL = "The mill was built in 1951. It had three floors and 1.5 million bricks. Ann Lee, Bo and Cy Hay ran it to 1990."
 
 
-def told(text: str, question: str, answer: str) -> list[str]:
+def told(text, question, answer):
     """The words of each way to compute the answer."""
     pair = make_pair(encoder_folder(), question, text)
     return [
@@ -33,15 +31,12 @@ def told(text: str, question: str, answer: str) -> list[str]:
         ("If 500,000 more bricks, how many?", '2 million = 1.5 million (passage) + 500000 (question: "500,000 more")'),
         ("If it had burnt down in 2000, how many years would it have stood?", "49 = 2000 (question) - 1951 (passage)"),
         ("How many years did it stand?", "39 = 1990 (passage) - 1951 (passage)"),
-        (
-            "A decade earlier, how many years?",
-            '49 = 1990 (passage) - 1951 (passage) + 10 (question: "decade earlier")',
-        ),
+        ("A decade earlier, how many years?", '49 = 1990 (passage) - 1951 (passage) + 10 (question: "decade earlier")'),
         ("How many people ran it?", '3 = 3 (passage: "Ann Lee, Bo and Cy Hay")'),
         ("If two more had come, how many?", '5 = 3 (passage: "Ann Lee, Bo and Cy Hay") + 2 (question: "two more")'),
     ],
 )
-def test_a_computed_answer_names_its_numbers_and_their_words(question: str, words: str) -> None:
+def test_a_computed_answer_names_its_numbers_and_their_words(question, words):
     assert words in told(MILL, question, words.partition(" = ")[0])
 
 
@@ -54,26 +49,13 @@ def test_a_computed_answer_names_its_numbers_and_their_words(question: str, word
         ("Its 900 rounds.", "If 10% more, what?", '990 = 900 (passage) + 10% (question: "10% more")'),
     ],
 )  # fmt: skip
-def test_dates_ordinals_and_shares_are_told_as_they_are(text: str, question: str, words: str) -> None:
+def test_dates_ordinals_and_shares_are_told_as_they_are(text, question, words):
     assert told(text, question, words.partition(" = ")[0]) == [words]
 
 
-def test_a_span_has_its_place_and_its_sentence() -> None:
+def test_a_span_has_its_place_and_its_sentence():
     pair = make_pair(encoder_folder(), "If so, how many?", MILL)
     first = next(n for n, (start, _) in enumerate(pair.offsets, pair.start) if MILL[start:].startswith("three"))
     how = explain(pair, "p", "three floors", (first, first + 1))
     assert (how.passage_id, MILL[slice(*how.span)], how.calculation) == ("p", "three floors", None)
     assert MILL[slice(*how.sentence)] == "It had three floors and 1.5 million bricks."
-
-
-@settings(max_examples=30)
-@given(st.text(alphabet="0123456789,.- aeflnorstvwyAMB%", max_size=40))
-def test_any_candidate_can_be_told_with_places_in_the_text(text: str) -> None:
-    pair = make_pair(encoder_folder(), f"{text} how many years", text)
-    for row, rows in enumerate(pair.computed):
-        for number, steps in enumerate(rows):
-            for step, answer in enumerate(steps):
-                how = explain(pair, "p", answer or "", (row, number, step))
-                assert str(how.calculation).startswith(f"{answer or ''} = ")
-                for one in how.calculation.terms if how.calculation else ():
-                    assert (text if one.source == "passage" else pair.question)[one.start : one.end] == one.text

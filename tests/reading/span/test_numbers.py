@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ifqa.reading.span.arithmetic import compute
 from ifqa.reading.span.network import make_pair
-from ifqa.reading.span.numbers import UNITS, Number, counted, find_numbers, is_edge, ratio
+from ifqa.reading.span.numbers import Number, counted, find_numbers, is_edge
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 
@@ -18,16 +18,16 @@ CASES = [
 ]
 
 
-def first(text: str, asked: bool = False) -> Number:
+def first(text, asked=False):
     return find_numbers(text, asked=asked)[0]
 
 
 @pytest.fixture(scope="module")
-def reader() -> Extractive:
+def reader():
     return Extractive(precision="float32")
 
 
-def test_of_120_questions_at_most_two_are_computed_wrongly(reader: Extractive) -> None:
+def test_of_120_questions_at_most_two_are_computed_wrongly(reader):
     """Two hands wrote them before the rules of kinds; half of them ask for what no number of the passage can give."""
     questions = [Question(f"q/{n}", case["question"]) for n, case in enumerate(CASES)]
     passages = [[Passage(f"p{n}", "", case["passage"])] for n, case in enumerate(CASES)]
@@ -50,7 +50,7 @@ def test_of_120_questions_at_most_two_are_computed_wrongly(reader: Extractive) -
         ("9 in 2007", ""), ("room 14", "label"), ("the number of 14 men", "person"), ("aged 45", "age"), ("16-track CD", "song"),
     ],
 )  # fmt: skip
-def test_what_a_number_counts(text: str, what: str) -> None:
+def test_what_a_number_counts(text, what):
     assert next(number.counts for number in find_numbers(text)) == what
 
 
@@ -59,48 +59,31 @@ def test_what_a_number_counts(text: str, what: str) -> None:
     [
         ("took 2 years", "three months longer, how long", ["27 months", None]),
         ("lasted 8 weeks", "four days longer, how long", ["60 days", None]),
-        ("took 10 days", "a week longer, how long", ["17 days", None]),
-        ("in 1645", "3 days later", [None, None]),
-        ("10 km long", "500 m longer", ["10.5 km", None]),
-        ("10 miles long", "500 m longer", [None, None]),
-        ("€150", "€30 more", ["€180", None]),
-        ("€150", "$30 more", [None, None]),
-        ("in 1987", "half as long", [None, None]),
-        ("14 inhabitants", "300 fewer", [None, None]),
-        ("300 km", "14 rivers shorter", [None, None]),
-        ("room 14", "a million more", [None, None]),
-        ("a census in 1911", "four passengers more", [None, None]),
-        ("three dozen sailors", "twelve fewer sailors", [None, "24"]),
-        ("finished third", "two more points", [None, None]),
+        ("took 10 days", "a week longer, how long", ["17 days", None]), ("in 1645", "3 days later", [None, None]),
+        ("10 km long", "500 m longer", ["10.5 km", None]), ("10 miles long", "500 m longer", [None, None]),
+        ("€150", "€30 more", ["€180", None]), ("€150", "$30 more", [None, None]), ("in 1987", "half as long", [None, None]),
+        ("14 inhabitants", "300 fewer", [None, None]), ("300 km", "14 rivers shorter", [None, None]),
+        ("room 14", "a million more", [None, None]), ("a census in 1911", "four passengers more", [None, None]),
+        ("three dozen sailors", "twelve fewer sailors", [None, "24"]), ("finished third", "two more points", [None, None]),
         ("finished third", "two places lower", ["fifth", "first"]),
         ("won in 2 hours 40 minutes", "ten minutes faster, how long", [None, "150 minutes"]),
         ("took 2 hours and 40 minutes", "half an hour slower, how long", ["190 minutes", None]),
         ("at the age of 24", "three years younger, how old", [None, "21"]),
-        ("200 g of sugar", "100 g more of butter", [None, None]),
-        ("200 g of sugar", "100 g more of sugar", ["300 g", None]),
+        ("200 g of sugar", "100 g more of butter", [None, None]), ("200 g of sugar", "100 g more of sugar", ["300 g", None]),
     ],
-)
-def test_only_what_is_of_one_kind_is_computed(passage: str, step: str, wanted: list[str | None]) -> None:
+)  # fmt: skip
+def test_only_what_is_of_one_kind_is_computed(passage, step, wanted):
     assert compute(first(passage), first(step, asked=True), step) == wanted
 
 
-@given(st.sampled_from(sorted(UNITS)), st.sampled_from(sorted(UNITS)))
-def test_units_convert_there_and_back_within_a_dimension(one: str, other: str) -> None:
-    there, back = ratio(one, other), ratio(other, one)
-    if UNITS[one][0] == UNITS[other][0]:
-        assert there * back == pytest.approx(1)
-    else:
-        assert there is back is None
-
-
 @given(st.integers(0, 500), st.integers(0, 500))
-def test_fewer_than_none_is_no_answer(have: int, fewer: int) -> None:
+def test_fewer_than_none_is_no_answer(have, fewer):
     expected = str(have - fewer) if have >= fewer else None
     assert compute(Number(0, 1, have, counts="goal"), Number(0, 1, fewer, counts="goal"), "fewer") == [None, expected]
 
 
 @given(st.text(alphabet="ab1,.€ ¥é", min_size=1, max_size=30), st.data())
-def test_an_edge_is_within_no_word_and_no_amount(text: str, data: st.DataObject) -> None:
+def test_an_edge_is_within_no_word_and_no_amount(text, data):
     at = data.draw(st.integers(0, len(text)))
     if is_edge(text, at) and 0 < at < len(text):
         assert not (text[at - 1].isalnum() and text[at].isalnum())
@@ -109,7 +92,7 @@ def test_an_edge_is_within_no_word_and_no_amount(text: str, data: st.DataObject)
     assert counted("", 0, 0) == ""
 
 
-def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader: Extractive) -> None:
+def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):
     text = "The bridge was opened on 7 July 2000 by Ada Lind."
     asked = Question("q", "If it had rained, when was the bridge opened?")
     passages = [[Passage(id_, "", text)] for id_ in ("12-0", "notes.txt#0:line=1")]

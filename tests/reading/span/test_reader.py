@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -28,11 +27,11 @@ PASSAGES = [[Passage(f"{'abc'[n]}{m}", "", text) for m, text in enumerate(some, 
 
 
 @pytest.fixture(scope="module")
-def reader() -> Extractive:
+def reader():
     return Extractive(precision="float32")
 
 
-def test_spans_are_read_and_numbers_computed(reader: Extractive) -> None:
+def test_spans_are_read_and_numbers_computed(reader):
     predictions = reader.answer(QUESTIONS, PASSAGES)
     assert [one.answer for one in predictions] == ["Anselm Crossing", "12", "Paul Lindqvist"]
     assert [one.question_id for one in predictions] == ["t/0", "t/1", "t/2"]
@@ -44,19 +43,7 @@ def test_spans_are_read_and_numbers_computed(reader: Extractive) -> None:
     assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 6 * 2**20
 
 
-def test_an_answer_says_where_it_stands_or_what_it_was_computed_from(reader: Extractive) -> None:
-    name, count, _ = reader.answer(QUESTIONS, PASSAGES)
-    text = PASSAGES[0][0].text
-    assert name.how
-    assert (name.how.passage_id, name.how.sentence, name.how.calculation) == ("a1", (0, len(text)), None)
-    assert text[slice(*name.how.span)] == "Anselm Crossing"
-    text = PASSAGES[1][0].text
-    assert count.how
-    assert text[slice(*count.how.sentence)] == "The club has won 14 league titles."
-    assert str(count.how.calculation) == '12 = 14 (passage) - 2 (question: "two fewer")'
-
-
-def test_a_passages_relevance_is_its_share_of_the_softmax() -> None:
+def test_a_passages_relevance_is_its_share_of_the_softmax():
     """A second passage, without the answer, makes it less probable by the factor 1 + exp(its relevance - the first's)."""
     reader = Extractive(precision="float32", rank_weight=0.0)
     question, (first, second) = QUESTIONS[0], PASSAGES[0]
@@ -68,7 +55,7 @@ def test_a_passages_relevance_is_its_share_of_the_softmax() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_an_answer_does_not_depend_on_what_else_is_read(precision: str) -> None:
+def test_an_answer_does_not_depend_on_what_else_is_read(precision):
     together = Extractive(precision=precision).answer(QUESTIONS, PASSAGES)
     small = Extractive(precision=precision, batch_tokens=1)
     alone = [small.answer([one], [several])[0] for one, several in zip(QUESTIONS, PASSAGES, strict=True)]
@@ -78,7 +65,7 @@ def test_an_answer_does_not_depend_on_what_else_is_read(precision: str) -> None:
         assert [one.confidence for one in apart] == pytest.approx([one.confidence for one in together], abs=0.02)
 
 
-def test_no_passages_is_a_failed_prediction_among_others(reader: Extractive) -> None:
+def test_no_passages_is_a_failed_prediction_among_others(reader):
     none, some = reader.answer(QUESTIONS[:2], [[], PASSAGES[1]])
     assert (none.answer, none.error, none.failed) == ("", "no passages", True)
     assert some == reader.answer(QUESTIONS[1:2], PASSAGES[1:2])[0]
@@ -86,7 +73,7 @@ def test_no_passages_is_a_failed_prediction_among_others(reader: Extractive) -> 
 
 
 @pytest.mark.parametrize("text", ["", "...", "\U0001f600", "9" * 400])
-def test_odd_passages_are_read_or_reported(reader: Extractive, text: str) -> None:
+def test_odd_passages_are_read_or_reported(reader, text):
     (prediction,) = reader.answer(QUESTIONS[:1], [[Passage("odd", "", text)]])
     assert prediction.failed == (not prediction.answer)
     assert prediction.passage_ids == ("odd",)
@@ -94,7 +81,7 @@ def test_odd_passages_are_read_or_reported(reader: Extractive, text: str) -> Non
     assert not reader.answer([long], [[Passage("p", "", "word " * 2000)]])[0].failed
 
 
-def test_missing_and_broken_weights_and_settings_are_named(tmp_path: Path) -> None:
+def test_missing_and_broken_weights_and_settings_are_named(tmp_path):
     with refused("weights"):
         Extractive(weights=str(tmp_path))
     for settings in ({"device": "abacus"}, {"precision": "float8"}, {"batch_tokens": 0}):
@@ -108,7 +95,7 @@ def test_missing_and_broken_weights_and_settings_are_named(tmp_path: Path) -> No
         Extractive(weights=str(tmp_path))
 
 
-def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkeypatch):
     exact, quick = (Extractive(precision=one).read(QUESTIONS, PASSAGES) for one in ("float32", "bfloat16"))
     reader = Extractive(precision="bfloat16")
     reader._second = torch.float32

@@ -1,7 +1,5 @@
 """The span reader's weights in a folder: the low-rank adapter that is stored gives the network that was trained."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from refusals import refused
@@ -13,7 +11,7 @@ from ifqa.reading.span.network import SpanModel, make_pair
 from ifqa.reading.span.weights import ADAPTER, load_weights, save_weights
 
 
-def changed(rank: int, folder: Path) -> SpanModel:
+def changed(rank, folder):
     """A network whose layers were changed by adapters of this rank, and their biases by a little noise."""
     generator = torch.Generator().manual_seed(0)
     model = SpanModel(open_encoder(folder))
@@ -29,7 +27,7 @@ def changed(rank: int, folder: Path) -> SpanModel:
 
 @pytest.mark.parametrize("kind", ["MiniLM", "MPNet"])
 @torch.inference_mode()
-def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path: Path, kind: str) -> None:
+def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
     question, text = "If Ada had lost, who won?", "Ada, a rower from Brill, won before Bo did."
     folder = encoder_folder() if kind == "MiniLM" else tiny_mpnet(tmp_path / "tiny", question, text)
     pairs = [make_pair(folder, question, text)]
@@ -37,7 +35,7 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path: Path, k
     expected, _ = model(pairs)
     found = expected > -1e3
 
-    def error(network: SpanModel) -> float:
+    def error(network):
         return float((network(pairs)[0] - expected)[found].abs().max())
 
     save_weights(model, tmp_path, 3)

@@ -12,7 +12,6 @@ from refusals import refused
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 from transformers import DynamicCache, EncoderDecoderCache
 
-from ifqa.reading.t5 import generation
 from ifqa.reading.t5.generation import Budget
 from ifqa.reading.t5.rag_model import Mixture, read
 
@@ -120,17 +119,6 @@ def test_padding_budgets_and_company_change_nothing(shape, questions, way, beams
         assert reading.tokens == alone[n].tokens
         assert reading.score == near(alone[n].score)
         assert reading.passage_scores == near(alone[n].passage_scores)
-
-
-@settings(max_examples=8)
-@given(questions_of_ids, st.sampled_from(WAYS), st.integers(0, 2))
-def test_a_single_passage_is_read_as_by_fusion_in_decoder(questions, way, seed):
-    alone = [[passage] for question in questions for passage in question]
-    features = dict(zip(("input_ids", "attention_mask"), flat(alone), strict=True))
-    expected = generation.read(model("T5", seed), features, [1] * len(alone), max_answer_tokens=MOST)
-    for one, other in zip(answers(model("T5", seed), alone, [[5.0]] * len(alone), way), expected, strict=True):
-        assert (one.tokens, one.passage_scores) == (other.tokens, [1.0])
-        assert one.score == near(other.score)
 
 
 @settings(max_examples=8)

@@ -1,7 +1,6 @@
 """Exact search equals brute force."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from vector_folder import folder_of
@@ -39,14 +38,3 @@ def test_every_search_equals_brute_force_with_ties_in_row_order(
     assert rows.dtype == np.int64
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(scores, expected_scores)
-
-
-@pytest.mark.parametrize("block", [1 << 13, 1 << 26])
-def test_real_numbers_score_as_in_float64(tmp_path, block):
-    rng = np.random.default_rng(0)
-    shards = [rng.standard_normal((size, 48)).astype(np.float16) for size in (300, 1, 500)]
-    queries = rng.standard_normal((20, 48)).astype(np.float32)
-    expected_scores, expected_rows = brute_force(shards, queries, 10)
-    scores, rows = FlatIndex(folder_of(tmp_path, *shards), block).search(queries, 10)
-    np.testing.assert_array_equal(rows, expected_rows)
-    np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)

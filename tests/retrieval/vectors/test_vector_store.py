@@ -11,7 +11,6 @@ from refusals import refused
 from vector_folder import all_vectors, folder_of
 
 from ifqa.retrieval.vectors import vector_store as module
-from ifqa.retrieval.vectors.faiss_index import draw, parts_of
 from ifqa.retrieval.vectors.vector_store import Filling, Shards, array_path
 
 
@@ -41,30 +40,6 @@ def test_row_numbers_run_through_all_shards(tmp_path_factory, sizes, data):
     assert vectors.rows(vectors.ids(rows)).tolist() == rows
     found = [(first, shard[0, 0], len(shard)) for first, shard in vectors.vectors()]
     assert found == [(first, first, last - first) for first, last in vectors.bounds()]
-
-
-@settings(max_examples=20)
-@given(sizes=some_sizes, most=st.integers(1, 20))
-def test_parts_are_whole_shards_in_order(tmp_path_factory, sizes, most):
-    vectors = folder_of(tmp_path_factory.mktemp("v"), *shards(*sizes))
-    parts = parts_of(vectors, most)
-    assert [parts[0][0], *(last for _, last in parts)] == [first for first, _ in parts] + [sum(sizes)]
-    bounds = {bound for rows in vectors.bounds() for bound in rows}
-    for first, last in parts:
-        assert {first, last} <= bounds
-        assert last - first <= most or (first, last) in vectors.bounds()
-        assert sum(len(shard) for _, shard in vectors.vectors(first, last)) == last - first
-
-
-@settings(max_examples=20)
-@given(sizes=some_sizes, seed=st.integers(0, 99), data=st.data())
-def test_a_sample_repeats_no_vector_and_follows_its_seed(tmp_path_factory, sizes, seed, data):
-    vectors = folder_of(tmp_path_factory.mktemp("v"), *shards(*sizes))
-    size = data.draw(st.integers(0, sum(sizes)))
-    drawn = draw(vectors, size, seed)
-    assert drawn.shape == (size, 2)
-    assert len(set(drawn[:, 0])) == size
-    np.testing.assert_array_equal(drawn, draw(vectors, size, seed))
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 70_000.0])  # 70,000 is too large for half precision

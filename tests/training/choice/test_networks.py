@@ -2,8 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,12 +30,12 @@ ASKED = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud."
 TEXT = "A storm comes. [MASK] Rain falls."
 
 
-def by_einsum(model: DecomposableAttention, a: list[int], b: list[int]) -> np.ndarray:
+def by_einsum(model, a, b):
     """Parikh et al. 2016, equations 1 to 6, for one pair and without padding, in numpy."""
     weights = {name: one.detach().double().numpy() for name, one in model.state_dict().items()}
     table = model.embeddings.double().numpy()
 
-    def layers(name: str, x: np.ndarray) -> np.ndarray:
+    def layers(name, x):
         for n in (1, 4):
             x = np.maximum(x @ weights[f"{name}.{n}.weight"].T + weights[f"{name}.{n}.bias"], 0)
         return x
@@ -51,7 +49,7 @@ def by_einsum(model: DecomposableAttention, a: list[int], b: list[int]) -> np.nd
     return weights["classify.weight"] @ layers("aggregate", np.concatenate([v1, v2])) + weights["classify.bias"]
 
 
-def test_decomposable_attention_equals_an_independent_one() -> None:
+def test_decomposable_attention_equals_an_independent_one():
     torch.manual_seed(0)
     model = DecomposableAttention(torch.randn(50, 12), classes=3, hidden=16).eval()
     with torch.no_grad():
@@ -68,13 +66,13 @@ def test_decomposable_attention_equals_an_independent_one() -> None:
     assert len(tokens(f"suppose {'very ' * 500} happens, how will it affect mud.")[0]) == 64
 
 
-def as_bert(first: str, second: str) -> tuple[list[int], list[int]]:
+def as_bert(first, second):
     """The pair as BERT's own tokenizer joins it; it reads "[SEP]" in a text as the special token."""
     made = AutoTokenizer.from_pretrained(encoder_folder())(first, second)
     return made["input_ids"], made["token_type_ids"]
 
 
-def test_inputs_are_those_of_berts_tokenizer() -> None:
+def test_inputs_are_those_of_berts_tokenizer():
     words = AutoTokenizer.from_pretrained(encoder_folder())
     plain = replace(ASKED, text=ASKED.text.replace("[SEP]", "much"))
     passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
@@ -91,7 +89,7 @@ def test_inputs_are_those_of_berts_tokenizer() -> None:
 
 
 @pytest.mark.parametrize("most", [40, 30, 24, 12])
-def test_the_paragraph_is_cut_first_and_options_are_kept(most: int) -> None:
+def test_the_paragraph_is_cut_first_and_options_are_kept(most):
     words = AutoTokenizer.from_pretrained(encoder_folder())
     whole = sequences(words, ASKED, [Passage("1", "", TEXT)], Scheme(True, False, 99))
     bare = sequences(words, ASKED, [], Scheme(True, False, 99))
@@ -106,16 +104,16 @@ def test_the_paragraph_is_cut_first_and_options_are_kept(most: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+def start(tmp_path_factory):
     return tiny_choice.encoder(tmp_path_factory.mktemp("start") / "model")
 
 
-def train_choice(folder: Path, start: str, **changes: object) -> None:
+def train_choice(folder, start, **changes):
     chosen = {"encoder": start, "learning_rate": 3e-3, **LEARN, **changes}
     configured(choice.Choice, **chosen).train(MATERIAL, folder)
 
 
-def train_decomp(folder: Path, start: str, **changes: object) -> None:
+def train_decomp(folder, start, **changes):
     chosen = {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes}
     configured(choice.DecompAttn, **chosen).train(MATERIAL, folder)
 
@@ -124,7 +122,7 @@ TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, Dec
 
 
 @pytest.fixture(scope="module")
-def learnt(start: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def learnt(start, tmp_path_factory):
     """A finished training of each."""
     folder = tmp_path_factory.mktemp("learnt")
     for name, (train, _) in TRAININGS.items():
@@ -132,14 +130,14 @@ def learnt(start: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     return {name: folder / name for name in TRAININGS}
 
 
-def right(reader: Any, **changes: object) -> int:
+def right(reader, **changes):
     asked = [replace(one, **changes) for one in QUESTIONS]
     found = reader.answer(asked, MATERIAL.rankings)
     return sum(one.answer in question.answers for one, question in zip(found, QUESTIONS, strict=True))
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_questions_are_learnt_by_heart(name: str, learnt: dict[str, Path]) -> None:
+def test_questions_are_learnt_by_heart(name, learnt):
     reader = TRAININGS[name][1](checkpoint=str(learnt[name]), device="cpu")
     assert right(reader) >= 11
     assert right(reader, choices=("no effect", "less", "more")) >= 11  # the order does not matter
@@ -152,9 +150,7 @@ def test_questions_are_learnt_by_heart(name: str, learnt: dict[str, Path]) -> No
 
 @pytest.mark.parametrize("name", TRAININGS)
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(
-    name: str, learnt: dict[str, Path], start: str, tmp_path: Path
-) -> None:
+def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, learnt, start, tmp_path):
     train, reader = TRAININGS[name]
     kill(7, lambda: train(tmp_path / "cut", start))
     assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
@@ -169,7 +165,7 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(
         reader(checkpoint=str(tmp_path / "cut"))
 
 
-def test_choice_scores_options_as_transformers_does(learnt: dict[str, Path]) -> None:
+def test_choice_scores_options_as_transformers_does(learnt):
     words = AutoTokenizer.from_pretrained(learnt["choice"])
     theirs = BertForMultipleChoice.from_pretrained(learnt["choice"]).eval()
     reader = Choice(checkpoint=str(learnt["choice"]), device="cpu", batch_tokens=40)
@@ -186,8 +182,8 @@ def test_choice_scores_options_as_transformers_does(learnt: dict[str, Path]) -> 
         assert one.passage_ids == (passage.id,)
 
 
-def test_the_paragraph_can_be_left_out_and_an_explanation_read(start: str) -> None:
-    def scores(asked: list[Question], passages: list[list[Passage]], **settings: Any) -> list[float | None]:
+def test_the_paragraph_can_be_left_out_and_an_explanation_read(start):
+    def scores(asked, passages, **settings):
         reader = Choice(checkpoint=start, device="cpu", **settings)
         found = reader.answer(asked, passages)
         assert all(bool(one.passage_ids) == (settings.get("paragraph") != "no" and passages[0] != []) for one in found)
@@ -202,7 +198,7 @@ def test_the_paragraph_can_be_left_out_and_an_explanation_read(start: str) -> No
     assert scores(explained, read) == pytest.approx(scores(asked, read), abs=1e-5)
 
 
-def test_an_encoder_without_types_reads_to_its_last_position(tmp_path: Path) -> None:
+def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
     reader = Choice(checkpoint=tiny_choice.encoder(tmp_path / "roberta", "roberta"), device="cpu")
     [found] = reader.answer(QUESTIONS[:1], [[Passage("1", "", "mud " * 99)]])
     assert found.answer in tiny_choice.CHOICES
@@ -210,7 +206,7 @@ def test_an_encoder_without_types_reads_to_its_last_position(tmp_path: Path) -> 
     assert reader.family == ""
 
 
-def test_an_encoder_of_another_family_is_not_trained_further(learnt: dict[str, Path], tmp_path: Path) -> None:
+def test_an_encoder_of_another_family_is_not_trained_further(learnt, tmp_path):
     other = replace(MATERIAL, family="snow")
     with refused("was trained on rain and may not be trained further on snow"):
         configured(choice.Choice, encoder=str(learnt["choice"])).train(other, tmp_path / "made")
@@ -249,7 +245,7 @@ checkpoint = "models/{name}"
 
 
 @pytest.mark.parametrize("name", ["adaboost", *TRAININGS])
-def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path) -> None:
+def test_the_command_line_trains_and_reads(name, start, tmp_path):
     (tmp_path / "weather.py").write_text(BENCHMARK)
     for split in ("a-train", "a-dev"):
         (tmp_path / f"{split}.jsonl").write_text(split)
@@ -274,21 +270,3 @@ def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path
     assert (leak.returncode, "may not be tested on weather:Weather/b" in leak.stderr) == (2, True), leak.stderr
     wrong = ifqa_here("train", name, *given, "--set", "epocs=3", folder=tmp_path)
     assert (wrong.returncode, "unknown training setting 'epocs'" in wrong.stderr) == (2, True), wrong.stderr
-
-
-def test_a_steps_logits_do_not_depend_on_what_is_read_together(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ifqa.reading.multiple_choice.bert import open_encoder
-
-    opened = open_encoder(start)
-    asked = [replace(QUESTIONS[0], choices=("more", "less")), *QUESTIONS[1:3], replace(QUESTIONS[3], context="")]
-    read = [[Passage("", "", one.context)] if one.context else [] for one in asked]
-    several = [sequences(opened.tokenizer, *pair, Scheme(True, False, 60)) for pair in zip(asked, read, strict=True)]
-    trainer = choice.Choice()
-    trainer._opened = opened
-    together = trainer.logits(opened.model, trainer.collate(several))
-    monkeypatch.setitem(choice.BUDGET, "cpu", 1)  # each sequence alone
-    alone = trainer.logits(opened.model, trainer.collate(several))
-    assert together.shape == (4, 3)
-    assert together[0, 2] == -torch.inf
-    assert torch.allclose(together, alone, atol=1e-5)
-    assert together[together.isfinite()].std() > 0.01

@@ -1,7 +1,6 @@
 """Tuning of a language model: the reader's own prompts, the loss on the answer alone, kill and resume, and split families."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from short_trainings import Killed, ended_at
 from transformers import AutoModelForCausalLM
 
 from ifqa.llms.hf import HF
-from ifqa.models.causal import Found, find
+from ifqa.models.causal import find
 from ifqa.pipeline import system as opening
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System, refuse_other_families
@@ -23,7 +22,7 @@ from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import TrainingData
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
-from ifqa.training.llm import Asks, adapted, collate, loss_of, with_answers, with_preferences
+from ifqa.training.llm import Asks, collate, loss_of, with_answers, with_preferences
 from ifqa.training.llm import Llm as Trainer
 from ifqa.training.trainer import configured
 
@@ -46,28 +45,28 @@ FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+def start(tmp_path_factory):
     return str(tiny_chat.save(tmp_path_factory.mktemp("start") / "tiny"))
 
 
 @pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def exact(monkeypatch):
     """No bfloat16, whose rounding depends on what is computed together."""
     for module in ("ifqa.models.devices", "ifqa.training.checkpoints"):
         monkeypatch.setattr(f"{module}.half_precision", lambda device: torch.float32)
 
 
-def opened(model: str, folder: Path) -> HF:
+def opened(model, folder):
     return HF(model=model, device="cpu", precision="float32", store=str(folder / "completions"))
 
 
-def tuned(folder: Path, start: str, **changes: object) -> dict[str, bytes]:
+def tuned(folder, start, **changes):
     configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(MATERIAL, folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, start: str) -> dict[str, Path]:
+def whole(tmp_path_factory, start):
     """The folders of two finished tunings: on answers, and on preferences from the first one on."""
     folders = {name: tmp_path_factory.mktemp(name) for name in ("sft", "dpo")}
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, start: str) -> dict[str, Pat
 
 
 @pytest.mark.parametrize("chat", [True, False])
-def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path: Path, chat: bool) -> None:
+def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
     template = tiny_chat.TEMPLATE if chat else None
     model = opened(str(tiny_chat.save(tmp_path / "tiny", template=template)), tmp_path)
     asks = Asks(model, load_prompt("short"), 400)
@@ -96,7 +95,7 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path: Path, chat
     assert Asks(model, load_prompt("short"), 40).row(QUESTIONS[0], RANKINGS[0], "Bath") is None
 
 
-def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start: str, tmp_path: Path) -> None:
+def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start, tmp_path):
     model = opened(start, tmp_path)
     asks = Asks(model, load_prompt("short"), 400)
     shown = [model.tokenizer.decode(row["prompt"]) for row in with_answers(MATERIAL, asks, **ALL)]
@@ -110,11 +109,11 @@ def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start: str, tmp_pat
         assert {sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows} == {count}
 
 
-def logits_of(network: torch.nn.Module, ids: list[int]) -> torch.Tensor:
+def logits_of(network, ids):
     return network(torch.tensor([ids])).logits[0]
 
 
-def test_the_loss_is_that_of_each_answer_alone(start: str, tmp_path: Path) -> None:
+def test_the_loss_is_that_of_each_answer_alone(start, tmp_path):
     asks, network = (
         Asks(opened(start, tmp_path), load_prompt("short"), 400),
         AutoModelForCausalLM.from_pretrained(start),
@@ -130,7 +129,7 @@ def test_the_loss_is_that_of_each_answer_alone(start: str, tmp_path: Path) -> No
     )
 
 
-def test_the_preference_loss_is_the_published_formula(start: str, tmp_path: Path) -> None:
+def test_the_preference_loss_is_the_published_formula(start, tmp_path):
     asks, network = (
         Asks(opened(start, tmp_path), load_prompt("short"), 400),
         AutoModelForCausalLM.from_pretrained(start),
@@ -150,9 +149,7 @@ def test_the_preference_loss_is_the_published_formula(start: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("method", ["sft", "dpo"])
-def test_a_killed_tuning_goes_on_to_the_same_weights(
-    whole: dict[str, Path], start: str, tmp_path: Path, method: str
-) -> None:
+def test_a_killed_tuning_goes_on_to_the_same_weights(whole, start, tmp_path, method):
     model = start if method == "sft" else str(whole["sft"])
     with ended_at(4), pytest.raises(Killed):
         tuned(tmp_path / "cut", model, method=method)
@@ -162,7 +159,7 @@ def test_a_killed_tuning_goes_on_to_the_same_weights(
     assert cut.keys() == {path.name for path in whole[method].iterdir()} == FILES
 
 
-def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start: str, tmp_path: Path) -> None:
+def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_path):
     tuned(tmp_path / "made", start, epochs=40, rank=32, batch=4, device_batch=4, alone=1.0)
     model = opened(str(tmp_path / "made"), tmp_path)
     assert model.family == "ifqa/full"
@@ -179,12 +176,12 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start: str, tm
     assert opened(start, tmp_path).name != model.name
 
 
-def test_preferences_raise_the_first_answer_above_the_second(whole: dict[str, Path], tmp_path: Path) -> None:
+def test_preferences_raise_the_first_answer_above_the_second(whole, tmp_path):
     before, after = (opened(str(whole[name]), tmp_path) for name in ("sft", "dpo"))
     rows = with_preferences(MATERIAL, Asks(before, load_prompt("short"), 400), **PAIRS)
 
-    def margin(model: HF) -> float:
-        def log_p(row: dict, answer: list[int]) -> float:
+    def margin(model):
+        def log_p(row, answer):
             logits = logits_of(model.model, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
             return -F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item()
 
@@ -194,20 +191,7 @@ def test_preferences_raise_the_first_answer_above_the_second(whole: dict[str, Pa
     assert margin(after) > margin(before) + 1
 
 
-@pytest.mark.filterwarnings("error")
-def test_a_checkpoint_of_an_adapter_that_is_tuned_on_asks_no_hub(
-    whole: dict[str, Path], start: str, tmp_path: Path
-) -> None:
-    adapter = tmp_path / "adapter"
-    shutil.copytree(whole["sft"], adapter)
-    settings = json.loads((adapter / "adapter_config.json").read_text())
-    (adapter / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": "smollm2"}))
-    network = adapted(opened(start, tmp_path), Found(Path(start), adapter), 4, 0)
-    network.save_pretrained(str(tmp_path / "checkpoint"))
-    assert (tmp_path / "checkpoint" / "adapter_model.safetensors").exists()
-
-
-def test_the_manifest_says_what_was_tuned_on_what(whole: dict[str, Path], start: str) -> None:
+def test_the_manifest_says_what_was_tuned_on_what(whole, start):
     made = {name: json.loads((folder / "manifest.json").read_text()) for name, folder in whole.items()}
     assert made["sft"]["family"] == "ifqa/full"
     assert made["sft"]["base"] == made["dpo"]["base"] == {"name": start, "sha256": find(start).identity}
@@ -220,9 +204,7 @@ def test_the_manifest_says_what_was_tuned_on_what(whole: dict[str, Path], start:
     assert modules == sorted(modules) != []
 
 
-def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
-    whole: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, monkeypatch):
     from ifqa.config.experiment import parse_experiment
 
     tables = {
@@ -246,7 +228,7 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
         )
 
 
-def test_an_adapter_on_another_model_is_refused(whole: dict[str, Path], start: str, tmp_path: Path) -> None:
+def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     folder = tmp_path / "moved"
     folder.mkdir()
     for name in FILES:
@@ -269,9 +251,7 @@ def test_an_adapter_on_another_model_is_refused(whole: dict[str, Path], start: s
         ({"model": "smollm2"}, "smollm2 is not here; fetch it with: ifqa data smollm2"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_tuned_is_refused_before_anything_is_written(
-    start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], said: str
-) -> None:
+def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_path, monkeypatch, changes, said):
     monkeypatch.chdir(tmp_path)
     with refused(said):
         tuned(tmp_path / "made", start, **changes)

@@ -11,7 +11,7 @@ PASSAGES = [
 ]
 
 
-def test_each_passage_gives_no_more_than_asked_and_is_the_gold_passage() -> None:
+def test_each_passage_gives_no_more_than_asked_and_is_the_gold_passage():
     made = practice_questions(PASSAGES, seed=0, each=3)
     assert {one.gold_passages for one in made} <= {(text,) for text in PASSAGES}
     assert max(sum(one.gold_passages == (text,) for one in made) for text in PASSAGES) == 3
@@ -25,7 +25,7 @@ def test_each_passage_gives_no_more_than_asked_and_is_the_gold_passage() -> None
     assert all(one.answers[0] in one.gold_passages[0] for one in gaps)
 
 
-def test_numbers_dates_places_and_lists_are_changed_and_computed() -> None:
+def test_numbers_dates_places_and_lists_are_changed_and_computed():
     text = (
         "The Veldmar mill by the lake was the third to be built in May 1902 there. "
         "On 3 June 1950 it burnt down to the ground. "
@@ -41,7 +41,7 @@ def test_numbers_dates_places_and_lists_are_changed_and_computed() -> None:
     assert all(re.fullmatch(r"[A-Z][a-z]+( \d+,)?( \d{4})?", one.answers[0]) for one in dates)
 
 
-def test_a_changed_number_is_computed() -> None:
+def test_a_changed_number_is_computed():
     changed = [one for one in practice_questions(PASSAGES, seed=0, each=50) if one.text.endswith("how many?")]
     assert changed
     words = "one two three four five six seven eight nine ten".split()

@@ -3,10 +3,8 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,7 +14,7 @@ from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import TrainingData
-from ifqa.reading.span.network import Pair, make_pair
+from ifqa.reading.span.network import make_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.training.checkpoints import CHECKPOINTS
@@ -36,19 +34,19 @@ MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
 
 
-def train(data: TrainingData, folder: Path, **settings: Any) -> dict[str, Any]:
+def train(data, folder, **settings):
     return configured(extractive.Extractive, **settings).train(data, folder)
 
 
-def pair(text: str, question: str = "If there had been two fewer, how many?") -> Pair:
+def pair(text, question="If there had been two fewer, how many?"):
     return make_pair(encoder_folder(), question, text)
 
 
 @contextmanager
-def killed_after(opening: str) -> Iterator[None]:
+def killed_after(opening):
     """Raise KeyboardInterrupt when a checkpoint's line is said."""
 
-    def kill(line: str) -> None:
+    def kill(line):
         if line.startswith(opening):
             raise KeyboardInterrupt
 
@@ -57,7 +55,7 @@ def killed_after(opening: str) -> Iterator[None]:
         yield
 
 
-def weights(folder: Path) -> dict[str, str]:
+def weights(folder):
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -66,34 +64,34 @@ def weights(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def mpnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mpnet(tmp_path_factory):
     texts = [text for one in QUESTIONS for text in (one.text, *one.gold_passages)]
     made: Path = tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", *texts)
     return made
 
 
 @pytest.fixture(scope="module")
-def settings(mpnet: Path) -> dict[str, Any]:
+def settings(mpnet):
     """Settings of a short training of the tiny MPNet; the golden files hold trainings of MiniLM."""
     return SETTINGS | {"encoder": str(mpnet)}
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> Path:
+def whole(tmp_path_factory, settings):
     """A finished training."""
     folder = tmp_path_factory.mktemp("trained") / "whole"
     assert train(MATERIAL, folder, **settings)["steps"] == 6
     return folder
 
 
-def chosen(text: str, answers: list[str], question: str = "If so, what?") -> list[str]:
+def chosen(text, answers, question="If so, what?"):
     one = pair(text, question)
     (targets,) = find_targets([one], answers)
     texts = [one.span_text(first, first + more) for first, more in targets.spans]
     return texts + [str(one.computed[i][j][operation]) for i, j, operation in targets.computed]
 
 
-def test_targets_are_all_occurrences_or_computed_equal_or_near() -> None:
+def test_targets_are_all_occurrences_or_computed_equal_or_near():
     assert chosen("Paris (Paris, France) and Lyon.", ["Paris", "lyon"]) == ["Paris", "Paris", "Lyon"]
     assert chosen("They won 9 cups.", ["7"], "If two fewer, how many?") == ["7"]
     assert chosen("They won seven cups.", ["7"]) == ["seven"]
@@ -105,7 +103,7 @@ def test_targets_are_all_occurrences_or_computed_equal_or_near() -> None:
     assert chosen("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == ["2"]
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Path, settings: dict[str, Any]) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, whole, settings):
     with killed_after("step 4"):
         train(MATERIAL, tmp_path / "killed", **settings)
     names = sorted(path.name for path in (tmp_path / "killed" / CHECKPOINTS).iterdir())
@@ -122,19 +120,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Pa
     assert (manifest["settings"]["seed"], manifest["examples"]) == (0, 3)
 
 
-def test_missing_weights_are_trained_again_to_the_same_bytes(
-    tmp_path: Path, whole: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = shutil.copytree(whole, tmp_path / "made")
-    train(MATERIAL, made, **settings)
-    assert capsys.readouterr().err == f"{made}: nothing to do, trained by exactly this before\n"
-    (made / "heads.safetensors").unlink()
-    train(MATERIAL, made, **settings)
-    assert f"{made}: heads.safetensors is missing or altered; training again\n" in capsys.readouterr().err
-    assert weights(made) == weights(whole)
-
-
-def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path):
     bare = TrainingData(QUESTIONS[3:], RANKINGS[3:], "ifqa/full")
     long = reading_file(tmp_path, [READING[0] | {"context": "long " * 191}])
     for data, changes, said in [
@@ -153,12 +139,6 @@ def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path: Path
         assert [path.read_text() for path in (tmp_path / name[:5]).iterdir()] == ["precious"]
 
 
-def test_practice_comes_before_the_real_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On MiniLM, as by default."""
-    train(MATERIAL.only([0]), tmp_path, **(SETTINGS | {"practice": 2, "epochs": 1}))
-    assert capsys.readouterr().err.startswith("1 of 1 questions have a target; 3 steps")
-
-
 READING = [
     {"question": "Where did Cy paint?", "context": "Cy painted in Oslo until he left for Rome.", "answers": ["Oslo"],
      "source": "ours", "licence": "MIT"},
@@ -166,14 +146,14 @@ READING = [
 ]  # fmt: skip
 
 
-def reading_file(folder: Path, rows: list[dict[str, object]] = READING) -> str:
+def reading_file(folder, rows=READING):
     path = folder / "reading.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
 
 @pytest.fixture(scope="module")
-def well_read(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+def well_read(tmp_path_factory, settings):
     """A finished training on reading questions first, and its settings."""
     folder = tmp_path_factory.mktemp("read")
     settings = settings | {"reading": [reading_file(folder)], "reading_batch": 1, "checkpoint_every": 1}
@@ -181,9 +161,7 @@ def well_read(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]
     return folder / "made", settings
 
 
-def test_reading_questions_come_first_and_are_named_in_the_manifest(
-    tmp_path: Path, well_read: tuple[Path, dict[str, Any]]
-) -> None:
+def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path, well_read):
     made, settings = well_read
     read = json.loads((made / "manifest.json").read_text())["start"]["trained"]
     assert (
@@ -197,10 +175,8 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(
     assert weights(tmp_path / "shared") == {k: v for k, v in weights(made).items() if not k.startswith("reading/")}
 
 
-def test_the_weights_of_several_seeds_are_averaged(
-    tmp_path: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    def scores(folder: Path) -> torch.Tensor:
+def test_the_weights_of_several_seeds_are_averaged(tmp_path, settings, capsys):
+    def scores(folder):
         return load_file(folder / "heads.safetensors")["heads.weight"].float()
 
     averaged = settings | {"average": 2, "reading": [reading_file(tmp_path)]}
@@ -217,9 +193,7 @@ def test_the_weights_of_several_seeds_are_averaged(
     assert f"{tmp_path / 'both'}: nothing to do, trained by exactly this before\n" in capsys.readouterr().err
 
 
-def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
-    tmp_path: Path, well_read: tuple[Path, dict[str, Any]]
-) -> None:
+def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(tmp_path, well_read):
     made, settings = well_read
     with killed_after("step 1"):
         train(MATERIAL, tmp_path / "killed", **settings)
@@ -228,7 +202,7 @@ def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
     assert weights(tmp_path / "killed") == weights(made)
 
 
-def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path: Path, mpnet: Path) -> None:
+def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet):
     settings = SETTINGS | {"encoder": str(mpnet), "epochs": 40, "rank": 16, "learning_rate": 5e-3, "dropout": 0.0}
     made = tmp_path / "made"
     manifest = train(MATERIAL, made, **settings, reading=[reading_file(tmp_path)])
@@ -246,7 +220,7 @@ def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path: Path, 
     assert copied.answer(QUESTIONS[:3], passages) == reader.answer(QUESTIONS[:3], passages)
 
 
-def test_weights_of_another_encoder_are_refused(tmp_path: Path, mpnet: Path) -> None:
+def test_weights_of_another_encoder_are_refused(tmp_path, mpnet):
     train(MATERIAL, tmp_path / "made", **SETTINGS | {"epochs": 1}, encoder=str(mpnet))
     with refused(r"made was trained on the encoder .*tiny \(SHA-256 .*\), and .* holds another"):
         Extractive(weights=str(tmp_path / "made"), encoder="all-MiniLM-L6-v2")
