@@ -81,9 +81,8 @@ def test_passages_below_the_depth_follow_as_they_were(values, data):
 
 def test_the_model_reads_the_configured_clause_and_the_first_passages_alone(monkeypatch):
     read, real = [], cross_encoder.CrossEncoder.relevance
-    monkeypatch.setattr(
-        cross_encoder.CrossEncoder, "relevance", lambda self, pairs: (read.append(pairs), real(self, pairs))[1]
-    )
+    spied = lambda self, pairs: (read.append(pairs), real(self, pairs))[1]  # noqa: E731
+    monkeypatch.setattr(cross_encoder.CrossEncoder, "relevance", spied)
     part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
     how = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
     whole = Rerank(**how)

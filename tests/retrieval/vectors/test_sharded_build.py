@@ -16,7 +16,7 @@ from ifqa.records import Passage
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import sharded_build as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
-from ifqa.retrieval.vectors.vector_store import LOG, Shards, array_path
+from ifqa.retrieval.vectors.vector_store import Shards, array_path
 from ifqa.workers import local
 
 THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold".split()
@@ -101,19 +101,6 @@ def test_after_a_kill_only_the_rest_is_encoded_to_the_same_bytes(tmp_path, passa
     assert encoded == list(range(PIECES))
     assert "8 passages had been encoded by an earlier build" in capsys.readouterr().err
     assert files(tmp_path / "out") == files(tmp_path / "whole")
-
-
-def test_missing_and_truncated_shards_are_encoded_again(tmp_path, passages, model, encoded):
-    encode(passages, tmp_path / "out", settings(model))
-    whole = files(tmp_path / "out")
-    encoded.clear()
-    array_path(tmp_path / "out", "vectors", 0).unlink()
-    array_path(tmp_path / "out", "ids", 2).write_bytes(b"")
-    lines = (tmp_path / "out" / LOG).read_bytes().splitlines(keepends=True)
-    (tmp_path / "out" / LOG).write_bytes(b"".join(lines[:-1]) + lines[-1][:20])
-    encode(passages, tmp_path / "out", settings(model))
-    assert encoded == [0, 2, 4]
-    assert files(tmp_path / "out") == whole
 
 
 def test_only_changed_passages_are_encoded_again(tmp_path, passages, model, encoded):

@@ -81,17 +81,6 @@ def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, 
         np.testing.assert_array_equal(np.load(array_path(tmp_path, "vectors", 0)), rows_of(2))
 
 
-def test_finishing_removes_other_shards(tmp_path):
-    filling = Filling(tmp_path)
-    for number in (2, 0, 1):
-        filling.add(number, "key", [f"{number}a", f"{number}b"], rows_of(2, number))
-    assert filling.finish({0: "key", 2: "key"}) == 4
-    assert sorted(path.name for path in tmp_path.glob("*.npy")) == [
-        f"{kind}-0000{n}.npy" for kind in ("ids", "vectors") for n in (0, 2)
-    ]
-    assert Shards(tmp_path).ids(range(4)) == ["0a", "0b", "2a", "2b"]
-
-
 GOOD = rows_of(2, 2).astype(np.float16)
 DAMAGED = [
     (np.hstack([GOOD, GOOD]), r"wanted float16 \(2, 2\), found float16 \(2, 4\)"), (GOOD[0], r"found float16 \(2,\)"),

@@ -251,12 +251,8 @@ def test_the_command_line_trains_and_reads(name, start, tmp_path):
         (tmp_path / f"{split}.jsonl").write_text(split)
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/mine.toml").write_text(EXPERIMENT.format(name=name, split="a-dev"))
-    small = {
-        "adaboost": ["rounds=5"],
-        "choice": [f"encoder={start}", "epochs=1"],
-        "decomp-attn": ["hidden=8", "epochs=1"],
-    }
-    changes = [flag for one in small[name] for flag in ("--set", one)]
+    small = {"adaboost": "rounds=5", "choice": f"encoder={start} epochs=1", "decomp-attn": "hidden=8 epochs=1"}
+    changes = [flag for one in small[name].split() for flag in ("--set", one)]
     given = ["--benchmark", "weather:Weather", "--split", "a-train", *changes]
     done = ifqa_here("train", name, *given, folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"models/{name}\n"), done.stderr
@@ -268,5 +264,3 @@ def test_the_command_line_trains_and_reads(name, start, tmp_path):
     (tmp_path / "experiments/leak.toml").write_text(EXPERIMENT.format(name=name, split="b-test"))
     leak = ifqa_here("run", "leak", folder=tmp_path)
     assert (leak.returncode, "may not be tested on weather:Weather/b" in leak.stderr) == (2, True), leak.stderr
-    wrong = ifqa_here("train", name, *given, "--set", "epocs=3", folder=tmp_path)
-    assert (wrong.returncode, "unknown training setting 'epocs'" in wrong.stderr) == (2, True), wrong.stderr
