@@ -97,7 +97,9 @@ def agree(rankings, expected):
 def test_rankings_equal_those_of_all_inner_products(settings):
     folder = build(**settings)
     agree(found(), by_hand(**settings))
-    (hits,) = Dense(folder, device="cpu").search([Question("q", "red")], 1000)
+    retriever = Dense(folder, device="cpu")
+    assert retriever.search([], 3) == []
+    (hits,) = retriever.search([Question("q", "red")], 1000)
     assert len({hit.passage_id for hit in hits}) == len(hits) == len(set(TEXTS))
 
 
