@@ -45,12 +45,13 @@ def steps(name, data):
         count += event == "line"
         return trace
 
+    before = sys.gettrace()  # that of coverage
     sys.settrace(trace)
     try:
         for _ in cut(name, reader(data.encode(), ()), unit):
             pass
     finally:
-        sys.settrace(None)
+        sys.settrace(before)
     return count
 
 

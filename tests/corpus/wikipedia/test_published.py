@@ -18,26 +18,19 @@ from ifqa.storage.download import Remote
 
 DATE = "20260801"
 NAMES = [f"enwiki-{DATE}-pages-articles-multistream{n}.xml-p{n}p{n + 9}.bz2" for n in (1, 2, 10)]
-
-
 JOB = "articlesmultistreamdump"
 
 
-def sha1(content):
-    return hashlib.sha1(content).hexdigest()
-
-
-def publish(server, wiki="enwiki", date=DATE, names=NAMES, status="done", **facts):
+def publish(server, wiki="enwiki", date=DATE, names=NAMES, status="done"):
     """A dump: files of noise, and an index file that nobody needs."""
     index = f"{wiki}-{date}-pages-articles-multistream-index.txt.bz2"
     contents = {name: bz2.compress(random.Random(name).randbytes(3000)) for name in [*names, index]}
-    server.files |= {f"/{wiki}/{date}/{name}": content for name, content in contents.items()}
-    files = {
-        name: {"size": len(content), "url": f"/{wiki}/{date}/{name}", "sha1": sha1(content)} | facts
-        for name, content in contents.items()
-    }
+    files = {}
+    for name, content in contents.items():
+        server.files[f"/{wiki}/{date}/{name}"] = content
+        files[name] = {"size": len(content), "sha1": hashlib.sha1(content).hexdigest()}
     other = {"status": "done", "files": {f"{wiki}-{date}-stub.xml.gz": {}}}
-    status = {"version": "0.8", "jobs": {"articlesmultistreamdump": {"status": status, "files": files}, "stubs": other}}
+    status = {"version": "0.8", "jobs": {JOB: {"status": status, "files": files}, "stubs": other}}
     server.files[f"/{wiki}/{date}/dumpstatus.json"] = json.dumps(status).encode()
     return contents
 
