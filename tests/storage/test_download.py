@@ -95,9 +95,7 @@ def test_a_file_that_comes_from_its_start_replaces_what_came(fault, server, tmp_
     assert "the server sends it from its start; it has changed, or cannot be resumed" in capsys.readouterr().err
 
 
-def test_a_file_that_changes_between_two_connections_is_never_mixed_and_no_link_is_followed(
-    server, tmp_path, monkeypatch
-):
+def test_a_file_that_changes_meanwhile_is_never_mixed_and_no_link_is_followed(server, tmp_path, monkeypatch):
     (tmp_path / "mine").write_text("mine")
     (tmp_path / ".a.zip.part").symlink_to(tmp_path / "mine")
 
