@@ -137,25 +137,13 @@ GAPS = {
     "after an abbreviation": ("bees, wasps, etc.{{x}}, are", "bees, wasps, etc., are"),
     "after a label": ('Greek: {{x}}, "Apollo"; Doric: {{x}}; Aeolic: {{x}}.', 'Greek: "Apollo"; Doric; Aeolic.'),
     "a missing value": ("at a depth of {{x}}. It fell below {{x}}, and", "at a depth of . It fell below , and"),
-}
+}  # fmt: skip
 PROSE = {
     "quotation": ('He said:\n:"It was moving to Mayberry in 1974."', 'He said:\n"It was moving to Mayberry in 1974."'),
-    "enumeration": (
-        "60 members, of whom:\n:(a) 14 shall be elected\n:(b) 8 shall be elected",
-        "60 members, of whom:\n(a) 14 shall be elected\n(b) 8 shall be elected",
-    ),
-    "enumeration of a law, with and without full stops": (
-        "It says.\n:(a) The court decides.\n:(b) the clerk\n:(c) The parties pay.\n:(d) the rest",
-        "It says.\n(a) The court decides.\n(b) the clerk\n(c) The parties pay.\n(d) the rest",
-    ),
-    "paragraph below a list": (
-        "It ends:\n* One of them.\n\n:A new paragraph begins.\n\n:-It goes on.",
-        "It ends:\nA new paragraph begins.\n-It goes on.",
-    ),
-    "article of a law": (
-        "It says:\n\n:'''Article 67.''' (1) They vote.\n:(2) Two days must elapse.",
-        "It says:\nArticle 67. (1) They vote.\n(2) Two days must elapse.",
-    ),
+    "enumeration": ("60 members, of whom:\n:(a) 14 shall be elected\n:(b) 8 shall be elected", "60 members, of whom:\n(a) 14 shall be elected\n(b) 8 shall be elected"),
+    "enumeration of a law, with and without full stops": ("It says.\n:(a) The court decides.\n:(b) the clerk\n:(c) The parties pay.\n:(d) the rest", "It says.\n(a) The court decides.\n(b) the clerk\n(c) The parties pay.\n(d) the rest"),
+    "paragraph below a list": ("It ends:\n* One of them.\n\n:A new paragraph begins.\n\n:-It goes on.", "It ends:\nA new paragraph begins.\n-It goes on."),
+    "article of a law": ("It says:\n\n:'''Article 67.''' (1) They vote.\n:(2) Two days must elapse.", "It says:\nArticle 67. (1) They vote.\n(2) Two days must elapse."),
     "bold line over text": ("It says.\n:'''Article 113'''\n1. They vote.", "It says.\nArticle 113.\n1. They vote."),
     "sentence of its own": ("It ends.\n::A new one begins.", "It ends.\nA new one begins."),
     "terms with definitions": ("x\n;Recursion\n: It calls itself.", "x\nRecursion.\nIt calls itself."),
@@ -163,7 +151,7 @@ PROSE = {
     "term and definition in one line": ("x\n; Factors: What one changes.", "x\nFactors: What one changes."),
     "prose with a formula": ("x\n:for all <math>n</math> it is so.", "x\nfor all formula_1 it is so."),
     "prose after a file": ("It is\n[[File:A.jpg|b]]\n:the end of it", "It is\nthe end of it"),
-}
+}  # fmt: skip
 
 NO_PROSE = {
     "note": "It ends.\n:''See also: [[History of it]].''",
@@ -178,7 +166,7 @@ NO_PROSE = {
     "terms over lists": "It ends.\n;Books\n* A book.\n;Films\n* A film.\n[[Category:A]]",
     "term over nothing": "It ends.\n;Notes\n[[Category:A]]",
     "no word": "It ends:\n: 36\n:+ →",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("wikitext", "text"), [*GAPS.values(), *PROSE.values()], ids=[*GAPS, *PROSE])
