@@ -16,7 +16,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "index"])
 def test_a_killed_stage_ends_as_an_undisturbed_stage(folder, stage):
     """All stages rename their output in the same function: `score`, the quickest, is killed around its last renames."""
-    kills = kill_stage(folder, stage, kills=1, seed=0, renames="last" if stage == "score" else "none")
+    kills = kill_stage(folder, stage, kills=1, seed=0, renames=stage == "score")
     assert all(kill.landed for kill in kills)
     assert all(kill.identical for kill in kills)
     if stage == "score":
