@@ -1,42 +1,31 @@
 """The experiment on answerable questions: which passages are taken out, and what is counted."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
+import answerable as experiment
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.records import Answer, Passage, Prediction, Question
+from ifqa.records import Answer, Passage, Question
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "benchmarks"
 GOLD = "The mill at Brae was built by Ann Lee in 1850 and it burnt down in the great storm of 1901."
 
 
-@pytest.fixture
-def experiment(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import answerable
-
-    return answerable
-
-
-def reading(experiment, number, gold_read, confidence, right=True):
+def reading(number, gold_read, confidence, right=True):
     return experiment.Reading(f"q/{number}", "If so?", not gold_read, gold_read, "a", confidence, right)
 
 
-def test_whatever_shares_twelve_words_with_a_gold_passage_is_taken_out(experiment):
+def test_whatever_shares_twelve_words_with_a_gold_passage_is_taken_out():
     shares = f"{'Other words of another page come first here. ' * 9}{GOLD[:60]}"  # under 40% of its 5-grams
     ranking = [Passage("gold", "", GOLD), Passage("shares", "", shares), Passage("other", "", "Ann Lee built a barn.")]
     question = Question("q/1", "If so?", ("Ann Lee",), (GOLD,))
     assert [one.id for one in experiment.without_gold(question, ranking)] == ["other"]
 
 
-def test_confidence_is_judged_over_readings_with_and_without_gold(experiment):
-    found = [reading(experiment, n, True, 0.9 - n / 10, right=n < 2) for n in range(4)]
-    found += [reading(experiment, n, False, 0.2, right=False) for n in range(4)]
-    unjudged = experiment.Reading(
-        "q/9", "If so?", False, False, "a", 0.99, False
-    )  # the usual run without a gold passage
+def test_confidence_is_judged_over_readings_with_and_without_gold():
+    found = [reading(n, True, 0.9 - n / 10, right=n < 2) for n in range(4)]
+    found += [reading(n, False, 0.2, right=False) for n in range(4)]
+    unjudged = experiment.Reading("q/9", "If so?", False, False, "a", 0.99, False)  # a usual run without a gold passage
     lines = experiment.told([*found, unjudged], 0.65)
     assert lines[0].startswith("AUROC 100.0 [")
     assert lines[1].startswith("4 answerable: 25.0 [")
@@ -45,26 +34,19 @@ def test_confidence_is_judged_over_readings_with_and_without_gold(experiment):
     assert lines[lines.index("least sure and right:") + 1].startswith(" 80%  q/1")
 
 
-def test_a_reader_without_confidence_is_refused(experiment):
-    system = SimpleNamespace(read=lambda questions, passages: [Prediction(one.id, "a") for one in questions])
-    with pytest.raises(IfqaError, match="the reader gives no confidence"):
-        experiment.read_all(system, [Question("q", "If?", ("a",))], [[]], False)
-
-
-def test_plain_questions_are_listed_with_what_came_out(experiment, tmp_path):
+def test_plain_questions_are_listed_with_what_came_out(tmp_path):
     lines = [line.split("\t") for line in experiment.PLAIN.read_text().splitlines()]
     assert [known for known, _ in lines] == ["yes"] * 10 + ["no"] * 10
 
     def ask(text):
-        known = text in [question for known, question in lines if known == "yes"]
-        return Answer(
-            Question("q", text), "Ann" * known, confidence=0.75 if known else 0.1, candidate="" if known else "Bo"
-        )
+        if ["yes", text] in lines:
+            return Answer(Question("q", text), "Ann", confidence=0.75)
+        return Answer(Question("q", text), "", confidence=0.1, candidate="Bo")
 
     listed = experiment.asked(SimpleNamespace(ask=ask), experiment.PLAIN)
     assert listed[0] == "yes   75%  Who designed the Sydney Opera House?  Ann"
     assert listed[10].startswith(
-        "no    10%  Who wrote Hamlet?  (no answer found in these passages; the best candidate is Bo"
+        "no    10%  Who wrote Hamlet?  (no answer found in these passages; the best candidate is"
     )
     (tmp_path / "broken.tsv").write_text("maybe Who?\n")
     with pytest.raises(IfqaError, match=r"broken\.tsv:1: wanted yes or no, a tab, and a question"):

@@ -1,22 +1,16 @@
 """The benchmark of Fusion-in-Decoder compares like with like: the same answers in every way, FLOPs as torch counts them."""
 
-import ast
 import json
-import sys
-from pathlib import Path
 
+import fid
+import fid_ways
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "benchmarks"
-
 
 @pytest.fixture
 def ways(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import fid_ways
-
     for name in ("VOCABULARY", "NEVER"):  # a small vocabulary takes a tenth of the time
         monkeypatch.setattr(fid_ways, name, 1000)
     threads = torch.get_num_threads()
@@ -30,7 +24,7 @@ def test_every_way_of_reading_gives_the_same_answers(ways, capsys):
     assert "5 different answers" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("tokens", [0, 1, 5])
+@pytest.mark.parametrize("tokens", [0, 5])
 def test_flops_are_those_that_torch_counts(ways, tokens):
     model = ways.network("tiny", torch.device("cpu"), 0).eval()
     model.set_attn_implementation("eager")
@@ -44,16 +38,7 @@ def test_flops_are_those_that_torch_counts(ways, tokens):
     assert counter.get_total_flops() == ways.flops(model, data, tokens)
 
 
-def test_inputs_are_as_long_as_questions_with_passages(ways):
-    lengths = ways.draw(200, 20, 0).mask.sum(1)
-    assert int(lengths.min()) >= 130
-    assert int(lengths.max()) <= 220
-    assert 163 < lengths.float().mean() < 168
-
-
 def test_the_tables_have_a_row_for_each_way_and_each_training(ways, capsys, tmp_path):
-    import fid
-
     sizes = ["--shape", "tiny", "--passages", "2", "--questions", "2", "--answer", "2"]
     fid.main(["all", *sizes, "--rounds", "1", "--device", "cpu", "--json", str(tmp_path / "found.json")])
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
@@ -61,12 +46,3 @@ def test_the_tables_have_a_row_for_each_way_and_each_training(ways, capsys, tmp_
     assert len(rows) == 1 + len(ways.WAYS) + 1 + 2
     assert {row["way"] for row in found["read"] if row["rate"] > 0} == {way.name for way in ways.WAYS}
     assert [row["recompute"] for row in found["train"]] == [False, True]
-
-
-def test_it_needs_torch_transformers_and_ifqa_alone():
-    for name in ("fid.py", "fid_ways.py"):
-        for node in ast.walk(ast.parse((FOLDER / name).read_text())):
-            several = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-            for module in [node.module] if isinstance(node, ast.ImportFrom) else several:
-                known = sys.stdlib_module_names | {"torch", "transformers", "fid_ways"}
-                assert module.split(".")[0] in known or module.startswith("ifqa.reading.t5."), module

@@ -1,6 +1,5 @@
 """The notebooks run on the sample and with other parameters, and their saved outputs equal those of a run."""
 
-import ast
 import base64
 import re
 import runpy
@@ -49,11 +48,6 @@ RUNS = {
         "errors",
         f'experiment = "sample-hard+limit={FEW}"\nfactual_of = "sample-llm"\nexamples = 1',
         f"sample-hard+limit={FEW}: {FEW} questions; the real world's answer is told of 7",
-    ),
-    "errors of others": (
-        "errors",
-        'experiment = "sample-llm"\nfactual_of = ""\nexamples = 1',
-        "sample-llm: 8 questions; the real world's answer is told of 7",
     ),
     "causalqa of a part": (
         "causalqa",
@@ -136,20 +130,15 @@ def anywhere(seen):
     return {cell: value for cell, value in (seen | masked).items() if cell not in ALL_DIFFERS}
 
 
-def test_a_notebook_runs_to_its_end_with_any_parameters(ran):
-    _, book, _, printed = ran
-    seen_text = {
-        stream: "".join(one.text for one in outputs(book) if one.get("name") == stream)
-        for stream in ("stdout", "stderr")
-    }
-    assert printed in seen_text["stdout"]
+def test_a_notebook_runs_to_its_end_with_any_parameters_and_draws_its_figures(ran):
+    name, book, _, printed = ran
+    out, err = (
+        "".join(one.text for one in outputs(book) if one.get("name") == stream) for stream in ("stdout", "stderr")
+    )
+    assert printed in out
     assert not [one for one in outputs(book) if one.output_type == "error"]
-    warned = [line for line in seen_text["stderr"].splitlines() if "Warning" in line]
+    warned = [line for line in err.splitlines() if "Warning" in line]
     assert [line for line in warned if "TqdmWarning" not in line] == []  # tqdm's, where there are no ipywidgets
-
-
-def test_a_notebook_draws_its_figures(ran):
-    name, book, _, _ = ran
     images = [one.data["image/png"] for one in outputs(book) if "image/png" in one.get("data", {})]
     assert len(images) == FIGURES[name]
     assert all(base64.b64decode(image).startswith(b"\x89PNG") for image in images)
@@ -164,51 +153,17 @@ def test_a_notebook_is_kept_with_what_a_run_shows_now(ran):
         assert anywhere(shown(kept)) == anywhere(shown(book)), f"run: python experiments/notebooks/run.py {name}"
 
 
-def test_there_are_six_notebooks_and_together_they_are_small():
-    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(FIGURES)
-    assert sum(path.stat().st_size for path in FOLDER.glob("*.ipynb")) < 1_500_000
-
-
 @pytest.mark.parametrize("name", FIGURES)
-class TestAsItIsKept:
-    def test_it_was_run_from_start_to_end_and_has_short_cells(self, name):
-        book = RUN["opened"](name)
-        nbformat.validate(book)
-        cells = code_cells(book)
-        assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-        assert max(len(cell.source.splitlines()) for cell in cells) <= 18
-        assert len([one for one in outputs(book) if "image/png" in one.get("data", {})]) == FIGURES[name]
-        assert len([one for one in outputs(book) if "text/html" in one.get("data", {})]) >= 4
-
-    def test_nothing_of_the_machine_it_was_run_on_is_kept(self, name):
-        book = RUN["opened"](name)
-        assert {one.get("name", "stdout") for one in outputs(book)} == {"stdout"}
-        assert {key: dict(value) for key, value in book.metadata.items()} == {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        }
-        assert [cell.metadata for cell in book.cells if cell is not parameters(book)] == [{}] * (len(book.cells) - 1)
-        seen_text = str(shown(book))
-        assert [
-            one for one in ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback") if one in seen_text
-        ] == []
-
-    def test_it_uses_public_names_alone(self, name):
-        nodes = [node for cell in code_cells(RUN["opened"](name)) for node in ast.walk(ast.parse(cell.source))]
-        used = [part for node in nodes if isinstance(node, ast.ImportFrom) for part in (node.module or "").split(".")]
-        used += [alias.name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
-        used += [node.attr for node in nodes if isinstance(node, ast.Attribute)]
-        assert "ifqa" in used
-        assert [one for one in used if one.startswith("_")] == []
-
-    def test_its_parameters_name_what_is_there(self, name):
-        given = {}
-        exec(parameters(RUN["opened"](name)).source, given)
-        keys = ("experiment", "open_book", "closed_book", "factual_of", "varied", "retrieved", "context")
-        wanted = {"causalqa": "sample-causal", "wiqa": "sample-wiqa"}.get(name, "sample")
-        for experiment in filter(None, [*map(given.get, keys), *given.get("experiments", [])]):
-            assert load_experiment(experiment).benchmark == wanted
-        assert given.get("benchmark", wanted) == wanted
+def test_a_notebook_is_kept_after_a_whole_run_with_nothing_of_the_machine(name):
+    book = RUN["opened"](name)
+    nbformat.validate(book)
+    cells = code_cells(book)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert {one.get("name", "stdout") for one in outputs(book)} == {"stdout"}
+    assert book.metadata.keys() == {"kernelspec", "language_info"}
+    assert [cell.metadata for cell in book.cells if cell is not parameters(book)] == [{}] * (len(book.cells) - 1)
+    places = ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback")
+    assert [one for one in places if one in str(shown(book))] == []
 
 
 def test_intervals_are_drawn_in_rows_with_a_legend_for_several():
@@ -217,9 +172,8 @@ def test_intervals_are_drawn_in_rows_with_a_legend_for_several():
     assert plots.percent([0.0, 1.0, 1.0, 1.0])[0] == 75
     one, two = Figure().subplots(1, 2)
     plots.draw_intervals(one, {"": {"EM": (50.0, 40.0, 60.0)}}, "score (%)")
-    plots.draw_intervals(
-        two, {"a": {"EM": (50.0, 40.0, 60.0), "F1": (60.0, 60.0, 60.0)}, "b": {"F1": (1.0, 1.1, 2.0)}}, ""
-    )
+    several = {"a": {"EM": (50.0, 40.0, 60.0), "F1": (60.0, 60.0, 60.0)}, "b": {"F1": (1.0, 1.1, 2.0)}}
+    plots.draw_intervals(two, several, "")
     assert one.get_legend() is None
     assert [text.get_text() for text in two.get_legend().get_texts()] == ["a", "b"]
     assert [tick.get_text() for tick in two.get_yticklabels()] == ["EM", "F1"]

@@ -1,25 +1,16 @@
 """The count of answers of the real world: which wrong answers are counted, and over which questions."""
 
-from pathlib import Path
-
 import pytest
+from real_world import told as count
 
 from ifqa.errors import IfqaError
-
-
-@pytest.fixture
-def count(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "experiments" / "benchmarks"))
-    import real_world
-
-    return real_world.told
 
 
 def answered(number, text):
     return {"id": str(number), "subsets": [], "EM": float(text == "gold"), "failed": not text, "answer": text}
 
 
-def test_a_wrong_answer_that_is_given_in_the_real_world_too_is_counted_and_a_right_or_empty_one_is_not(count):
+def test_a_wrong_answer_that_is_given_in_the_real_world_too_is_counted_and_a_right_or_empty_one_is_not():
     answers = [answered(n, text) for n, text in enumerate(["The Paris", "gold", "", "Rome"])]
     lines = count(answers, {"0": "paris", "1": "gold", "2": "", "3": "London"})
     assert lines[0] == "4 questions, 0 left out, EM 25.0"
@@ -27,11 +18,9 @@ def test_a_wrong_answer_that_is_given_in_the_real_world_too_is_counted_and_a_rig
     assert lines[2] == "same answers, right ones too: 50.0%"
 
 
-def test_questions_without_an_answer_of_the_real_world_are_left_out(count):
+def test_questions_without_an_answer_of_the_real_world_are_left_out_and_other_questions_refused():
     lines = count([answered(0, "Paris"), answered(1, "gold")], {"0": "Paris"})
     assert lines[:2] == ["1 questions, 1 left out, EM 0.0", "answered the real world: 100.0% [100.0, 100.0]"]
 
-
-def test_an_experiment_on_other_questions_is_refused(count):
     with pytest.raises(IfqaError, match="none of 1 questions has an answer of the real world"):
         count([answered(0, "Paris")], {"7": "Paris"})
