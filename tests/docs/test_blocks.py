@@ -133,16 +133,3 @@ def test_the_site_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_text_block_that_differs_from_what_is_printed_is_found():
-    assert not_printed("a\n...\nc (1)\nd ...\n", "a\nb\nd e f\nc (1) \n") == []
-    assert not_printed("a\nb\nc ...\n", "a\nx b\nd c\n") == ["b", "c ..."]
-
-
-def test_a_comment_a_continued_line_and_a_reason_are_understood(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("<!-- not run: no key -->\n```sh\nifqa a\n```\n\n```sh\n# why\nifqa b \\\n  --c '#1'   # d\n```\n")
-    assert blocks(page) == [Block("no key", "sh", "ifqa a\n"), Block("", "sh", "# why\nifqa b \\\n  --c '#1'   # d\n")]
-    assert commands(blocks(page)[1].text) == ["ifqa b    --c '#1'"]
-    assert commands("cat > a <<'END'\n# b\nEND\nls  # c\n") == ["cat > a <<'END'\n# b\nEND", "ls"]
