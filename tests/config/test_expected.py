@@ -4,45 +4,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.config.expected import (
-    NEAR,
-    OFF,
-    OK,
-    RETIRED,
-    Expected,
-    expected_tables,
-    measured,
-    parse_expected,
-    verdict,
-)
+from ifqa.config.expected import NEAR, OFF, OK, RETIRED, Expected, expected_tables, measured, parse_expected, verdict
 from ifqa.errors import IfqaError
 from ifqa.scoring.scheme import defaults
 
 EM = {"value": 36.0, "low": 32.0, "high": 40.0}
 BY = defaults()
+NUMBERS = st.floats(0, 100)
 SCORES = {"measures": {"EM": EM}, "subsets": {"numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}}}
 
 
 @pytest.mark.parametrize(
-    ("value", "tolerance", "wanted"), [(36.2, 0.5, OK), (36.0, 0, OK), (39.0, 1.0, NEAR), (41.0, 1.0, OFF)]
+    ("expected", "wanted"),
+    [
+        (Expected("EM", 36.2, 0.5), OK),
+        (Expected("EM", 36.0, 0), OK),
+        (Expected("EM", 39.0, 1.0), NEAR),
+        (Expected("EM", 41.0, 1.0), OFF),
+        (Expected("numeric.EM", 33.0), OK),
+        (Expected("numeric.F1", 50.0, 99), OFF),
+        (Expected("gold_read.EM", 50.0, 99), OFF),
+        (Expected("F1", 90.0, 0, retired="text-davinci-003"), RETIRED),
+    ],
 )
-def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(value, tolerance, wanted):
-    assert verdict(SCORES, Expected("EM", value, tolerance)) == wanted
-
-
-@pytest.mark.parametrize("measure", ["F1", "numeric.F1", "gold_read.EM"])
-def test_a_measure_missing_from_the_scores_gets_the_verdict_off(measure):
-    assert verdict(SCORES, Expected(measure, 50.0, 99)) == OFF
-
-
-def test_an_expected_value_of_a_retired_model_gets_the_verdict_retired():
-    assert verdict(SCORES, Expected("EM", 90.0, 0, retired="text-davinci-003")) == RETIRED
-    assert verdict(SCORES, Expected("F1", 90.0, 0, retired="text-davinci-003")) == RETIRED
-
-
-def test_a_subset_measure_is_looked_up_by_subset_dot_measure():
-    assert measured(SCORES, "numeric.EM")["value"] == 33.0
-    assert verdict(SCORES, Expected("numeric.EM", 33.0)) == OK
+def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, wanted):
+    assert verdict(SCORES, expected) == wanted
 
 
 def test_a_measure_may_have_one_value_or_several():
@@ -51,16 +37,7 @@ def test_a_measure_may_have_one_value_or_several():
 
 
 @given(
-    st.lists(
-        st.builds(
-            Expected,
-            st.sampled_from(["EM", "F1", "gold_any@20", "numeric.EM"]),
-            st.floats(0, 100),
-            st.floats(0, 5),
-            st.text(),
-            st.sampled_from(["", "gone"]),
-        )
-    )
+    st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, st.text(), st.text()))
 )
 def test_expected_values_survive_the_way_into_a_file_and_back(expected):
     in_order = sorted(expected, key=lambda one: one.measure)
@@ -70,14 +47,10 @@ def test_expected_values_survive_the_way_into_a_file_and_back(expected):
 @pytest.mark.parametrize(
     ("tables", "complaint"),
     [
-        ({"EM": {"value": "high"}}, "'value': wanted a number, found"),
-        ({"EM": {"value": True}}, "'value': wanted a number, found"),
         ({"EM": {"value": float("nan")}}, "'value': wanted a number, found"),
         ({"EM": {}}, "'value' is missing; wanted a number"),
         ({"EM": 3}, "wanted a table, found 3"),
-        ({"EM": [3]}, "wanted a table, found 3"),
         ({"EM": {"value": 1, "tolerence": 1}}, "'tolerence'; did you mean 'tolerance'"),
-        ({"EM": {"value": 1, "retired": True}}, "\\[expected.EM\\]: key 'retired': wanted text, found True"),
         ({"EM": {"value": 1, "tolerance": -1}}, "'tolerance': wanted a number from 0, found -1"),
         ({"numerc.EM": {"value": 1}}, "subset 'numerc'; did you mean 'numeric'"),
         (["EM"], "wants a table for each measure"),

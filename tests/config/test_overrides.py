@@ -10,14 +10,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.config.overrides import as_tables, override, write_resolved
+from ifqa.config.overrides import override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import list_resources
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
 
 OPEN = {
     "benchmark": "sample",
     "split": "dev",
     "corpus": "sample",
+    "about": "Open.",
+    "questions": ["sample/dev/2", "sample/dev/7"],
     "retriever": {"name": "bm25", "k": 20, "k1": 2.0, "index": "mine", "query": "names"},
     "reader": {"name": "extractive", "passages": 7, "weights": "mine"},
 }
@@ -29,38 +37,27 @@ CLOSED = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def base(tables=OPEN, **more):
     return parse_experiment("x", tables | more, "x.toml")
-
-
-def refused(changes, tables=OPEN):
-    with pytest.raises(IfqaError) as caught:
-        override(base(tables), changes)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("tables", "changes", "name", "settings"),
     [
         (OPEN, {"k": 5}, "x+k=5", {"retriever": {"k": 5}}),
-        (OPEN, {"retriever.k": 5}, "x+retriever.k=5", {"retriever": {"k": 5}}),
-        (OPEN, {"limit": 3}, "x+limit=3", {"limit": 3}),
+        (OPEN, {"limit": 3, "split": "dev", "reader.passages": 7}, "x+limit=3", {"limit": 3}),
         (OPEN, {"seed": 7}, "x+seed=7", {"seed": 7}),
         (OPEN, {"split": "train"}, "x+split=train", {"split": "train"}),
         (OPEN, {"corpus": "wiki"}, "x+corpus=wiki", {"corpus": "wiki"}),
-        (OPEN, {"retriever.k1": 1.25}, "x+retriever.k1=1.25", {"retriever": {"k1": 1.25}}),
-        (OPEN, {"retriever.query": "main"}, "x+retriever.query=main", {"retriever": {"query": "main"}}),
+        (
+            OPEN,
+            {"k": 20, "retriever": "bm25", "retriever.k1": 1.25},
+            "x+retriever.k1=1.25",
+            {"retriever": {"k1": 1.25}},
+        ),
         (OPEN, {"retriever.index": "other"}, "x+retriever.index=other", {"retriever": {"index": "other"}}),
         (OPEN, {"reader.passages": 2}, "x+reader.passages=2", {"reader": {"passages": 2}}),
-        (OPEN, {"reader.weights": "other"}, "x+reader.weights=other", {"reader": {"weights": "other"}}),
-        (CLOSED, {"reader.prompt": "mine"}, "x+reader.prompt=mine", {"reader": {"prompt": "mine"}}),
-        (CLOSED, {"llm.model": "n"}, "x+llm.model=n", {"llm": {"model": "n"}}),
-        (CLOSED, {"llm.window": 9000}, "x+llm.window=9000", {"llm": {"window": 9000}}),
+        (CLOSED, {"llm": "openai", "llm.window": 9000}, "x+llm.window=9000", {"llm": {"window": 9000}}),
     ],
 )
 def test_a_change_is_in_the_name_and_changes_that_setting_alone(tables, changes, name, settings):
@@ -76,23 +73,6 @@ def test_the_order_of_changes_does_not_matter():
     assert all(one == made[0] for one in made)
 
 
-def test_changes_in_turn_make_the_same_settings_as_at_once():
-    changes = {"k": 5, "limit": 3, "retriever.k1": 1.25, "reader": "predictions", "reader.path": "p"}
-    at_once = override(base(), changes)
-    del changes["reader"], changes["reader.path"]
-    for order in permutations(changes.items()):
-        one = override(base(), {"reader": "predictions", "reader.path": "p"})
-        for key, value in order:
-            one = override(one, {key: value})
-        assert replace(one, name=at_once.name) == at_once
-
-
-def test_only_what_makes_a_difference_is_in_the_name():
-    assert override(base(), {"k": 20, "retriever": "bm25", "retriever.k1": 1.25}).name == "x+retriever.k1=1.25"
-    assert override(base(), {"k": 20, "retriever": "gold"}).name == "x+retriever=gold"
-    assert override(base(), {"limit": 3, "split": "dev", "reader.passages": 7}).name == "x+limit=3"
-
-
 def test_a_variant_changed_back_has_the_settings_of_its_base():
     there = override(base(), {"k": 5, "retriever.query": "question"})
     back = override(there, {"k": 20, "retriever.query": "names"})
@@ -101,28 +81,19 @@ def test_a_variant_changed_back_has_the_settings_of_its_base():
     assert back.name == "x+k=5+retriever.query=question+k=20+retriever.query=names"
 
 
-def test_another_retriever_keeps_only_the_number_of_passages():
+def test_another_plugin_keeps_only_the_number_of_passages():
     fresh = parse_experiment("y", OPEN | {"retriever": {"name": "dense", "k": 20}}, "y.toml")
     changed = override(base(), {"retriever": "dense"})
     assert changed.retriever == fresh.retriever
     assert (changed.retriever["index"], changed.reader) == ("dense", base().reader)
-
-
-def test_of_another_readers_settings_only_the_number_of_passages_holds():
-    changed = override(base(), {"reader": "predictions", "reader.path": "p.jsonl"})
-    assert changed.reader == {"name": "predictions", "passages": 7, "path": "p.jsonl"}
-    assert changed.retriever == base().retriever
-
-
-def test_named_again_a_plugin_keeps_its_settings():
-    assert override(base(), {"retriever": "bm25", "reader": "extractive"}) == base()
-    assert override(base(CLOSED), {"llm": "openai"}) == base(CLOSED)
-
-
-def test_another_plugin_takes_the_settings_given_with_it():
-    changed = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
-    assert (changed.retriever["name"], changed.retriever["index"], changed.retriever["k"]) == ("dense", "other", 5)
-    assert changed.name == "x+k=5+retriever=dense+retriever.index=other"
+    given = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
+    assert (given.retriever["index"], given.retriever["k"]) == ("other", 5)
+    reading = override(base(), {"reader": "predictions", "reader.path": "p.jsonl"})
+    assert reading.reader == {"name": "predictions", "passages": 7, "path": "p.jsonl"}
+    assert (reading.retriever, override(base(), {"retriever": "bm25", "reader": "extractive"})) == (
+        base().retriever,
+        base(),
+    )
 
 
 def test_another_language_model_has_none_of_the_first_ones_settings():
@@ -156,44 +127,32 @@ def test_what_changes_no_answer_changes_no_name_and_what_is_expected_stays():
     assert (fewer.name, fewer.llm["concurrency"], fewer.expected) == ("x+limit=2", 3, ())
 
 
-def test_a_variant_asks_the_questions_that_its_base_asks():
-    some = base(questions=["sample/dev/2", "sample/dev/7"], about="Two.")
-    variant = override(some, {"k": 5})
-    assert (variant.questions, variant.about) == (("sample/dev/2", "sample/dev/7"), "Two.")
-
-
 @pytest.mark.parametrize(
     ("tables", "changes", "complaint"),
     [
         (OPEN, {"retreiver": "gold"}, "unknown setting 'retreiver'; did you mean 'retriever'?"),
-        (OPEN, {"limt": 3}, "unknown setting 'limt'; did you mean 'limit'?"),
         (OPEN, {"benchmark": "ifqa"}, "unknown setting 'benchmark'; known: corpus, k, limit, llm,"),
         (OPEN, {"retriever": "bm52"}, "unknown retriever 'bm52'; did you mean 'bm25'?"),
         (OPEN, {"reader": "extractve"}, "unknown reader 'extractve'; did you mean 'extractive'?"),
-        (OPEN, {"retriever.title_wieght": 1.0}, "'title_wieght'; did you mean 'title_weight'?"),
         (OPEN, {"reader.pasages": 3}, "unknown setting of reader 'extractive' 'pasages'; did you mean 'passages'?"),
         (OPEN, {"retriever.kk": 3}, "unknown setting of retriever 'bm25' 'kk'; did you mean 'k'?"),
-        (OPEN, {"retriever.k1": float("nan")}, "'k1': wanted a number"),
-        (OPEN, {"reader.precison": "float32"}, "'precison'; did you mean 'precision'?"),
         (CLOSED, {"llm": "opanai"}, "unknown llm 'opanai'; did you mean 'openai'?"),
         (OPEN, {"retriever": "gold", "retriever.k1": 1.0}, "setting of retriever 'gold' 'k1'"),
         (OPEN, {"retriever.query": "name"}, "unknown query 'name'; did you mean 'names'?"),
         (OPEN, {"retriever.k1": "high"}, "'k1': wanted a number from 0, found 'high'"),
-        (OPEN, {"k": 0}, "'k': wanted a whole number from 1, found 0"),
         (OPEN, {"k": 2, "retriever.k": 3}, "k is given twice: --k 2 and retriever.k=3"),
         (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
-        (OPEN, {"seed": "one"}, "'seed': wanted a whole number from 0, found 'one'"),
         (OPEN, {"corpus": ""}, "'bm25' searches passages; name the corpus"),
         (OPEN, {"llm.model": "m"}, "llm.model is a setting of a language model, but 'bm25' and 'extractive' ask none"),
-        (CLOSED, {"k": 5}, "experiment x has no [retriever] whose k could change"),
         (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
     ],
 )
 def test_a_wrong_change_is_refused_in_one_line(tables, changes, complaint):
-    message = refused(changes, tables)
-    assert complaint in message
-    assert "\n" not in message
+    with pytest.raises(IfqaError) as caught:
+        override(base(tables), changes)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("letter", ["x", "ü"])
@@ -243,11 +202,6 @@ def test_two_values_never_share_a_name(one, other):
     assert (made[0].name == made[1].name) == (one == other)
 
 
-@pytest.mark.parametrize(("one", "other"), [("a/b", "a_b"), ("a b", "a+b"), ("a:b", "a.b"), ("w" * 41, "w" * 40)])
-def test_two_values_that_no_folder_can_tell_apart_have_two_names(one, other):
-    assert override(base(), {"corpus": one}).name != override(base(), {"corpus": other}).name
-
-
 def test_every_tracked_experiment_is_loaded_as_it_was_written():
     for name in list_resources("experiments", ".toml"):
         copied = replace(load_experiment(name), name=f"{name}+copied")
@@ -255,20 +209,12 @@ def test_every_tracked_experiment_is_loaded_as_it_was_written():
         assert load_experiment(copied.name) == copied
 
 
-def test_what_was_never_set_is_left_out_of_the_tables():
-    assert as_tables(base(CLOSED)).keys() == {"benchmark", "split", "seed", "reader", "llm"}
-    assert as_tables(override(base(CLOSED), {"limit": 3}))["limit"] == 3
-
-
 def test_a_variant_is_written_again_only_if_it_differs():
     Path("experiments").mkdir()
     Path("experiments/x.toml").write_text("of somebody else")
     write_resolved(override(base(), {"k": 5}))
     file = Path("experiments/x+k=5/experiment.toml")
-    assert sorted(path for path in Path("experiments").rglob("*") if path.is_file()) == [
-        file,
-        Path("experiments/x.toml"),
-    ]
+    assert {path for path in Path("experiments").rglob("*.*") if path.is_file()} == {file, Path("experiments/x.toml")}
     assert Path("experiments/x.toml").read_text() == "of somebody else"
     written = file.read_text()
     os.utime(file, ns=(0, 0))
@@ -280,9 +226,9 @@ def test_a_variant_is_written_again_only_if_it_differs():
 
 
 def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path):
-    (tmp_path / "made").mkdir()
+    for name in ("made", "else"):
+        (tmp_path / name).mkdir()
     (tmp_path / "made" / "adapter_config.json").write_text("{}")
-    (tmp_path / "else").mkdir()
 
     def asked(tables, **changes):
         experiment = parse_experiment("x", tables, "x", tmp_path)
