@@ -13,17 +13,11 @@ from outside_plugins import five_questions
 
 from ifqa.pipeline.system import System
 
-EXPERIMENT = """
-benchmark = "ifqa"
+EXPERIMENT = """benchmark = "ifqa"
 split = "full-dev"
 corpus = "few"
-[retriever]
-name = "outside_of_stages:Words"
-index = "words"
-k = 3
-[reader]
-name = "outside_of_stages:Last"
-passages = 1
+retriever = { name = "outside_of_stages:Words", index = "words", k = 3 }
+reader = { name = "outside_of_stages:Last", passages = 1 }
 """
 ASKED = "Who was the carpenter Ruth Hallam in 1871.?"
 
@@ -55,6 +49,10 @@ def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
     assert found["support"]["source"] == "manuals/handbook.pdf, p. 2 · 2 The wheel"
     assert found["searched"] == {"corpus": name, "passages": 64, "folders": [str(docs)], "files": 27, "left_out": 8}
     assert "read again" not in again.stderr
+    edited = Path(f"indexes/{name}.toml").read_text().replace('path = "', 'words = 50\npath = "')
+    Path(f"indexes/{name}.toml").write_text(edited)
+    assert "passages" in ask(ASKED, "--docs", str(docs)).stdout
+    assert Path(f"indexes/{name}.toml").read_text() == edited
 
 
 def test_of_two_first_questions_at_once_one_indexes_and_both_are_answered(docs):
@@ -65,15 +63,6 @@ def test_of_two_first_questions_at_once_one_indexes_and_both_are_answered(docs):
     assert sorted("passages indexed" in told.stderr for told in both) == [False, True]
 
 
-def test_a_corpus_file_that_was_edited_is_kept(docs):
-    ask(ASKED, "--docs", str(docs), "--include", "*.md")
-    [file] = Path("indexes").glob("docs-*.toml")
-    edited = file.read_text().replace('path = "', 'words = 50\npath = "')
-    file.write_text(edited)
-    assert "passages" in ask(ASKED, "--docs", str(docs), "--include", "*.md").stdout
-    assert file.read_text() == edited
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -81,7 +70,6 @@ def test_a_corpus_file_that_was_edited_is_kept(docs):
         (["--docs", ".", "--corpus", "few", "If?"], "--docs and --corpus are given"),
         (["--include", "*.md", "If?"], "--include and --exclude are for --docs"),
         (["--questions", "q.txt"], "wanted one question, or --questions FILE --out FILE"),
-        (["--out", "a.csv"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.csv", "If?"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.pdf"], "unknown ending of --out '.pdf'"),
         (["--questions", "q.txt", "--out", "few.jsonl"], "few.jsonl is there already, and nothing is overwritten"),
@@ -126,12 +114,8 @@ def test_answers_are_written_as_json_lines_or_as_text(docs):
     for name in ("a.jsonl", "a.txt"):
         assert ask("--questions", "q.txt", "--out", name).returncode == 0
     found = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
-    assert (
-        [one["answer"] for one in found]
-        == Path("a.txt").read_text().splitlines()
-        == [f"team{n} is led by captain{n}" for n in (1, 2)]
-    )
-    assert [one["id"] for one in found] == ["1", "2"]
+    assert [(one["id"], one["answer"]) for one in found] == [(f"{n}", f"team{n} is led by captain{n}") for n in (1, 2)]
+    assert Path("a.txt").read_text().splitlines() == [one["answer"] for one in found]
 
 
 def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkeypatch):
@@ -139,8 +123,6 @@ def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkey
     monkeypatch.setattr("builtins.input", lambda _: next(lines))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     told = ask("--json")
-    assert [json.loads(line)["answer"] for line in told.stdout.splitlines()] == [
-        "team1 is led by captain1",
-        "team2 is led by captain2",
-    ]
+    answers = [json.loads(line)["answer"] for line in told.stdout.splitlines()]
+    assert answers == ["team1 is led by captain1", "team2 is led by captain2"]
     assert "half a surrogate pair" in told.stderr

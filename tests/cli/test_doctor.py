@@ -1,7 +1,6 @@
 """`ifqa doctor` prints the installation and a verdict."""
 
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,11 +41,3 @@ def test_data_that_are_here_begun_or_absent_are_told_with_the_command(tmp_path, 
     assert told[0] == "here     data/ifqa, the questions of IfQA"
     assert "missing  data/enwiki, a dump of English Wikipedia: go on with: ifqa data enwiki" in told
     assert "missing  data/wiqa, the questions of WIQA: fetch with: ifqa data wiqa" in told
-
-
-def test_every_extra_is_told_with_its_package():
-    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    told = {extra for _, _, extra in doctor._PACKAGES}
-    assert [extra for extra in extras if extra not in {"dev", *told}] == []

@@ -1,7 +1,6 @@
 """A benchmark from outside through the command line: labels, sets of questions, groups and bootstrap units."""
 
 import json
-import os
 from itertools import product
 
 import pytest
@@ -9,34 +8,25 @@ from command_line import ifqa_here as ifqa
 
 BENCHMARK = '''
 from dataclasses import replace
-
 from ifqa.protocols import Benchmark, Measure, SetMeasure, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.exact_match import ACCURACY
-
 SCALE = {"less": 0.0, "no effect": 0.5, "more": 1.0}
 ROWS = [  # topic, paragraph, hops, label
     ("plants", "1", 1, "more"), ("plants", "1", 2, "less"), ("plants", "2", 3, "more"),
     ("rocks", "3", 1, "more"), ("rocks", "3", 2, "no effect"), ("rocks", "3", 4, "less"),
     ("rocks", "4", 1, "more"), ("rocks", "4", 4, "less"),
 ]
-
-
 def consistent(questions, predictions):
     """The share of paragraphs whose questions are all answered right."""
     right = {}
     for question, prediction in zip(questions, predictions, strict=True):
         right.setdefault(question.label("paragraph"), []).append(prediction.answer.lower().strip("!") in question.answers)
     return sum(map(all, right.values())) / len(right)
-
-
 def distance(question, prediction):
     return abs(SCALE[prediction.answer.lower().strip("!")] - SCALE[question.answers[0]])
-
-
 class Labels(Benchmark):
     """What happens more, less, or as before."""
-
     name = "labels"
     groups = "topic"
     measures = (
@@ -45,7 +35,6 @@ class Labels(Benchmark):
         Measure("distance", distance, in_tables=True, best="low", about="how far off on the scale"),
     )
     subsets = [Subset(f"{n} hops", lambda question, n=n: question.label("hops") == str(n)) for n in (1, 2, 3, 4)]
-
     def questions(self, split):
         return [
             Question(f"labels/{split}/{n}", f"If rain stopped, would {topic} {n} grow?", (label,), group=topic,
@@ -55,8 +44,7 @@ class Labels(Benchmark):
 '''
 EXTRA = """
 from ifqa.protocols import Measure
-
-LESS = Measure("says", lambda question, prediction: float(prediction.answer == "{said}"))
+LESS = Measure("says", lambda question, prediction: float(prediction.answer == "less"))
 """
 A = {0: "more", 1: "less", 2: "less", 3: "more", 4: "more", 6: "More!", 7: "less"}  # 5 is not answered
 B = {0: "more", 1: "more", 2: "more", 3: "more", 4: "no effect", 5: "less", 6: "more", 7: "less"}
@@ -68,7 +56,7 @@ def work(tmp_path_factory):
     """Run both systems; gives the output of the second run."""
     folder = tmp_path_factory.mktemp("labels")
     (folder / "my_labels.py").write_text(BENCHMARK)
-    (folder / "my_extra.py").write_text(EXTRA.format(said="less"))
+    (folder / "my_extra.py").write_text(EXTRA)
     (folder / "experiments").mkdir()
     for name, said in (("a", A), ("b", B)):
         lines = [json.dumps({"question_id": f"labels/dev/{n}", "answer": one}) for n, one in said.items()]
@@ -97,22 +85,22 @@ def test_scores_are_those_of_a_hand_computation(work):
     told = scores(folder)
     assert (told["questions"], told["n_failed"]) == (8, 1)
     values = {name: one["value"] for name, one in told["measures"].items()}
-    assert values == {
-        "accuracy": 62.5,  # 5 of 8
-        "consistency": 50.0,  # paragraphs 1 and 4
-        "distance": 31.25,  # 1 + 0.5, and 1 for the failure
-        "says": 37.5,  # 1, 2 and 7
-    }
-    assert {name: one["measures"]["accuracy"]["value"] for name, one in told["groups"].items()} == {
-        "plants": 66.67,
-        "rocks": 60.0,
-    }
+    # 5 of 8; paragraphs 1 and 4; 1 + 0.5, and 1 for the failure; 1, 2 and 7
+    assert values == {"accuracy": 62.5, "consistency": 50.0, "distance": 31.25, "says": 37.5}
+    groups = {name: one["measures"]["accuracy"]["value"] for name, one in told["groups"].items()}
+    assert groups == {"plants": 66.67, "rocks": 60.0}
     macro = {name: one["value"] for name, one in told["macro"]["measures"].items()}
     assert macro == {"accuracy": 63.33, "consistency": 50.0, "distance": 31.67, "says": 43.33}
     assert {name: one["questions"] for name, one in told["subsets"].items()} == {
         "1 hops": 3, "2 hops": 2, "3 hops": 1, "4 hops": 2,
     }  # fmt: skip
     assert told["subsets"]["1 hops"]["measures"]["accuracy"]["value"] == 100.0
+    rows = [json.loads(line) for line in (folder / "experiments/a/score/per_question.jsonl").read_text().splitlines()]
+    assert rows[2] == {
+        "id": "labels/dev/2", "subsets": ["3 hops"], "failed": 0.0, "accuracy": 0.0, "distance": 1.0, "says": 1.0,
+        "answer": "less",
+    }  # fmt: skip
+    assert rows[5]["failed"] == rows[5]["distance"] == 1.0
 
 
 def test_intervals_are_over_paragraphs(work):
@@ -124,43 +112,21 @@ def test_intervals_are_over_paragraphs(work):
     topics = [list(product([RIGHT_A[one] for one in names], repeat=2)) for names in ("12", "34")]
     shares = [[sum(right for right, _ in one) / sum(of for _, of in one) for one in topic] for topic in topics]
     macro = told["macro"]["measures"]["accuracy"]
-    assert [macro["low"], macro["high"]] == pytest.approx(interval(map(sum_of_two, product(*shares))), abs=0.01)
+    means = [sum(pair) / 2 for pair in product(*shares)]
+    assert [macro["low"], macro["high"]] == pytest.approx(interval(means), abs=0.01)
     consistency = told["measures"]["consistency"]
     whole = [sum(right == of for right, of in one) / 4 for one in draws]
     assert [consistency["low"], consistency["high"]] == pytest.approx(interval(whole), abs=0.01)
 
 
-def sum_of_two(pair):
-    return sum(pair) / 2
-
-
-def test_rows_hold_what_is_declared(work):
-    rows = [json.loads(line) for line in (work[0] / "experiments/a/score/per_question.jsonl").read_text().splitlines()]
-    assert rows[2] == {
-        "id": "labels/dev/2", "subsets": ["3 hops"], "failed": 0.0, "accuracy": 0.0, "distance": 1.0, "says": 1.0,
-        "answer": "less",
-    }  # fmt: skip
-    assert rows[5]["failed"] == rows[5]["distance"] == 1.0
-
-
-def test_the_screen_has_a_table_of_many_subsets_and_one_of_groups(work):
+def test_the_screen_has_subsets_and_groups_and_an_expected_value_of_a_part_decides_the_exit_code(work):
     _, done = work
-    assert done["a"].returncode == 0, done["a"].stderr
-    lines = [line.split() for line in done["a"].stdout.splitlines()]
-    assert ["measure", "all", "(8)", "95%", "interval"] in lines
-    assert ["distance", "↓", "31.2"] in [line[:3] for line in lines]
-    assert ["subset", "questions", "accuracy", "95%", "interval"] in lines
-    assert ["4", "hops", "2", "50.0"] in [line[:4] for line in lines]
-    assert ["topic", "questions", "accuracy", "95%", "interval"] in lines
-    assert ["rocks", "5", "60.0"] in [line[:3] for line in lines]
-    assert ["macro", "mean", "of", "2", "63.3"] in [line[:5] for line in lines]
-    assert ["micro", "8", "62.5"] in [line[:3] for line in lines]
+    assert (done["a"].returncode, done["b"].returncode) == (0, 1), done["a"].stderr
+    lines = [" ".join(line.split()) for line in done["a"].stdout.splitlines()]
+    for row in ("distance ↓ 31.2", "4 hops 2 50.0", "rocks 5 60.0", "macro mean of 2 63.3", "micro 8 62.5"):
+        assert [line for line in lines if line.startswith(f"{row} ")], row
     assert "8 questions, 1 failed (a failure scores 0, or 1 where low is best, as an arrow marks)" in done["a"].stdout
     assert "macro.accuracy 63.3, expected 63.33" in done["a"].stdout
-
-
-def test_an_expected_value_of_a_part_decides_the_exit_code(work):
-    assert (work[1]["a"].returncode, work[1]["b"].returncode) == (0, 1)
 
 
 def test_systems_are_compared_by_paragraph(work):
@@ -179,8 +145,8 @@ def test_systems_are_compared_by_paragraph(work):
     assert (consistency["first"], consistency["second"], consistency["won"]) == (50.0, 75.0, None)
     assert consistency["p"] == pytest.approx(1.0, abs=0.01)  # of three paragraphs that differ one is always left over
     assert told["largest"]["measure"] == "accuracy"
-    shown = ifqa("compare", "a", "b", folder=work[0]).stdout
-    assert ["consistency", "50.0", "75.0", "+25.0"] in [line.split()[:4] for line in shown.splitlines()]
+    shown = [line.split()[:4] for line in ifqa("compare", "a", "b", folder=work[0]).stdout.splitlines()]
+    assert ["consistency", "50.0", "75.0", "+25.0"] in shown
 
 
 def test_the_report_has_its_columns_and_its_questions(work):
@@ -191,24 +157,11 @@ def test_the_report_has_its_columns_and_its_questions(work):
     section = text.split("## my_labels:Labels dev\n")[1].split("\n## ")[0]
     head, _, *rows = [line.strip("| ").split(" | ") for line in section.strip().split("\n\n")[0].splitlines()]
     row = dict(zip(head, next(one for one in rows if one[0] == "a"), strict=True))
-    assert row["accuracy"].startswith("62.5 [")
-    assert row["consistency"].startswith("50.0 [")
-    assert row["distance ↓"].startswith("31.2 [")
-    assert row["accuracy, macro"].startswith("63.3 [")
+    means = [row[name].partition(" [")[0] for name in ("accuracy", "consistency", "distance ↓", "accuracy, macro")]
+    assert means == ["62.5", "50.0", "31.2", "63.3"]
     assert row["published or expected"] == "accuracy (macro) 63.33 OK, accuracy (rocks) 60 ± 40 OK"
     assert '"Distance": how far off on the scale.' in text
     assert '"↓": low is best.' in text
     page = (folder / "experiments/report.html").read_text()
     assert '"measures":[{"name":"accuracy","digits":0,"best":1},{"name":"distance ↓","digits":2,"best":0}]' in page
     assert ifqa("report", "--check", folder=folder).returncode == 0
-
-
-def test_another_measure_in_its_file_is_scored_anew(work):
-    folder, _ = work
-    assert "nothing to do" in ifqa("score", "b", folder=folder).stderr
-    before = scores(folder, "b")["measures"]["says"]["value"]
-    then = (folder / "my_extra.py").stat()
-    (folder / "my_extra.py").write_text(EXTRA.format(said="more"))
-    os.utime(folder / "my_extra.py", ns=(then.st_atime_ns, then.st_mtime_ns))  # a compiled one would look up to date
-    assert "nothing to do" not in ifqa("score", "b", folder=folder).stderr
-    assert (before, scores(folder, "b")["measures"]["says"]["value"]) == (25.0, 62.5)

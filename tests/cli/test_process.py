@@ -22,7 +22,6 @@ def shell(command):
 WAITING = """
 import asyncio, sys
 from ifqa.cli.process import run_process
-
 async def wait():
     try:
         print("in flight", flush=True)
@@ -30,7 +29,6 @@ async def wait():
     except asyncio.CancelledError:
         print("kept", flush=True)
         raise
-
 run_process(lambda: asyncio.run(wait()) or 0)
 """
 
@@ -62,22 +60,17 @@ def test_a_reader_that_leaves_early_is_no_score_outside_its_tolerance(tmp_path, 
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_an_output_that_cannot_be_written_gives_a_one_line_error():
+def test_an_output_that_cannot_be_written_gives_a_one_line_error_and_an_error_keeps_its_exit_code():
     done = shell(f"PYTHONUNBUFFERED= {COMMAND} --version >/dev/full")
     assert (done.returncode, done.stderr) == (2, "ifqa: stdout: No space left on device\n")
+    for redirect in ("2>/dev/full", "2>&-"):
+        assert shell(f"{COMMAND} run no-such-experiment {redirect}").returncode == 2
 
 
-@pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])
-def test_an_error_that_cannot_be_said_keeps_its_exit_code(redirect):
-    assert shell(f"{COMMAND} run no-such-experiment {redirect}").returncode == 2
-
-
-def test_a_name_is_printed_on_one_line_without_control_characters(capsys):
+def test_what_is_printed_steers_no_terminal(capsys):
     print_line("experiments/x\x1b[31m\nAnswer  \u202eforged")
     assert capsys.readouterr().out == "experiments/x\ufffd[31m Answer  \ufffdforged\n"
 
-
-def test_printed_json_escapes_what_steers_a_terminal(capsys):
     result = {"answer": "Zürich \x1b\x9b\u202e\u2028\U000e0041 東京"}
     print_json(result)
     out = capsys.readouterr().out
