@@ -40,3 +40,10 @@ def sample_indexes(tmp_path_factory):
     with FileLock(folder / "indexes.lock"):
         Corpus("sample", root=folder).build()
     return folder / "indexes"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working directory, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from outside_plugins import BUILDER, corpus, five_questions, outside, passages, stamps
+from outside_plugins import BUILDER, corpus, outside, passages, stamps
 from scored_experiments import write
 
 from ifqa.config.corpus import load_corpus
@@ -16,10 +16,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.check import Verified, check
 from ifqa.storage.artifacts import read_manifest
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    yield from five_questions(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("five")
 
 
 def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
@@ -33,30 +30,15 @@ def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
     assert (made["passages"], made["shards"], made["words"]) == (7, 2, 35)
 
 
-def test_passages_are_built_once_and_again_when_their_source_changed():
-    few = load_corpus("few")
-    folder = stages.build_passages(few)
-    before = stamps(folder)
-    stages.build_passages(few)
-    assert stamps(folder) == before
-    passages(range(3))
-    stages.build_passages(few)
-    assert [one.id for one in PassageStore(folder)] == ["p0", "p1", "p2"]
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ('{"id": "1", "title": "Empty", "text": " "}\n', "its sources hold no passage; pages left out: 1 empty$"),
-        (
-            '{"id": "a b", "title": "A", "text": "a"}\n{"id": "c d", "title": "C", "text": "c"}\n',
-            "pages left out: 2 bad; the first bad one, 'A': .*few.jsonl:1: id 'a b' holds white space; wanted an id without",
-        ),
+        ('{"id": "a b", "title": "A", "text": "a"}\n{"id": "c d", "title": "C", "text": "c"}\n', "2 bad; the first bad one, 'A': .*few.jsonl:1: id 'a b'"),
         ('{"id": "1", "title": "A", "text": "a"}\n{"id": "1", "title": "B", "text": "b"}\n', "'1-0'"),
         (None, "few.jsonl is not in"),
     ],
-    ids=["no passage", "ids with a blank", "an id twice", "no file"],
-)
+)  # fmt: skip
 def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
     write("few.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
     corpus(sources=[("articles", "few.jsonl")])
@@ -67,12 +49,6 @@ def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
     with pytest.raises(IfqaError, match=complaint):
         stages.build_passages(load_corpus("few"))
     assert stamps("indexes/few/passages") == before
-
-
-def test_a_source_of_an_unknown_format_is_refused():
-    corpus(sources=[("pasages", "few.jsonl")])
-    with pytest.raises(IfqaError, match="unknown format of a passage source 'pasages'; did you mean 'passages'"):
-        stages.build_passages(load_corpus("few"))
 
 
 def test_a_build_without_room_on_the_disk_is_not_begun(monkeypatch):
@@ -89,20 +65,19 @@ def test_passages_cut_while_their_ids_are_indexed_are_refused(monkeypatch):
         return write_id_index(folder)
 
     monkeypatch.setattr(stages, "write_id_index", cut_first)
-    with pytest.raises(
-        IfqaError, match=r"the shards in .* changed while they were indexed; run the same command again"
-    ):
+    with pytest.raises(IfqaError, match=r"the shards in .* changed while they were indexed"):
         stages.build_passages(load_corpus("few"))
     assert not Path("indexes/few/passages").exists()
 
 
-def test_an_index_is_rebuilt_when_settings_or_passages_change():
+def test_passages_and_an_index_are_built_once_and_again_when_settings_or_sources_change():
     stages.build_passages(load_corpus("few"))
     folder = stages.build_index(load_corpus("few"), "words")
     assert read_manifest(folder)["record"]["passages"] == 5
     before, of_passages = stamps(folder), stamps("indexes/few/passages")
+    stages.build_passages(load_corpus("few"))
     assert stages.build_index(load_corpus("few"), "words") == folder
-    assert stamps(folder) == before
+    assert (stamps(folder), stamps("indexes/few/passages")) == (before, of_passages)
     corpus('retriever = "outside_of_stages:Words"\nmost = 1')
     stages.build_index(load_corpus("few"), "words")
     assert json.loads((folder / "words.json").read_text())["p2"] == ["team2"]
@@ -111,13 +86,8 @@ def test_an_index_is_rebuilt_when_settings_or_passages_change():
     stages.build_passages(load_corpus("few"))
     stages.build_index(load_corpus("few"), "words")
     assert json.loads((folder / "words.json").read_text()) == {"p0": ["team0"], "p1": ["team1"]}
-
-
-def test_an_index_that_the_corpus_does_not_have_is_refused():
-    stages.build_passages(load_corpus("few"))
     with pytest.raises(IfqaError, match=r"corpus few has no \[index.dense\]; it has: words"):
         stages.build_index(load_corpus("few"), "dense")
-    assert not Path("indexes/few/dense").exists()
 
 
 @pytest.mark.parametrize(("resumes", "found"), [("    resumes = True\n", ["", "half"]), ("", ["", ""])])

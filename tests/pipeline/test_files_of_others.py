@@ -12,16 +12,12 @@ from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.scoring.score_files import read_scores
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def answering(questions, split, benchmark="file"):
-    write(
-        "said.jsonl", "".join(json.dumps({"question_id": one.id, "answer": one.answers[0]}) + "\n" for one in questions)
-    )
+    lines = [json.dumps({"question_id": one.id, "answer": one.answers[0]}) for one in questions]
+    write("said.jsonl", "\n".join(lines))
     reader = '[reader]\nname = "predictions"\npath = "said.jsonl"\n'
     write("experiments/mine.toml", f'benchmark = "{benchmark}"\nsplit = "{split}"\n{reader}')
     return load_experiment("mine")
@@ -32,13 +28,8 @@ def test_answers_to_one_file_of_questions_are_not_scored_on_another():
         write(f"{name}/q.csv", f'question,answers\n"{text}",Ada\n')
     [one] = open_benchmark("file").questions("a/q.csv")
     assert read_scores(stages.run(Run(answering([one], "a/q.csv"))))["measures"]["EM"]["value"] == 100
-    with pytest.raises(
-        IfqaError, match=f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {one.id}; wanted"
-    ):
+    with pytest.raises(IfqaError, match=f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {one.id};"):
         stages.run(Run(answering([one], "b/q.csv")))
-
-
-def test_answers_to_questions_that_the_split_lacks_are_counted_and_named():
     train, dev = (open_benchmark("sample").questions(split) for split in ("train", "dev"))
     with pytest.raises(
         IfqaError, match=r"said\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"

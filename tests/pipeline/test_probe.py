@@ -5,42 +5,36 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from outside_plugins import GOLD, experiment, five_questions, question, write
+from command_line import ifqa_here
+from outside_plugins import GOLD, experiment, question, write
 from scored_experiments import benchmark
 
-from ifqa.cli import app
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.probe import PROBES, _others, losses_of, probe
+from ifqa.pipeline.probe import PROBES, losses_of, probe
 from ifqa.pipeline.run import Run
 from ifqa.records import Hit, Question
 from ifqa.report.publish import PAGE, publish
 from ifqa.report.result_tables import losses_table
 from ifqa.report.sanitize import drawn
 
+pytestmark = pytest.mark.usefixtures("five")
+
 #: Answers with the captain of the team that the question names, if a passage names him; reads two questions at a time.
 READS = """
 import re
 from pathlib import Path
 from ifqa.records import Prediction
-
-
 class Reads:
     chunk = 2
-
-    def __init__(self, memory: bool = False) -> None:
-        self.memory = memory
-
+    def __init__(self, memory: bool = False) -> None: self.memory = memory
     def answer(self, questions, passages):
         if Path("stop").exists() and len(questions) == 1:
             raise KeyboardInterrupt
         with open("asked.txt", "a") as file:
             print(*(one.text for one in questions), sep="|", file=file)
         return [Prediction(one.id, self.captain(one.text, given)) for one, given in zip(questions, passages)]
-
     def captain(self, text, given):
         found = re.search("team(.)", text)
         name = f"captain{found[1]}" if found else "nobody"
@@ -49,11 +43,6 @@ class Reads:
 TABLES = (
     'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\nk = 2\n[reader]\nname = "reads_here:Reads"\n'
 )
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    yield from five_questions(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -82,22 +71,13 @@ def test_each_probe_changes_one_thing():
     elsewhere = PROBES["other-passages"](usual, 0)
     assert [one for one, _ in elsewhere] == [one for one, _ in usual]
     assert all(hits != own for (_, hits), (_, own) in zip(elsewhere, usual, strict=True))
-
-
-def test_equal_suppositions_and_shared_passages_are_no_change():
     same = pairs("If Ann had left, who would lead?", "If Ann had left, what would be lost?")
     assert PROBES["other-supposition"](same, 0) == []
-    shared = [(one, [Hit("p", 1.0), *hits]) for one, hits in same]
-    assert PROBES["other-passages"](shared, 0) == []
+    assert PROBES["other-passages"]([(one, [Hit("p", 1.0), *hits]) for one, hits in same], 0) == []
     assert PROBES["other-passages"]([(one, []) for one, _ in same], 0) == []
-
-
-@given(st.lists(st.integers(0, 3), max_size=12), st.integers(0, 5))
-def test_whoever_has_a_different_one_gets_a_different_one(several, seed):
-    found = _others(several, seed, int.__ne__)
-    assert found == _others(several, seed, int.__ne__)
-    assert [one is None for one in found] == [len(set(several)) == 1 for _ in several]
-    assert all(one is None or (one != own and one in several) for one, own in zip(found, several, strict=True))
+    many = pairs(*(f"If team{n} had won, who would lead?" for n in range(9)))
+    first, again, other = (PROBES["other-supposition"](many, seed) for seed in (0, 0, 1))
+    assert first == again != other
 
 
 def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
@@ -116,7 +96,6 @@ def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
     }
     assert {(one.questions, one.left_out, one.low, one.high) for one in found} == {(5, 0, 100.0, 100.0)}
     assert found[0].p == pytest.approx(2 / 32, abs=0.02)  # of 32 swaps two are as large
-
     path = Path("experiments/mine/probe/score/losses.json")
     path.write_text(path.read_text() + " ")
     assert losses_of(Run(mine)) == []
@@ -142,10 +121,7 @@ def test_questions_that_do_not_split_are_left_out_before_and_after():
 
 @pytest.mark.parametrize(
     ("tables", "refused"),
-    [
-        ({"retriever": GOLD}, "has no \\[reader\\]"),
-        ({"reader": {"name": "reads_here:Reads"}}, "is not there yet"),
-    ],
+    [({"retriever": GOLD}, "has no \\[reader\\]"), ({"reader": {"name": "reads_here:Reads"}}, "is not there yet")],
 )
 def test_what_was_not_read_cannot_be_probed(tables, refused):
     write("reads_here.py", READS)
@@ -154,16 +130,10 @@ def test_what_was_not_read_cannot_be_probed(tables, refused):
     assert not Path("experiments/mine/probe").exists()
 
 
-def test_the_verb_and_the_page_know_of_probes(mine, capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["ifqa", "run", "mine", "--limit", "3", "--json"])
-    with pytest.raises(SystemExit):
-        app.main()
-    monkeypatch.setattr("sys.argv", ["ifqa", "probe", "mine", "--limit", "3", "--json"])
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    assert not ended.value.code
-    told = json.loads(capsys.readouterr().out)
+def test_the_verb_and_the_page_know_of_probes(mine):
+    ran, probed = (ifqa_here(verb, "mine", "--limit", "3", "--json", folder=".") for verb in ("run", "probe"))
+    assert (ran.returncode, probed.returncode) == (0, 0)
+    told = json.loads(probed.stdout)
     assert [one["probe"] for one in told["losses"]] == [name for name in PROBES for _ in range(2)]
     variant = load_experiment("mine+limit=3")
     table = losses_table({variant.name: losses_of(Run(variant))})
@@ -174,23 +144,19 @@ def test_the_verb_and_the_page_know_of_probes(mine, capsys, monkeypatch):
     assert "What readers lose without the supposition" in PAGE.read_text()
 
 
-def test_the_order_of_a_draw_depends_on_the_seed_alone():
-    usual = pairs(*(f"If team{n} had won, who would lead?" for n in range(9)))
-    first, again, other = (PROBES["other-supposition"](usual, seed) for seed in (0, 0, 1))
-    assert first == again != other
+PARROT = """
+from ifqa.records import Completion
+class Parrot:
+    chat = True
+    def complete(self, requests):
+        with open('prompts.txt', 'a') as file:
+            file.writelines(f'{one.messages[-1][1]!r}\\n' for one in requests)
+        return [Completion('Answer: captain1') for _ in requests]
+"""
 
 
 def test_what_a_probe_asks_of_a_language_model_is_told_before(capsys):
-    model = (
-        "from ifqa.records import Completion\n"
-        "class Parrot:\n"
-        "    chat = True\n"
-        "    def complete(self, requests):\n"
-        "        with open('prompts.txt', 'a') as file:\n"
-        "            file.writelines(f'{one.messages[-1][1]!r}\\n' for one in requests)\n"
-        "        return [Completion('Answer: captain1') for _ in requests]\n"
-    )
-    write("parrot_here.py", model)
+    write("parrot_here.py", PARROT)
     reader = {"name": "llm", "prompt": "open-book", "shots": 0}
     asks = experiment("asks", retriever=GOLD, reader=reader, llm={"name": "parrot_here:Parrot"})
     stages.run(Run(asks))

@@ -14,17 +14,27 @@ PASSAGES = [[Passage("p", "", "text")], []]
 @pytest.mark.parametrize(
     ("predictions", "complaint"),
     [
-        (["yes", "no"], "wanted a list of ifqa.Prediction"),
         ([Prediction("q/1", "yes"), None], "wanted a list of ifqa.Prediction"),
         (None, "gave None; wanted a list"),
-        ("yes", "gave 'yes'; wanted a list"),
-        ([Prediction("q/1", "yes", passage_ids=None), Prediction("q/2", "no")], "q/1: passage_ids: .* found None"),
+        ([Prediction("q/1", "a")], "one prediction a question"),
+        ([Prediction("q/2", "a"), Prediction("q/1", "a")], "in their order"),
         ([Prediction("q/1", "yes", passage_ids="p"), Prediction("q/2", "no")], "q/1: passage_ids: .* found 'p'"),
+        ([Prediction("q/1", "yes", passage_ids=("p9",)), Prediction("q/2", "no")], "q/1: cites passage 'p9'"),
+        ([Prediction("q/1", "a", confidence=float("nan")), Prediction("q/2", "a")], "q/1: confidence: wanted 0 to 1"),
+        ([Prediction("q/1", "a", candidate="b"), Prediction("q/2", "a")], "a candidate beside an answer or an error"),
+        ([Prediction("q/1", "", error="e", candidate="b"), Prediction("q/2", "a")], "beside an answer or an error"),
     ],
 )
 def test_a_reader_that_gives_no_predictions_is_refused(predictions, complaint):
     with pytest.raises(IfqaError, match=complaint):
         check_predictions("mine", QUESTIONS, PASSAGES, predictions)
+
+
+@pytest.mark.parametrize("key", ["answer", "factual", "completion", "error", "candidate"])
+def test_a_readers_text_that_cannot_be_encoded_is_refused(key):
+    wrong = Prediction("q/1", **({"answer": ""} | {key: "half \ud800"}))
+    with pytest.raises(IfqaError, match=r"reader 'mine', q/1.*surrogate"):
+        check_predictions("mine", QUESTIONS, PASSAGES, [wrong, Prediction("q/2", "a")])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +62,12 @@ def test_a_reader_that_tells_its_answer_wrongly_is_refused(how, complaint):
         ([[("p", 1.0)], []], r"gave q/1 \[\('p', 1.0\)\]; wanted a list of ifqa.Hit"),
         ([[Hit("p", 1.0)], None], "gave q/2 None; wanted a list of ifqa.Hit"),
         ([[Hit("p", "1.0")], []], "gave q/1 the score '1.0' for p; wanted a number"),
-        ([[Hit("p", None)], []], "gave q/1 the score None for p; wanted a number"),
+        ([[Hit("p", float("nan"))], []], "gave q/1 the score nan for p; wanted a number"),
+        ([[]], "must return a list with one ranking for each question: wanted 2, found 1"),
+        (None, "wanted 2, found NoneType"),
+        ([[Hit(f"p{n}", 1.0) for n in range(4)], []], "gave q/1 4 passages; wanted at most k = 3"),
+        ([[Hit("p", 1.0)] * 2, []], "gave q/1 a passage twice"),
+        ([[Hit("p 0", 1.0)], []], "gave q/1 the passage id 'p 0'; wanted one without white space"),
     ],
 )
 def test_a_retriever_that_gives_no_hits_is_refused(rankings, complaint):

@@ -22,20 +22,16 @@ def missing(experiment):
     return [need.what for need in requirements(Run(experiment)) if not need.here]
 
 
+def of(**tables):
+    return parse_experiment("mine", {"benchmark": "sample", "split": "dev", **tables}, "mine.toml")
+
+
 def closed_book(**llm):
-    tables = {"benchmark": "sample", "split": "dev", "reader": {"name": "llm", "prompt": "closed-book"}}
-    return parse_experiment("mine", tables | {"llm": {"name": "openai", "model": "m"} | llm}, "mine.toml")
+    return of(reader={"name": "llm", "prompt": "closed-book"}, llm={"name": "openai", "model": "m"} | llm)
 
 
-def test_the_sample_is_ready_before_anything_is_built():
-    assert missing(load_experiment("sample")) == []
-
-
-def test_recorded_completions_need_no_key():
-    assert missing(load_experiment("sample-closed-book")) == []
-
-
-def test_missing_questions_sources_and_models_are_named():
+def test_missing_questions_sources_models_and_checkpoints_are_named():
+    assert missing(load_experiment("sample")) == missing(load_experiment("sample-closed-book")) == []
     assert missing(load_experiment("table3-full-dpr")) == [
         "ifqa full-test",
         "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2",
@@ -43,28 +39,23 @@ def test_missing_questions_sources_and_models_are_named():
         "facebook/dpr-question_encoder-single-nq-base",
         "an API key",
     ]
+    for experiment, checkpoint, folder in (
+        (load_experiment("table4-bm25-fid"), "models/figure2-bm25-fid-large", "figure2-bm25-fid-large"),
+        (of(reader={"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}), "models/unifiedqa-{group}", "unifiedqa-hotpotqa"),
+    ):  # fmt: skip
+        assert f"the checkpoint {checkpoint}" in missing(experiment)
+        Path("models", folder).mkdir(parents=True)
+        assert f"the checkpoint {checkpoint}" not in missing(experiment)
 
 
 def test_a_reranker_that_ships_with_the_package_needs_nothing():
-    def of(model):
+    for model, wanted in (("ifqa", []), ("extractive", []), ("no/such", ["no/such"])):
         table = {"name": "rerank", "model": model, "parts": [{"name": "bm25"}]}
-        return parse_experiment(
-            "mine", {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": table}, ""
-        )
-
-    assert [missing(of(model)) for model in ("ifqa", "extractive", "no/such")] == [[], [], ["no/such"]]
-
-
-def test_a_checkpoint_is_needed_until_its_folder_is_there():
-    experiment = load_experiment("table4-bm25-fid")
-    assert "the checkpoint models/figure2-bm25-fid-large" in missing(experiment)
-    Path("models/figure2-bm25-fid-large").mkdir(parents=True)
-    assert "the checkpoint models/figure2-bm25-fid-large" not in missing(experiment)
+        assert missing(of(corpus="sample", retriever=table)) == wanted
 
 
 def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
-    table = {"name": "extractive", "weights": "mine"}
-    experiment = parse_experiment("x", {"benchmark": "sample", "split": "dev", "reader": table}, "x")
+    experiment = of(reader={"name": "extractive", "weights": "mine"})
     assert missing(experiment) == ["mine"]
     Path("mine").mkdir()
     encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}
@@ -84,11 +75,3 @@ def test_an_api_key_is_needed_only_for_remote_servers(monkeypatch):
     assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
     monkeypatch.setenv("IFQA_KEYS", "api.example.com=OPENAI_API_KEY")
     assert missing(closed_book(base_url="https://api.example.com/v1")) == []
-
-
-def test_a_model_of_any_dataset_will_do_until_the_questions_are_read():
-    table = {"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}
-    experiment = parse_experiment("x", {"benchmark": "sample", "split": "dev", "reader": table}, "x")
-    assert missing(experiment) == ["the checkpoint models/unifiedqa-{group}"]
-    Path("models/unifiedqa-hotpotqa").mkdir(parents=True)
-    assert missing(experiment) == []

@@ -2,21 +2,8 @@
 
 from pathlib import Path
 
+import outside_plugins as toy
 import pytest
-from outside_plugins import (
-    LAST,
-    PLUGINS,
-    WORDS,
-    corpus,
-    experiment,
-    five_questions,
-    interrupted,
-    outside,
-    rows,
-    scores,
-    searching,
-    stamps,
-)
 from scored_experiments import write
 
 from ifqa.errors import IfqaError
@@ -26,68 +13,52 @@ from ifqa.pipeline.system import System
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256, write_jsonl
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    yield from five_questions(tmp_path, monkeypatch)
+pytestmark = pytest.mark.usefixtures("five")
 
 
 def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch):
-    stages.run(Run(searching()))
+    stages.run(Run(toy.searching()))
     run, searched = Path("experiments/mine/retrieve/run.trec"), Path("searched.jsonl")
     at_once = run.read_text()
-    assert [len(line) - 1 for line in rows(searched)] == [5]
+    assert [len(line) - 1 for line in toy.rows(searched)] == [5]
     searched.unlink()
     monkeypatch.setattr(chunk_runner, "SEARCHED", 2)
-    stages.run(Run(experiment("parts", corpus="few", retriever=WORDS)))
-    assert [(line[0], len(line) - 1) for line in rows(searched)] == [(3, 2), (3, 2), (3, 1)]
+    stages.run(Run(toy.experiment("parts", corpus="few", retriever=toy.WORDS)))
+    assert [(line[0], len(line) - 1) for line in toy.rows(searched)] == [(3, 2), (3, 2), (3, 1)]
     assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once
     assert [line.split()[2] for line in at_once.splitlines() if line.startswith("ifqa/full-dev/3 ")] == ["p3", "p0", "p1"]  # fmt: skip
 
 
 def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
-    stages.run(Run(experiment(corpus="few", retriever=WORDS | {"query": "presupposition"}, reader=LAST)))
-    assert rows("searched.jsonl")[0][1:3] == ["team0 had won", "team1 had won"]
-    assert rows("experiments/mine/read/predictions.jsonl")[1]["completion"] == "If team1 had won, who would lead?"
+    stages.run(Run(toy.experiment(corpus="few", retriever=toy.WORDS | {"query": "presupposition"}, reader=toy.LAST)))
+    assert toy.rows("searched.jsonl")[0][1:3] == ["team0 had won", "team1 had won"]
+    assert toy.rows("experiments/mine/read/predictions.jsonl")[1]["completion"] == "If team1 had won, who would lead?"
 
 
 @pytest.mark.parametrize(
-    ("method", "complaint"),
+    ("search", "complaint"),
     [
+        ('return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises from 1.0 to 2.0 at rank 2"),
         (
-            'search(self, questions, k): return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]',
-            "the score rises from 1.0 to 2.0 at rank 2",
+            'return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]',
+            "has the id 'a b'; wanted one that",
         ),
-        ('search(self, questions, k): return [[Hit("p0", 1.0)] * 2 for _ in questions]', "a passage twice"),
-        (
-            'search(self, questions, k): return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]',
-            "has the id 'a b'; wanted one that is not empty",
-        ),
+        ("return None", "wanted 5, found NoneType"),
     ],
-    ids=["rising scores", "a passage twice", "an id with white space"],
 )
-def test_a_retriever_that_breaks_its_protocol_is_refused(method, complaint):
-    outside(PLUGINS, f"class Broken(Words):\n    'Not as it should be.'\n    def {method}\n")
-    corpus('retriever = "outside_of_stages:Broken"')
-    with pytest.raises(IfqaError, match=complaint):
-        stages.run(Run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Broken"})))
-    assert not Path("experiments/mine/retrieve").exists()
-
-
-def test_a_retrievers_usage_is_in_the_manifest():
-    known = sha256(Path("data/ifqa/full_split/dev.json"))
-    outside(
-        PLUGINS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n"
+def test_a_retriever_that_breaks_its_protocol_is_refused(search, complaint):
+    toy.outside(
+        toy.PLUGINS, f"class Broken(Words):\n    'Not as it should be.'\n    def search(self, questions, k): {search}\n"
     )
-    corpus('retriever = "outside_of_stages:Tells"')
-    stages.run(Run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Tells"})))
-    made = read_manifest(Path("experiments/mine/retrieve"))["record"]
-    assert (made["took"], made["trained_on_them"]) == ([3, 4], True)
+    toy.corpus('retriever = "outside_of_stages:Broken"')
+    with pytest.raises(IfqaError, match=complaint):
+        stages.run(Run(toy.experiment(corpus="few", retriever=toy.WORDS | {"name": "outside_of_stages:Broken"})))
+    assert not Path("experiments/mine/retrieve").exists()
 
 
 def test_a_ranking_of_an_unknown_passage_is_refused_by_read():
     write("run.trec", "ifqa/full-dev/0 Q0 p0 1 2.0 t\nifqa/full-dev/0 Q0 p99 2 1.0 t\n")
-    mine = experiment(corpus="few", retriever={"name": "run", "path": "run.trec"}, reader=LAST)
+    mine = toy.experiment(corpus="few", retriever={"name": "run", "path": "run.trec"}, reader=toy.LAST)
     stages.prepare(Run(mine))
     stages.retrieve(Run(mine))
     with pytest.raises(IfqaError, match="no passage 'p99' in indexes/few/passages"):
@@ -96,75 +67,54 @@ def test_a_ranking_of_an_unknown_passage_is_refused_by_read():
 
 
 def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
-    stages.run(Run(searching(reader=LAST)))
-    predictions = rows("experiments/mine/read/predictions.jsonl")
+    stages.run(Run(toy.searching(reader=toy.LAST)))
+    predictions = toy.rows("experiments/mine/read/predictions.jsonl")
     assert [one["passage_ids"] for one in predictions] == [["p1", "p0"], ["p0", "p1"], ["p0", "p2"], ["p0", "p3"], ["p0", "p4"]]  # fmt: skip
     assert predictions[0]["answer"] == "team1 is led by captain1"
 
 
 def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked():
-    mine = searching(reader={"name": "outside_of_stages:Weighs", "passages": 2})
+    mine = toy.searching(reader={"name": "outside_of_stages:Weighs", "passages": 2})
     stages.run(Run(mine))
     hits = [line.split() for line in Path("experiments/mine/retrieve/run.trec").read_text().splitlines()]
     expected = [f"{[float(hit[4]) for hit in hits if hit[0].endswith(f'/{n}')][:2]}" for n in range(5)]
-    assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == expected
+    assert [one["answer"] for one in toy.rows("experiments/mine/read/predictions.jsonl")] == expected
     assert set(expected) == {"[1.0, 0.0]"}
     with System(Run(mine)) as system:
         assert [one.text for one in system.answer(Run(mine).questions)] == expected
-    stages.run(Run(experiment(reader={"name": "outside_of_stages:Weighs"})))
-    assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == ["[]"] * 5
+    stages.run(Run(toy.experiment(reader={"name": "outside_of_stages:Weighs"})))
+    assert [one["answer"] for one in toy.rows("experiments/mine/read/predictions.jsonl")] == ["[]"] * 5
 
 
-def test_a_closed_book_gets_no_passage():
-    stages.run(Run(experiment(reader={"name": LAST["name"]})))
-    assert not Path("experiments/mine/retrieve").exists()
-    assert [one["passage_ids"] for one in rows("experiments/mine/read/predictions.jsonl")] == [[]] * 5
-
-
-@pytest.mark.parametrize(
-    ("answered", "complaint"),
-    [
-        ("[Prediction(one.id, 'x') for one in questions[1:]]", "one prediction a question, in their order"),
-        ("[Prediction(one.id, 'x') for one in questions[::-1]]", "one prediction a question, in their order"),
-        ("[Prediction(one.id, None) for one in questions]", "ifqa/full-dev/0: answer: .* found None"),
-    ],
-    ids=["one too few", "another order", "no text"],
-)
-def test_a_reader_that_breaks_its_protocol_is_refused(answered, complaint):
-    outside(
-        PLUGINS, f"class Broken(Last):\n    'Not so.'\n    def answer(self, questions, passages): return {answered}\n"
-    )
-    with pytest.raises(IfqaError, match=f"reader 'outside_of_stages:Broken'.*{complaint}"):
-        stages.run(Run(experiment(reader={"name": "outside_of_stages:Broken"})))
+def test_a_reader_that_breaks_its_protocol_is_refused():
+    answer = "def answer(self, questions, passages): return [Prediction(one.id, None) for one in questions]"
+    toy.outside(toy.PLUGINS, f"class Broken(Last):\n    'Not so.'\n    {answer}\n")
+    with pytest.raises(IfqaError, match=r"reader 'outside_of_stages:Broken'.*ifqa/full-dev/0: answer: .* found None"):
+        stages.run(Run(toy.experiment(reader={"name": "outside_of_stages:Broken"})))
     assert not Path("experiments/mine/read").exists()
 
 
 def test_an_interrupted_reading_resumes_after_the_last_answered_question(capsys):
-    stages.read(Run(interrupted()))
+    stages.read(Run(toy.interrupted()))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "4"]
     assert "experiments/mine/read: going on after 4 of 5 questions" in capsys.readouterr().err
     mine, undisturbed = (Path("experiments", name, "read/predictions.jsonl") for name in ("mine", "undisturbed"))
     assert mine.read_bytes() == undisturbed.read_bytes()
 
 
-def test_a_truncated_chunk_is_read_again_from_its_start():
-    mine = interrupted()
-    left = Path("experiments/mine/.read.partial/predictions.jsonl")
-    lines = left.read_bytes().splitlines(keepends=True)
-    left.write_bytes(b"".join(lines[:3]) + lines[3][:20])
-    stages.read(Run(mine))
-    assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
-    undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
-    assert Path("experiments/mine/read/predictions.jsonl").read_bytes() == undisturbed
+def cut_the_last_line(path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
 
 
-@pytest.mark.parametrize("change", [{"answer": None}, {"more": 1}, {"passage_ids": "p1"}, {"passage_scores": ["x"]}])
-def test_an_interrupted_reading_resumes_at_the_first_damaged_line(change):
-    mine = interrupted()
-    left = Path("experiments/mine/.read.partial/predictions.jsonl")
-    lines = rows(left)
-    lines[3] |= change
-    write_jsonl(left, lines)
+def spoil_the_last_line(path):
+    write_jsonl(path, [*toy.rows(path)[:3], toy.rows(path)[3] | {"passage_ids": "p1"}])
+
+
+@pytest.mark.parametrize("damage", [cut_the_last_line, spoil_the_last_line])
+def test_an_interrupted_reading_resumes_before_the_first_damaged_line(damage):
+    mine = toy.interrupted()
+    damage(Path("experiments/mine/.read.partial/predictions.jsonl"))
     stages.read(Run(mine))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
     undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
@@ -172,28 +122,36 @@ def test_an_interrupted_reading_resumes_at_the_first_damaged_line(change):
 
 
 def test_a_reading_with_another_setting_begins_anew():
-    stages.read(Run(interrupted(said="captain1")))
+    stages.read(Run(toy.interrupted(said="captain1")))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "0 1", "2 3", "4"]
-    assert {one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")} == {"captain1"}
+    assert {one["answer"] for one in toy.rows("experiments/mine/read/predictions.jsonl")} == {"captain1"}
 
 
 def test_questions_that_change_while_they_are_read_leave_nothing():
     spoil = "Path('data/ifqa/full_split/dev.json').write_text('[{\"idx\": 0, \"question\": \"?\", \"answers\": [\"x\"], \"context\": []}]')"  # fmt: skip
-    outside(PLUGINS, f"class Spoil(Last):\n    'Spoils.'\n    def answer(self, questions, passages):\n        {spoil}\n        return super().answer(questions, passages)\n")  # fmt: skip
+    toy.outside(toy.PLUGINS, f"class Spoil(Last):\n    'Spoils.'\n    def answer(self, questions, passages):\n        {spoil}\n        return super().answer(questions, passages)\n")  # fmt: skip
     with pytest.raises(IfqaError, match="what experiments/mine/read is made from changed while it was being made"):
-        stages.read(Run(experiment(reader={"name": "outside_of_stages:Spoil"})))
+        stages.read(Run(toy.experiment(reader={"name": "outside_of_stages:Spoil"})))
     assert not Path("experiments/mine/read").exists()
 
 
-def test_a_readers_usage_and_label_are_in_the_manifest():
-    outside(PLUGINS, "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n")
-    stages.read(Run(experiment(reader={"name": "outside_of_stages:Tells"})))
-    made = read_manifest(Path("experiments/mine/read"))["record"]
+def test_usage_and_label_of_a_retriever_and_a_reader_are_in_the_manifest():
+    known = sha256(Path("data/ifqa/full_split/dev.json"))
+    toy.outside(
+        toy.PLUGINS,
+        f"class Finds(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n",
+        "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n",
+    )
+    toy.corpus('retriever = "outside_of_stages:Finds"')
+    finds, tells = toy.WORDS | {"name": "outside_of_stages:Finds"}, {"name": "outside_of_stages:Tells"}
+    stages.run(Run(toy.experiment(corpus="few", retriever=finds, reader=tells)))
+    found, made = (read_manifest(Path("experiments/mine", stage))["record"] for stage in ("retrieve", "read"))
+    assert (found["took"], found["trained_on_them"]) == ([3, 4], True)
     assert (made["label"], made["cut"], made["trained_on_them"]) == ("a toy", 3, False)
 
 
 def test_the_next_run_asks_incomplete_questions_again(capsys):
-    outside(
+    toy.outside(
         "class Unlucky:\n    'Has no luck while there is a file called down.'\n"
         "    def __init__(self): self.failed = 0\n"
         "    def answer(self, questions, passages):\n"
@@ -202,14 +160,14 @@ def test_the_next_run_asks_incomplete_questions_again(capsys):
         "        return [Prediction(one.id, '' if down else 'captain0', error='none came' * down) for one in questions]\n"
         "    def usage(self): return {'retry': self.failed, 'not_asked': 0}\n"
     )
-    mine = experiment(reader={"name": "outside_of_stages:Unlucky"})
+    mine = toy.experiment(reader={"name": "outside_of_stages:Unlucky"})
     write("down", "")
     stages.run(Run(mine))
     assert "5 questions answered; 5 of them not wholly, which the next run asks again" in capsys.readouterr().err
-    assert (scores()["retry"], scores()["n_failed"]) == (5, 5)
+    assert (toy.scores()["retry"], toy.scores()["n_failed"]) == (5, 5)
     Path("down").unlink()
     stages.run(Run(mine))
-    assert (scores()["retry"], scores()["n_failed"], scores()["measures"]["EM"]["value"]) == (0, 0, 20)
-    before = stamps("experiments/mine")
+    assert (toy.scores()["retry"], toy.scores()["n_failed"], toy.scores()["measures"]["EM"]["value"]) == (0, 0, 20)
+    before = toy.stamps("experiments/mine")
     stages.run(Run(mine))
-    assert stamps("experiments/mine") == before
+    assert toy.stamps("experiments/mine") == before

@@ -1,12 +1,13 @@
 """`ifqa screen`, and the way from its tasks to a benchmark: questions written, verified and converted."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from command_line import ifqa_here
 
 from ifqa.benchmarks.file import File
-from ifqa.cli import app
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus.screening import screen
 from ifqa.errors import IfqaError
@@ -17,45 +18,26 @@ from ifqa.plugins import open_benchmark
 TWENTY = open_benchmark("sample").questions("dev")[:20]
 
 
-@pytest.fixture
-def ifqa(tmp_path, monkeypatch, capsys):
+def test_screen_tells_shares_shows_examples_and_writes_tasks_over_no_other_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     build_passages(load_corpus("sample"))
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["ifqa", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return run
-
-
-def test_screen_tells_shares_of_passages_and_of_gold_passages(ifqa):
-    code, out, _ = ifqa("screen", "sample", "--split", "dev", "--benchmark", "sample", "--json", "--workers", "1")
-    told = json.loads(out)
-    assert (code, told["passages"]) == (0, 426)
+    ifqa = partial(ifqa_here, "screen", "sample", "--workers", "1", folder=".")
+    told = json.loads(ifqa("--split", "dev", "--benchmark", "sample", "--json").stdout)
+    assert told["passages"] == 426
     assert told["kept"] == sum(told["keywords"].values()) == round(426 * told["share"]) > 0
     texts = {text for one in open_benchmark("sample").questions("dev") for text in one.gold_passages}
     assert told["gold"]["dev"]["passages"] == len(texts)
     assert told["gold"]["dev"]["kept"] == sum(screen(text) is not None for text in texts)
-
-
-def test_screen_shows_examples_each_way_and_writes_tasks(ifqa):
-    code, out, err = ifqa("screen", "sample", "--show", "3", "--number", "5", "--to", "t.json", "--workers", "1")
-    assert code == 0
-    assert "5 passages to annotate: t.json, t.xml" in err
+    shown = ifqa("--show", "3", "--number", "5", "--to", "t.json")
+    assert (shown.returncode, "5 passages to annotate: t.json, t.xml" in shown.stderr) == (0, True)
     tasks = json.loads(Path("t.json").read_text())
     assert [set(task["data"]) for task in tasks] == [{"passage_id", "title", "passage", "keyword"}] * 5
     assert all(screen(task["data"]["passage"]).keyword == task["data"]["keyword"] for task in tasks)
-    assert all(task["data"]["passage_id"] in out for task in tasks[:3])
-    assert out.count("…") >= 3
-
-
-def test_screen_refuses_a_file_that_is_there_before_it_screens(ifqa):
+    assert all(task["data"]["passage_id"] in shown.stdout for task in tasks[:3])
+    assert shown.stdout.count("…") >= 3
     Path("t.csv").write_text("mine")
-    code, out, err = ifqa("screen", "sample", "--to", "t.csv")
-    assert (code, out, "t.csv is there already" in err) == (2, "", True)
+    done = ifqa("--to", "t.csv")
+    assert (done.returncode, done.stdout, "t.csv is there already" in done.stderr) == (2, "", True)
     assert Path("t.csv").read_text() == "mine"
 
 
@@ -92,16 +74,7 @@ def test_twenty_questions_come_back_from_annotation_as_they_were(tmp_path, capsy
     assert {one.labels for one in read} == {(("label", "entity"),)}
 
 
-def test_questions_of_any_split_become_a_file_of_ones_own(tmp_path):
-    convert("sample:dev", tmp_path / "mine.jsonl", form="file")
-    read = File(tmp_path).questions("mine.jsonl")
-    wanted = open_benchmark("sample").questions("dev")
-    assert [(one.text, one.answers, one.gold_passages) for one in read] == [
-        (one.text, one.answers, one.gold_passages) for one in wanted
-    ]
-
-
 def test_verification_is_for_written_questions_alone(tmp_path):
     with pytest.raises(IfqaError, match="wanted a file of questions written about"):
-        convert("sample:dev", tmp_path / "votes.json", form="verification")
-    assert not (tmp_path / "votes.json").exists()
+        convert("sample:dev", tmp_path / "new.json", form="verification")
+    assert not (tmp_path / "new.json").exists()

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import ifqa_here
 
 from ifqa.benchmarks.file import File
-from ifqa.cli import app
-from ifqa.config.corpus import Corpus
-from ifqa.errors import IfqaError
+from ifqa.config.corpus import load_corpus
 from ifqa.formats.questions import read_questions
 from ifqa.pipeline import stages, synthetic
 from ifqa.pipeline.synthetic import make_synthetic
@@ -23,16 +22,11 @@ def corpus(tmp_path, monkeypatch):
     """Nine articles of a sentence or two, in a passage each."""
     monkeypatch.chdir(tmp_path)
     texts = [f"The mill number {n} was built in {1900 + n}. Ann Lee won {n + 20} medals." for n in range(9)]
-    write_jsonl(
-        Path("articles.jsonl"), [{"id": str(n), "title": f"T{n}", "text": text} for n, text in enumerate(texts)]
-    )
+    write_jsonl(Path("articles.jsonl"), [{"id": f"{n}", "title": f"T{n}", "text": one} for n, one in enumerate(texts)])
     Path("indexes").mkdir()
-    Path("indexes/little.toml").write_text(
-        '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\nwrap = false\n'
-    )
-    made = Corpus("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
-    stages.build_passages(made)
-    return made
+    source = '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\nwrap = false\n'
+    Path("indexes/little.toml").write_text(source)
+    stages.build_passages(load_corpus("little"))
 
 
 def lines():
@@ -99,14 +93,15 @@ def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, caps
     assert len(asked) == 6 + 5
 
 
-def test_some_passages_are_drawn_and_another_seed_draws_others(corpus):
+def test_the_command_draws_some_passages_and_with_another_seed_others(corpus):
     drawn = []
-    for seed in (0, 1):
-        list(make_synthetic(Path(), "little", seed, most=4, check=False))
-        path = Path(f"data/synthetic/little-{seed}/questions.jsonl")
-        drawn.append({json.loads(line)["provenance"]["passage"] for line in path.read_text().splitlines()})
-    assert [len(one) for one in drawn] == [4, 4]
-    assert drawn[0] != drawn[1]
+    for seed in ("0", "1"):
+        options = ("--from", "little", "--seed", seed, "--passages", "4", "--unchecked")
+        path = f"data/synthetic/little-{seed}/questions.jsonl"
+        told = ifqa_here("data", "synthetic", *options, folder=".").stdout
+        assert told.startswith(f"{path}: 8 questions of 4 passages\n")
+        drawn.append({json.loads(line)["provenance"]["passage"] for line in Path(path).read_text().splitlines()})
+    assert (len(drawn[0]), len(drawn[1]), drawn[0] != drawn[1]) == (4, 4, True)
 
 
 @pytest.mark.parametrize(
@@ -115,28 +110,11 @@ def test_some_passages_are_drawn_and_another_seed_draws_others(corpus):
         (["synthetic"], "wanted the corpus to make questions of"),
         (["ifqa", "--passages", "3"], "--passages does not go with ifqa"),
         (["synthetic", "--from", "nowhere"], "nowhere"),
+        (["synthetic", "--from", "other"], "ifqa passages other"),
         (["synthetic", "--from", "little", "--rules", "fixed"], "--rules does not go with synthetic"),
     ],
 )
-def test_options_of_something_else_are_refused_in_one_line(corpus, capsys, monkeypatch, arguments, message):
-    monkeypatch.setattr("sys.argv", ["ifqa", "data", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    told = capsys.readouterr().err
-    assert (ended.value.code, told.count("\n"), message in told) == (2, 1, True)
-
-
-def test_the_command_makes_them(corpus, capsys, monkeypatch):
-    monkeypatch.setattr(
-        "sys.argv", ["ifqa", "data", "synthetic", "--from", "little", "--seed", "3", "--passages", "2", "--unchecked"]
-    )
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    assert not ended.value.code
-    assert capsys.readouterr().out.startswith("data/synthetic/little-3/questions.jsonl: 4 questions of 2 passages\n")
-
-
-def test_a_corpus_without_passages_is_refused(corpus):
+def test_options_of_something_else_are_refused_in_one_line(corpus, arguments, message):
     Path("indexes/other.toml").write_text(Path("indexes/little.toml").read_text())
-    with pytest.raises(IfqaError, match="ifqa passages other"):
-        list(make_synthetic(Path(), "other", 0))
+    done = ifqa_here("data", *arguments, folder=".")
+    assert (done.returncode, done.stderr.count("\n"), message in done.stderr) == (2, 1, True)

@@ -14,17 +14,10 @@ from ifqa.pipeline.run import Run
 FAILS = '''
 from ifqa.errors import IfqaError
 from ifqa.records import Prediction
-
-
 class Fails:
     """Answers as many chunks of one question as its setting says."""
-
-    version = 1
     chunk = 1
-
-    def __init__(self, *, answers: int = 0):
-        self.left = answers
-
+    def __init__(self, *, answers: int = 0): self.left = answers
     def answer(self, questions, passages):
         self.left -= 1
         if self.left < 0:
