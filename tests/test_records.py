@@ -3,8 +3,6 @@
 from dataclasses import asdict, replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ifqa.records import (
     Answer,
@@ -24,32 +22,17 @@ from ifqa.storage.artifacts import identity
 
 @pytest.mark.parametrize(
     "change",
-    [{"id": "r"}, {"text": "Or?"}, {"answers": ("b", "a")}, {"gold_passages": ()}, {"choices": ("a", "b")}],
-    ids=str,
-)
+    [{"id": "r"}, {"text": "Or?"}, {"answers": ("b", "a")}, {"gold_passages": ()}, {"choices": ("a", "b")},
+     {"context": "a paragraph"}, {"group": "newsqa"}, {"labels": (("hops", "2"),)}],
+)  # fmt: skip
 def test_all_that_a_question_holds_is_in_its_identity(change):
     question = Question("q", "If?", ("a", "b"), ("Gold.",))
     before = questions_identity([question])
-    assert questions_identity([replace(question)]) == before
+    records = [asdict(question)]
+    for later in ("context", "group", "labels"):
+        del records[0][later]
+    assert questions_identity([replace(question)]) == before == identity({"questions": records})
     assert questions_identity([replace(question, **change)]) != before
-
-
-TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
-
-
-@given(st.lists(st.builds(Question, TEXTS, TEXTS, *[st.lists(TEXTS, max_size=2).map(tuple)] * 3), max_size=3))
-def test_the_identity_of_questions_is_that_of_their_records(questions):
-    records = [asdict(one) for one in questions]
-    for record in records:
-        for later in ("context", "group", "labels"):
-            del record[later]
-    assert questions_identity(questions) == identity({"questions": records})
-
-
-@pytest.mark.parametrize("more", [{"context": "a paragraph"}, {"group": "newsqa"}, {"labels": (("hops", "2"),)}])
-def test_context_group_and_labels_change_the_identity_of_questions(more):
-    plain = Question("q", "If so?", ("yes",))
-    assert questions_identity([replace(plain, **more)]) != questions_identity([plain])
 
 
 def test_a_printed_answer_or_ranking_steers_no_terminal():
@@ -58,11 +41,7 @@ def test_a_printed_answer_or_ranking_steers_no_terminal():
     ranking = Ranking(question, (Hit(passage.id, 1.0),), (passage,))
     assert [str(answer), str(failed)] == ["ye\ufffd[31ms", "(no answer: it said \ufffd2J)"]
     assert str(ranking) == "If \ufffd[31mred?\n    1.0000  p\ufffd  one\ufffd[2J"
-    assert (answer.text, ranking.question.text, ranking.passages[0].text) == (
-        "ye\x1b[31ms",
-        "If \x1b[31mred?",
-        "one\x1b[2J",
-    )
+    assert (answer.text, ranking.question.text) == ("ye\x1b[31ms", "If \x1b[31mred?")
 
 
 def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
@@ -92,9 +71,7 @@ def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
 def test_an_abstention_shows_its_best_candidate_and_confidence():
     question, passage = Question("q", "If <red>?"), Passage("p", "T", "Jim Lovell flew.")
     abstained = Answer(question, "", (passage,), confidence=0.1249, candidate="<Jim> Lovell")
-    assert str(abstained) == (
-        "(no answer found in these passages; the best candidate is <Jim> Lovell (confidence 12%))"
-    )
+    assert str(abstained).endswith("found in these passages; the best candidate is <Jim> Lovell (confidence 12%))")
     assert "&lt;Jim&gt; Lovell (confidence 12%)" in abstained._repr_html_()
     assert "<mark>Lovell</mark>" in replace(abstained, candidate="Lovell")._repr_html_()
     answered = Answer(question, "Lovell", confidence=0.7)
@@ -102,12 +79,8 @@ def test_an_abstention_shows_its_best_candidate_and_confidence():
     assert "<b>Lovell</b> <small>confidence 70%</small>" in answered._repr_html_()
 
 
-def test_an_answer_is_found_as_whole_words_in_any_case():
+def test_an_answer_is_found_as_whole_words_in_any_case_but_a_very_long_one_is_not_looked_for():
     assert parted("Rome, or rome, not Romeo", "ROME") == ["", "Rome", ", or ", "rome", ", not Romeo"]
     assert parted("anything", " ") == ["anything"]
-
-
-def test_a_very_long_answer_is_not_looked_for():
-    """The time is that of both lengths multiplied: 20 seconds for these."""
     text = "a " * 100_000
-    assert parted(text, "a " * 10_000 + "b") == [text]
+    assert parted(text, "a " * 10_000 + "b") == [text]  # it would take 20 seconds

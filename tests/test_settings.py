@@ -1,7 +1,5 @@
 import inspect
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,31 +26,6 @@ from ifqa.settings import (
 )
 
 
-def build(passages, folder, *, k1: float = 0.9, threads: int = 0, stemmer: str = "porter", positions: bool = False):
-    """A plugin's `build`."""
-
-
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({"k2": 1.0}, "unknown setting 'k2'; did you mean 'k1'"),
-        ({"passages": "x"}, "unknown setting 'passages'"),
-        ({"k1": "high"}, "setting 'k1': wanted a number, found 'high'"),
-        ({"k1": True}, "setting 'k1': wanted a number, found True"),
-        ({"threads": 1.5}, "setting 'threads': wanted a whole number, found 1.5"),
-        ({"positions": 1}, "setting 'positions': wanted true or false, found 1"),
-    ],
-)
-def test_a_wrong_setting_is_refused_by_name(settings, complaint):
-    with pytest.raises(IfqaError, match=complaint):
-        check_settings("setting", build, settings, given=["passages", "folder"])
-
-
-def test_right_settings_pass_and_defaults_are_known():
-    check_settings("setting", build, {"k1": 1, "positions": True}, given=["passages", "folder"])
-    assert settings_of(build) == {"k1": 0.9, "threads": 0, "stemmer": "porter", "positions": False}
-
-
 def outside(
     path: Path,
     order: Literal["best first", "best last"] = "best first",
@@ -66,6 +39,7 @@ def outside(
     anything: Any = None,
     copy: bool = False,
     model_json: "str | None" = None,
+    late: "Literal['a']" = "a",
 ):
     """A constructor from outside, with every kind of annotation."""
 
@@ -78,19 +52,17 @@ def outside(
         ({"path": 3}, "'path': wanted text, found 3"),
         ({"order": "best frist"}, "'order': unknown value 'best frist'; did you mean 'best first'"),
         ({"order": 1}, "'order': wanted 'best first' or 'best last', found 1"),
+        ({"self": 1}, "unknown setting 'self'"),
         ({"samples": 0}, "'samples': wanted a whole number from 1, found 0"),
-        ({"samples": "two"}, "'samples': wanted a whole number from 1, found 'two'"),
         ({"share": 1.5}, "'share': wanted a number from 0 to 1, found 1.5"),
-        ({"share": float("nan")}, "'share': wanted a number from 0 to 1, found nan"),
         ({"above": 1}, "'above': wanted a number above 0, below 1, found 1"),
         ({"above": float("inf")}, "'above': wanted a number above 0, below 1, found inf"),
         ({"names": "x"}, "'names': wanted a list of texts, found 'x'"),
-        ({"names": [1]}, r"'names': wanted a list of texts, found \[1\]"),
         ({"either": True}, "'either': wanted a number or 'auto', found True"),
-        ({"either": "aut"}, "'either': wanted a number or 'auto', found 'aut'"),
         ({"device": 3}, "'device': wanted text, found 3"),
         ({"bare": "3"}, "'bare': wanted a whole number, found '3'"),
         ({"copy": 1}, "'copy': wanted true or false, found 1"),
+        ({"late": "b"}, "'late': unknown value 'b'; known: a"),
         ({"model_json": 1}, "'model_json': wanted text, found 1"),
         ({"setting_0": 1}, "unknown setting 'setting_0'"),
     ],
@@ -99,6 +71,8 @@ def test_an_annotation_says_what_a_setting_may_be(settings, complaint):
     with pytest.raises(IfqaError, match=complaint) as caught:
         check_settings("setting", outside, settings if complaint.startswith("setting") else {"path": "x"} | settings)
     assert "\n" not in str(caught.value)
+    with pytest.raises(IfqaError, match=r"^x.toml: unknown setting 'kk'; did you mean 'k'\? known: b, k$"):
+        check_settings("setting", lambda b=1: b, {"kk": 1}, where="x.toml", beside=["k"])
 
 
 def test_what_fits_its_annotation_passes():
@@ -118,27 +92,7 @@ def test_a_whole_number_for_a_float_is_read_as_that():
     read = with_fractions(weighing, given)
     assert json.dumps(read) == '{"path": "x", "share": 1.0, "ways": [1.0, 0.5], "n": 4, "format": 7}'
     assert json.dumps(with_fractions(weighing, given | {"share": 1.0})) == json.dumps(read)
-
-
-def test_a_default_is_converted_as_a_value_of_a_file_is():
     assert json.dumps(settings_of(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
-
-
-def test_annotations_kept_as_text_hold_too():
-    names: dict[str, Any] = {"__name__": "a_plugin_from_outside"}
-    exec(  # in a module of its own, because this import changes all annotations of a file
-        "from __future__ import annotations\nfrom typing import Literal\n"
-        "def late(k1: float = 0.9, order: Literal['a', 'b'] = 'a', tensor: torch.Tensor | None = None): ...",
-        names,
-    )
-    check_settings("setting", names["late"], {"k1": 1, "order": "b", "tensor": 3})
-    with pytest.raises(IfqaError, match="'k1': wanted a number, found 'high'"):
-        check_settings("setting", names["late"], {"k1": "high"})
-
-
-def test_the_file_and_the_names_beside_are_told():
-    with pytest.raises(IfqaError, match=r"^x.toml: unknown setting 'kk'; did you mean 'k'\? known: b, k$"):
-        check_settings("setting", lambda b=1: b, {"kk": 1}, where="x.toml", beside=["k"])
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -193,9 +147,6 @@ def test_a_wrong_table_is_refused_in_one_line(table, complaint):
     with pytest.raises(IfqaError) as caught:
         check_table(Point, table, "x.toml")
     assert str(caught.value) == complaint
-
-
-def test_a_table_that_fits_is_its_model():
     assert check_table(Point, {"name": "a"}, "x.toml") == Point(name="a", at=[])
 
 
@@ -209,12 +160,6 @@ class Plugin:
 
 def test_a_constructor_refuses_from_python_what_it_refuses_from_a_file():
     assert Plugin("llm", 2, order="b").given == ("llm", 2, "b")
-    for wrong in ({"samples": 0}, {"order": "c"}, {"sample": 1}):
-        with pytest.raises(IfqaError) as called:
-            Plugin("llm", **wrong)
-        with pytest.raises(IfqaError) as read:
-            check_settings("setting of reader 'plugin'", Plugin.__init__, wrong, ["llm"])
-        assert str(called.value) == str(read.value)
     with pytest.raises(IfqaError, match="'samples': wanted a whole number from 1, found 0"):
         Plugin("llm", 0)
     with pytest.raises(TypeError, match="llm"):
@@ -226,17 +171,12 @@ def test_a_constructor_refuses_from_python_what_it_refuses_from_a_file():
     ("kind", "name", "wrong"),
     [
         ("retriever", "bm25", {"k1": -1.0}),
-        ("retriever", "bm25", {"b": float("nan")}),
-        ("retriever", "dense", {"nprobe": -1}),
         ("retriever", "fusion", {"method": "rff"}),
-        ("retriever", "rerank", {"model_weight": 0}),
         ("retriever", "genread", {"temperature": 2.5}),
         ("reader", "extractive", {"precision": "float16"}),
         ("reader", "fid", {"beams": 0}),
         ("reader", "llm", {"sample": 2}),
         ("llm", "openai", {"model": "m", "timeout": 0}),
-        ("llm", "hf", {"model": "m", "window": True}),
-        ("llm", "replay", {"path": "x", "window": -1}),
     ],
 )
 def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong):
@@ -249,10 +189,3 @@ def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong
         parse_experiment("x", tables | {kind: {"name": name, **wrong}}, "x.toml")
     without_known = [str(one.value).partition(" known: ")[0] for one in (called, read)]
     assert without_known[1] == f"x.toml: {without_known[0]}"
-
-
-def test_help_does_not_wait_for_the_models():
-    code = "import sys, ifqa.cli.app as app\nsys.argv = ['ifqa', '--help']\ntry: app.main()\nfinally: assert 'pydantic' not in sys.modules"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "Usage" in told.stdout
