@@ -39,6 +39,7 @@ def test_the_labeller_is_judged_by_each_annotator_and_where_they_agree():
     right = {name: (one["right"], one["given"], one["of"]) for name, one in every.items()}
     assert right == {"a.tsv": (2, 3, 4), "b.tsv": (1, 2, 3), "both agree": (1, 1, 2)}
     assert every["both agree"]["coverage"][0] == 0.5
+    assert "both agree" in ifqa("a.tsv", "b.tsv", "--questions", "q.jsonl").stdout
     alone = json.loads(ifqa("--questions", "q.jsonl", "--json").stdout)["counts"]["labeller"]["semantic"]
     assert (alone["cause"], alone["none"], alone[""]) == (1, 2, 1)
 
