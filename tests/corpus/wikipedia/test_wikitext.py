@@ -81,6 +81,7 @@ CONSTRUCTS = {
     "comment around a reference": ("a <!-- <ref>b --> c <ref>d</ref>", "a c"),
     "line break": ("a<br>b<br />c", "a b c"),
     "nowiki": ("<nowiki>[[a]] ''b'' {{c}} <ref></nowiki>", "[[a]] ''b'' {{c}} <ref>"),
+    "comments beside nowiki": ("a <nowiki>b</nowiki> <!-- <nowiki>c</nowiki> -->d <!-- e", "a b d"),
     "comment in nowiki": ("a <nowiki><!--</nowiki> b", "a <!-- b"),
     "empty nowiki": ("L<nowiki/>'''été'''", "Lété"),
     "formulas": (r"<math>\{x\}</math>, <math>y</math> and <math>\{x\}</math>", "formula_1, formula_2 and formula_1"),
