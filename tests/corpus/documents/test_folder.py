@@ -90,6 +90,7 @@ def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_
     assert changed == {"notes/new.md#0:line=1"}
     assert second["notes/log03.txt#0:line=1"].text == "The lamp is out."
     assert build(docs, name="other") == second
+    assert len([*Path("indexes/other/passages").glob("passages-*.jsonl")]) > 3
     for path in Path("indexes/mine/passages").iterdir():
         assert (
             path.name == "manifest.json" or path.read_bytes() == Path("indexes/other/passages", path.name).read_bytes()
