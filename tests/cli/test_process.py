@@ -55,7 +55,7 @@ def test_a_signal_stops_a_process_and_keeps_what_is_in_flight(sent, at_start):
 
 def test_a_reader_that_leaves_early_is_no_score_outside_its_tolerance(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = shell(f"({COMMAND} list; echo $? >code) | head -1")
+    done = shell(f"({COMMAND} list; echo $? >code) | true")
     assert (Path("code").read_text(), done.stderr) == ("141\n", "")
 
 
