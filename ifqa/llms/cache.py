@@ -11,6 +11,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -183,7 +184,7 @@ class CompletionCache:
             if is_new:  # By name: closing a handle of our own on the file would end SQLite's locks of this process
                 self.path.chmod(0o600)  # a prompt or an answer may be private; files beside it get the same mode
             # A log beside the file needs memory that all processes share; one of the old kind needs locks alone
-            connection.execute(f"PRAGMA journal_mode = {'DELETE' if is_remote(self.folder) else 'WAL'}")
+            _set_journal(connection, "DELETE" if is_remote(self.folder) else "WAL")
             connection.execute("PRAGMA synchronous = EXTRA")  # what is committed survives a loss of power
             connection.execute("PRAGMA temp_store = MEMORY")
             if not self._version(connection):
@@ -398,6 +399,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _set_journal(connection: sqlite3.Connection, mode: str) -> None:
+    """Set the kind of log, once no other opens the same new file: here alone SQLite itself does not wait."""
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def store_rows(connection: sqlite3.Connection, rows: Mapping[str, str]) -> None:

@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
@@ -57,6 +59,18 @@ def test_only_the_owner_can_read_the_files(tmp_path):
         connection.execute("INSERT INTO claims VALUES ('a', 'b')")
         modes = {path.suffix: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert modes == {".sqlite": 0o600, ".sqlite-wal": 0o600, ".sqlite-shm": 0o600}
+
+
+def test_a_new_file_that_several_make_at_once_is_waited_for(tmp_path):
+    together = threading.Barrier(4)
+
+    def opened(folder):
+        together.wait(30)
+        CompletionCache(folder).open().close()
+
+    with ThreadPoolExecutor(4) as threads:  # each opens the file for itself, as processes do
+        for folder in (tmp_path / str(number) for number in range(100)):
+            list(threads.map(opened, [folder] * 4))
 
 
 def test_a_row_has_the_key_and_the_record_as_json(tmp_path):
