@@ -10,18 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents.source import Documents
-from ifqa.corpus.source_files import FileSource
 from ifqa.corpus.wikipedia.source import Articles, Dump
-from ifqa.corpus.work_units import NO_FILES, FileRecords, Known, QuestionsOf, Source, WorkUnit, passage_units
+from ifqa.corpus.work_units import (
+    NO_FILES,
+    FileRecords,
+    FileSource,
+    Known,
+    QuestionsOf,
+    Source,
+    WorkUnit,
+    passage_units,
+)
 from ifqa.errors import IfqaError, unknown
 from ifqa.records import Passage, Question, gold_id, questions_identity
 from ifqa.settings import check_settings, with_fractions
 from ifqa.storage.files import field as field_of
 from ifqa.storage.files import read_jsonl, read_lines, require, text_field, unicode_text
 
-SourceTable = Mapping[
-    str, Any
-]  # a table [[passages.sources]] of a corpus file: its format, and the settings of that kind
+#: A table [[passages.sources]] of a corpus file: its format, and the settings of that kind.
+SourceTable = Mapping[str, Any]
 
 _WORKER_MEMORY = 150e6  # bytes, measured for a process with one unit
 _PASSAGE_MEMORY = 36  # bytes a passage while the ids are sorted
@@ -74,9 +81,6 @@ class GoldPassages(Source):
         texts = dict.fromkeys(text for split in self.questions for question in split for text in question.gold_passages)
         passages = ((Passage(gold_id(text), "", text), 0) for text in texts)
         return passage_units(passages, f"gold passages of {self.benchmark}")
-
-    def sample(self) -> Iterator[WorkUnit]:
-        return self.work_units()
 
     def fingerprint(self, known: Known) -> dict[str, object]:
         named = {"benchmark": self.benchmark, "splits": self.splits}

@@ -303,5 +303,4 @@ def _write_array(path: Path, values: "NDArray[np.uint64]") -> None:
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
     with create(path) as handle:
         write(handle, header.getvalue())
-        for start in range(0, len(values), 1 << 20):
-            write(handle, values[start : start + (1 << 20)].tobytes())
+        write(handle, values.tobytes())

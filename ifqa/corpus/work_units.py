@@ -1,22 +1,33 @@
-"""The role of a source of passages, and the units of work that it gives: a unit becomes the same shard on every machine."""
+"""The role of a source of passages, and the units of work that it gives: a unit becomes the same shard on every machine.
+
+Most sources are files: a file, the fitting files of a folder, or those that a pattern names.
+"""
 
 import hashlib
 import json
+import os
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ifqa.corpus.store import passage_line
+from ifqa.corpus.wikipedia.published import how_to_get
+from ifqa.errors import IfqaError
 from ifqa.progress import counted
 from ifqa.records import Passage, Question
+from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
 
 VERSION = 3  # raised when a unit becomes other passages, so that older shards and corpora are not used again
 PASSAGES = 20_000  # passages in a unit, where the source is cut already
+_SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
+_SAMPLED = 12  # files of a source that are sampled
 
 #: Path, or key of a file of documents -> bytes, time of change (ns) and SHA-256, as an earlier build found them.
 Known = Mapping[str, Sequence[int | str]]
@@ -42,25 +53,17 @@ class Tally:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A file of documents in a build: its identity, and its passages; `reason` if it was left out.
+    """A file of documents in a build: its identity, and its passages; `reason` if it was left out."""
 
-    Attributes:
-        key: a hash of its folder and of the settings that it is read with, and its name.
-        bytes, modified, sha256: its size, its time of change (ns), and the hash of its bytes.
-        length: bytes of the shard that are its passages.
-        passages, words: how many it has.
-        shard, start: where its passages are, once the shard is written.
-    """
-
-    key: str
+    key: str  # a hash of its folder and of the settings that it is read with, and its name
     bytes: int
-    modified: int
+    modified: int  # time of change (ns)
     sha256: str
-    length: int
+    length: int  # bytes of the shard that are its passages
     passages: int
     words: int
     reason: str
-    shard: Path | None = None
+    shard: Path | None = None  # where its passages are, once they are written
     start: int = 0
 
     @property
@@ -85,22 +88,14 @@ NO_FILES: FileRecords = {}
 
 @dataclass(frozen=True)
 class FinishedBuild:
-    """What a build's messages are about.
-
-    Attributes:
-        corpus: its name.
-        left_out: number of pages and files that were left out, by reason.
-        bad: id, title and reason of each that could not be read, or of each file that was left out.
-        listed: the file that lists them.
-        before, after: the files of documents of the build before, and of this one.
-    """
+    """What a build's messages are about."""
 
     corpus: str
-    left_out: Mapping[str, int]
-    bad: Sequence[Mapping[str, str]]
-    listed: Path
-    before: FileRecords
-    after: FileRecords
+    left_out: Mapping[str, int]  # number of pages and files that were left out, by reason
+    bad: Sequence[Mapping[str, str]]  # id, title and reason of each that could not be read, or of each file left out
+    listed: Path  # the file that lists them
+    before: FileRecords  # the files of documents of the build before
+    after: FileRecords  # and of this one
 
 
 @dataclass(frozen=True)
@@ -120,21 +115,13 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkUnit(ABC):
-    """A piece of a source that becomes a shard.
+    """A piece of a source that becomes a shard."""
 
-    Attributes:
-        where: the file and the byte at which the unit begins; opens error messages.
-        read: bytes of input in the unit.
-        settings: how its content becomes passages.
-        tally: what was left out while the unit was read.
-        number: the number of its shard.
-    """
-
-    where: str
-    read: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    tally: Tally = field(default_factory=Tally)
-    number: int = 0
+    where: str  # the file and the byte at which the unit begins; opens error messages
+    read: int  # bytes of input
+    settings: Mapping[str, Any] = field(default_factory=dict)  # how its content becomes passages
+    tally: Tally = field(default_factory=Tally)  # what was left out while it was read
+    number: int = 0  # of its shard
 
     def __str__(self) -> str:
         return self.where
@@ -282,3 +269,109 @@ class Source(ABC):
         counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(build.left_out.items()))
         first = f"; the first bad one, {build.bad[0]['title']!r}: {build.bad[0]['reason']}" if build.bad else ""
         return f"pages left out: {counts}{first}"
+
+
+@dataclass
+class FileSource(Source):
+    """A source in a few files, ordered by the numbers in their names: part 2 before part 10.
+
+    A pattern has `*`, `?` or `[...]` in its names, or `**` for all folders below; a file or folder of that very name goes
+    before it.
+    """
+
+    path: str
+
+    names: ClassVar[re.Pattern[str]]  # of the files that are read of a folder
+    wanted: ClassVar[str]  # what a folder without such a file does not hold
+
+    @abstractmethod
+    def units_of(self, file: Path) -> Iterator[WorkUnit]:
+        """The units of a file."""
+
+    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
+        return chain.from_iterable(map(self.units_of, self.files()))
+
+    def sample(self) -> Iterator[WorkUnit]:
+        """The first unit of up to a dozen files or so."""
+        files = self.files()
+        return chain.from_iterable(islice(self.units_of(file), 1) for file in files[:: max(1, len(files) // _SAMPLED)])
+
+    def fingerprint(self, known: Known) -> dict[str, object]:
+        """As `Source`. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""
+        known = known if self.size() > _SMALL else {}
+        return self.settings() | {"files": [_facts(path, known)[2] for path in self.files()]}
+
+    def files(self) -> list[Path]:
+        """As `Source`.
+
+        Raises:
+            IfqaError: there is no such file, or the folder or the pattern has none that fits.
+        """
+        return self._files
+
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.files())
+
+    def facts(self) -> dict[str, tuple[int, int, str]]:
+        return {str(path): _facts(path, {}) for path in self.files()}
+
+    @cached_property
+    def _files(self) -> list[Path]:
+        path = self.path
+        if re.search(r"[*?\[]", path) and not Path(path).exists():
+            files = in_order(_matching(path))
+        else:
+            place = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
+            if place is None:
+                where = "is not there" if Path(path).is_absolute() else f"is not in {Path.cwd()}"
+                raise IfqaError(f"passage source not found: {path} {where}; {how_to_get(path)}")
+            files = self.files_in(place) if place.is_dir() else [place]
+        if not files:
+            raise IfqaError(f"passage source not found: {path} holds {self.wanted}; {how_to_get(path)}")
+        return files
+
+    def files_in(self, folder: Path) -> list[Path]:
+        """The files that are read of a folder and the folders below it, in their order."""
+        return in_order(file for file in files_below(folder) if self.names.fullmatch(file.name))
+
+
+def _matching(pattern: str) -> Iterator[Path]:
+    top = Path(Path(pattern).anchor or ".")
+    if any("**" in part and part != "**" for part in Path(pattern).parts):  # a ValueError of pathlib up to Python 3.12
+        raise IfqaError(f"passage source {pattern!r} is no pattern: wanted * in a name, or ** for all folders below")
+    return top.glob(str(Path(pattern).relative_to(top)) if top.anchor else pattern)
+
+
+def in_order(candidates: Iterable[Path]) -> list[Path]:
+    """The files among paths, ordered by the numbers in their names."""
+    files = (path for path in candidates if path.is_file())
+    return sorted(files, key=lambda file: (_numbered(file.name), _numbered(str(file.parent))))
+
+
+def _numbered(name: str) -> list[tuple[int, str]]:
+    return [(len(part), part) for part in re.findall(r"\d+|\D+", name)]
+
+
+def files_below(path: Path) -> Iterator[Path]:
+    """The files of a folder and its subfolders; a folder that several links lead to is read by its first path."""
+    seen: set[tuple[int, int]] = set()  # two links to a parent folder make 2^40 paths before the system stops
+    for folder, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
+        stat = Path(folder).stat()
+        if (stat.st_dev, stat.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((stat.st_dev, stat.st_ino))
+        folders.sort()  # so that the first path is the same on every machine
+        yield from (Path(folder, name) for name in names)
+
+
+def _refuse(error: OSError) -> None:
+    raise error  # os.walk skips folders that it may not read
+
+
+def _facts(path: Path, known: Known) -> tuple[int, int, str]:
+    """Bytes, time of change (ns) and SHA-256 of a file; the hash is taken from `known` if the first two are equal."""
+    stat, before = path.stat(), known.get(str(path))
+    if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
+        return stat.st_size, stat.st_mtime_ns, str(before[2])
+    return stat.st_size, stat.st_mtime_ns, cached_sha256(path)

@@ -75,11 +75,7 @@ class Manifest(TypedDict):
 
 @dataclass
 class Draft:
-    """A folder to fill, and facts for the manifest's `record`.
-
-    `inputs` becomes the manifest's `inputs`. Some inputs are known only once they are read; the code that fills the folder then
-    replaces `inputs`.
-    """
+    """A folder to fill, and both halves of its manifest; inputs that are known only once they are read can be replaced."""
 
     folder: Path
     inputs: dict[str, object]
@@ -376,10 +372,10 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
             shutil.copy2(path, target)
     except FileNotFoundError:
         return False
-    copy = Artifact(to)
-    return (
-        copy.is_made_from(inputs) and copy.manifest is not None and not any(damaged(to, copy.manifest, thorough=True))
-    )
+    manifest = read_manifest(to)
+    if manifest is None or identity(manifest["inputs"]) != identity(inputs):
+        return False
+    return not any(damaged(to, manifest, thorough=True))
 
 
 def files_of(folder: Path) -> list[Path]:

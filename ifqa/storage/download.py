@@ -60,16 +60,9 @@ class Unreachable(IfqaError):
 
     def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
         self.status = error.code if isinstance(error, urllib.error.HTTPError) else None
-        reason = str(error.reason) if isinstance(error, urllib.error.URLError) else repr(error)
-        if self.status:
-            reason = f"HTTP {self.status} {' '.join(reason.split())}"
-        elif isinstance(error, TimeoutError):
-            reason = f"no byte came for {_SILENCE} seconds"
-        elif isinstance(error, http.client.IncompleteRead):
-            reason = f"the connection broke, {error.expected or 'some'} bytes are missing"
         if self.status == http.client.FORBIDDEN:
             mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
-        self.what = f"cannot fetch {url} ({reason})"
+        self.what = f"cannot fetch {url} ({' '.join(str(error).split()) or repr(error)})"
         super().__init__(f"{self.what}{mend and '; '}{mend}")
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from dumps import HEAD, TAIL, page
 
-from ifqa.corpus import source_files
-from ifqa.corpus.source_files import file_facts
+from ifqa.corpus import work_units
 from ifqa.corpus.sources import open_source, open_sources, size_of
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
@@ -183,16 +182,19 @@ def test_a_known_hash_is_used_for_a_large_source_of_equal_size_and_time_of_chang
     facts = json.loads(json.dumps({path: fact for table in several for path, fact in opened(table).facts().items()}))
     assert [known(table, facts) for table in several] == [known(table) for table in several]
     made_up = {path: [*fact[:2], "made up"] for path, fact in facts.items()}
-    file, true = tmp_path / "d.xml", hashlib.sha256(DUMP).hexdigest()
-    assert opened(dump()).fingerprint(made_up)["files"] == [true]
-    monkeypatch.setattr(source_files, "_SMALL", len(DUMP))
-    assert opened(dump()).fingerprint(made_up)["files"] == [true]
-    monkeypatch.setattr(source_files, "_SMALL", len(DUMP) - 1)
-    assert opened(dump()).fingerprint(made_up)["files"] == ["made up"]
-    assert file_facts(file, [1, 2])[2] == true  # a manifest written by hand
+
+    def hashed():
+        return opened(dump()).fingerprint(made_up)["files"]
+
+    file, true = tmp_path / "d.xml", [hashlib.sha256(DUMP).hexdigest()]
+    assert hashed() == true
+    monkeypatch.setattr(work_units, "_SMALL", len(DUMP))
+    assert hashed() == true
+    monkeypatch.setattr(work_units, "_SMALL", len(DUMP) - 1)
+    assert hashed() == ["made up"]
     modified = file.stat().st_mtime_ns
     os.utime(file, ns=(0, modified + 1))
-    assert file_facts(file, made_up)[2] == true
+    assert hashed() == true
     file.write_bytes(DUMP + b"\n")
     os.utime(file, ns=(0, modified))
-    assert file_facts(file, made_up)[2] == hashlib.sha256(DUMP + b"\n").hexdigest()
+    assert hashed() == [hashlib.sha256(DUMP + b"\n").hexdigest()]

@@ -7,7 +7,7 @@ import pytest
 from dumps import HEAD, TAIL, page
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus import source_files
+from ifqa.corpus import work_units
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import Verified, check
@@ -45,7 +45,7 @@ def test_a_source_with_a_hidden_change_is_read_again_once_touched_if_it_is_large
         "  sources of indexes/c/passages: none of 1 files changed",
     ]
     if not small:
-        monkeypatch.setattr(source_files, "_SMALL", 0)
+        monkeypatch.setattr(work_units, "_SMALL", 0)
     change(Path("d.xml"))
     with pytest.raises(IfqaError, match=r"d\.xml: not as when the passages were built; .*ifqa passages c"):
         verified()

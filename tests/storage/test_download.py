@@ -52,9 +52,7 @@ def test_a_download_whose_connection_breaks_goes_on_by_itself(server, tmp_path):
 def test_a_connection_that_brings_nothing_ends_the_download_in_one_line(server, tmp_path):
     begin(tmp_path)
     server.cut = 0
-    with pytest.raises(
-        IfqaError, match=r"a.zip \(the connection broke, 7240 bytes are missing\); run the same command"
-    ):
+    with pytest.raises(IfqaError, match=r"a.zip \(.*7240 more expected\)\); run the same command"):
         fetch(server, tmp_path)
     assert left(tmp_path) == {".a.zip.part", ".a.zip.tag"}
     server.cut = None
@@ -70,7 +68,7 @@ def test_a_slow_server_is_waited_for_and_one_that_stalls_is_left(server, tmp_pat
     assert len(server.asked) == 1
     (tmp_path / "a.zip").unlink()
     server.slowly = 3.0
-    with pytest.raises(IfqaError, match=r"no byte came for 0.5 seconds"):
+    with pytest.raises(IfqaError, match=r"a.zip \(.*timed out\); run the same command"):
         fetch(server, tmp_path)
 
 
@@ -137,7 +135,7 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
     assert [asked for _, asked in server.asked] == [None, None]
     files = [Remote(f"{server.url}/{name}", tmp_path / name) for name in ("a.zip", "absent", "last")]
-    with pytest.raises(IfqaError, match=r"absent .HTTP 404"):
+    with pytest.raises(IfqaError, match=r"absent .HTTP Error 404"):
         download.download_all(files, tmp_path)
     assert left(tmp_path) == {"a.zip"}  # finished files stay
 
@@ -152,7 +150,7 @@ def test_a_size_other_than_the_published_one_is_refused_at_once(server, tmp_path
     assert (tmp_path / "a.zip").read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize(("status", "told"), [(404, "HTTP 404 Not Found"), (403, "HTTP 403 .*; .* set IFQA_CONTACT")])
+@pytest.mark.parametrize(("status", "told"), [(404, "404: Not Found"), (403, "403: .*; .* set IFQA_CONTACT")])
 def test_a_refusal_is_one_line_and_the_server_is_told_who_asks(status, told, server, tmp_path, monkeypatch):
     monkeypatch.setenv("IFQA_CONTACT", "me@example.org")
     server.statuses["/a.zip"] = status
@@ -174,7 +172,7 @@ def test_a_redirect_is_followed_with_the_place_to_go_on_from_but_not_in_a_circle
     assert (tmp_path / "a.zip").read_bytes() == CONTENT
     (tmp_path / "a.zip").unlink()
     server.moved["/a.zip"] = "/a.zip"
-    with pytest.raises(IfqaError, match=r"a.zip \(HTTP 302 [^\n]*$"):
+    with pytest.raises(IfqaError, match=r"a.zip \(HTTP Error 302: [^\n]*$"):
         fetch(server, tmp_path)
 
 

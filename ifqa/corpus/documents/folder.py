@@ -21,22 +21,16 @@ _REPORTS = {("experiments", name) for name in ("RESULTS.md", "RESULTS.jsonl", "r
 class File:
     """A file of a folder, or, with a reason, a file or folder that is left out.
 
-    Attributes:
-        path: where it is.
-        name: its path below the folder, with slashes.
-        size: bytes.
-        modified: time of change (ns).
-        kind: "hidden", "link", "large", "other" (no kind of document), "closed" (no permission), "special" (a pipe, a device),
-            "ifqa" (written by this program); empty for a file to read.
-        reason: why it is left out.
+    `kind` is empty for a file to read; else "hidden", "link", "large", "other" (no kind of document), "closed" (no permission),
+    "special" (a pipe, a device) or "ifqa" (written by this program).
     """
 
     path: str
-    name: str
+    name: str  # its path below the folder, with slashes
     size: int = 0
-    modified: int = 0
+    modified: int = 0  # time of change (ns)
     kind: str = ""
-    reason: str = ""
+    reason: str = ""  # why it is left out
 
 
 def existing(docs: str | Path, root: Path = Path()) -> Path:
@@ -45,10 +39,7 @@ def existing(docs: str | Path, root: Path = Path()) -> Path:
     Raises:
         IfqaError: there is none, or its name is not UTF-8.
     """
-    try:
-        place = root / Path(docs).expanduser()
-    except RuntimeError as error:
-        raise IfqaError(f"--docs {docs}: there is no such user; name a folder of documents, or a file") from error
+    place = root / os.path.expanduser(docs)  # noqa: PTH111 - Path's own raises an error for an unknown user
     if not place.exists():
         raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
     try:

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.decoding import Run, Unreadable
 from ifqa.errors import IfqaError
@@ -42,13 +42,7 @@ _MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 _Page = list[str]  # its lines
-
-
-class Heading(NamedTuple):
-    """A heading of the outline; its level is from 1."""
-
-    title: str
-    level: int
+_Heading = tuple[str, int]  # of the outline: title, and level from 1
 
 
 def read_pdf(data: bytes) -> Iterator[Run]:
@@ -148,14 +142,14 @@ def _with_whole_words(page: _Page, known: set[str]) -> _Page:
     return joined
 
 
-def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[Heading]]) -> Iterator[Run]:
+def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> Iterator[Run]:
     before = ""
     for number, page in enumerate(pages):
         placed = _placed(page, outline.get(number, ()))
         skip = 0
         for at, line in enumerate(page):
-            for heading, lines in placed.get(at, ()):
-                yield Run(" ".join(page[at : at + lines]), number + 1, True, heading.level)
+            for (_, level), lines in placed.get(at, ()):
+                yield Run(" ".join(page[at : at + lines]), number + 1, True, level)
                 before, skip = ".", at + lines
             if at < skip:
                 continue
@@ -167,12 +161,12 @@ def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[Heading]]) -> I
             before = "." if numbered else line
 
 
-def _placed(page: _Page, headings: Sequence[Heading]) -> Mapping[int, Sequence[tuple[Heading, int]]]:
+def _placed(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, Sequence[tuple[_Heading, int]]]:
     """Index in the page -> the headings that stand there, each with the number of its lines.
 
     Letters and digits count, with and without the section's number; those of a heading may stand among as many other characters.
     """
-    rooms = [2 * (max(map(len, _forms(heading.title)), default=0) + 20) for heading in headings]
+    rooms = [2 * (max(map(len, _forms(title)), default=0) + 20) for title, _ in headings]
     windows: dict[str, list[tuple[int, int, int]]] = {}  # letters -> index, lines from there on, characters of them
     for at in range(len(page) if headings else 0):
         for lines in range(1, _HEADING_LINES + 1):
@@ -181,9 +175,9 @@ def _placed(page: _Page, headings: Sequence[Heading]) -> Mapping[int, Sequence[t
                 break
             for form in _forms(text):
                 windows.setdefault(form, []).append((at, lines, len(text)))
-    placed: dict[int, list[tuple[Heading, int]]] = {}
+    placed: dict[int, list[tuple[_Heading, int]]] = {}
     for heading, room in zip(headings, rooms, strict=True):
-        standing = [window for form in _forms(heading.title) for window in windows.get(form, ()) if window[2] <= room]
+        standing = [window for form in _forms(heading[0]) for window in windows.get(form, ()) if window[2] <= room]
         if standing:
             at, lines, _ = min(standing)
             placed.setdefault(at, []).append((heading, lines))
@@ -196,7 +190,7 @@ def _forms(heading: str) -> set[str]:
     return {re.sub(r"[\W_]+", "", text).casefold() for text in (heading, bare)} - {""}
 
 
-def _read(data: bytes) -> tuple[list[_Page], dict[int, list[Heading]]]:
+def _read(data: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
     """The lines of each page of a PDF, and the outline's headings by page, from 0.
 
     U+0002 or U+FFFE in a line joins a word that was over two lines.
@@ -237,11 +231,11 @@ def _composed(line: str) -> str:
     return _APART.sub(compose, line)
 
 
-def _outline(document: "PdfDocument") -> dict[int, list[Heading]]:
-    outline: dict[int, list[Heading]] = {}
+def _outline(document: "PdfDocument") -> dict[int, list[_Heading]]:
+    outline: dict[int, list[_Heading]] = {}
     for _, entry in zip(range(_MOST), document.get_toc(max_depth=_DEEPEST), strict=False):
         aim, title = entry.get_dest(), entry.get_title().strip()
         page = aim.get_index() if aim else None
         if page is not None and title:
-            outline.setdefault(page, []).append(Heading(title, entry.level + 1))
+            outline.setdefault(page, []).append((title, entry.level + 1))
     return outline

@@ -59,8 +59,6 @@ def read_passages(path: Path, name: str, expected: str, cutting: Cutting) -> tup
     """
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
-        data = b""
     except OSError as error:
         raise Unreadable(f"cannot be read ({error.strerror})") from error
     if hashlib.sha256(data).hexdigest() != expected:

@@ -46,19 +46,12 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Document:
-    """A file to read.
-
-    Attributes:
-        file: where it is, its name and its size.
-        sha256: of its bytes; empty if they could not be read.
-        key: a hash of its folder and of the settings that it is read with, and its name.
-        earlier: its passages, if an earlier build made them from the same bytes and settings.
-    """
+    """A file to read."""
 
     file: File
-    sha256: str
-    key: str
-    earlier: FileRecord | None = None
+    sha256: str  # of its bytes; empty if they could not be read
+    key: str  # as a `FileRecord` has it
+    earlier: FileRecord | None = None  # its passages, if an earlier build made them from the same bytes and settings
 
     def read(self, cutting: Cutting) -> tuple[FileRecord, bytes]:
         """The record of the file, and its passages: those of an earlier build, or read from it now.
@@ -66,15 +59,14 @@ class Document:
         Raises:
             IfqaError: it changed since it was hashed, so the build would not be what its manifest says.
         """
-        file, old = self.file, self.earlier
+        file = self.file
+        if self.earlier:
+            return replace(self.earlier, modified=file.modified), lines_of(self.earlier)
         lines, passages, words, reason = b"", 0, 0, ""
-        if old:
-            lines, passages, words, reason = lines_of(old), old.passages, old.words, old.reason
-        else:
-            try:
-                lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, cutting)
-            except Unreadable as error:
-                reason = str(error)
+        try:
+            lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, cutting)
+        except Unreadable as error:
+            reason = str(error)
         return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
 
 
@@ -94,16 +86,17 @@ class DocumentsUnit(WorkUnit):
         yield repr((VERSION, asdict(self.cutting), files)).encode("utf-8", "surrogatepass")
 
     def make_shard(self) -> Shard:
-        tally = self.tally.copy()
-        read = [document.read(self.cutting) for document in self.documents]
-        records = tuple(record for record, _ in read)
-        for document, record in zip(self.documents, records, strict=True):
+        tally, records, data = self.tally.copy(), list[FileRecord](), list[bytes]()
+        for document in self.documents:
+            record, lines = document.read(self.cutting)
+            records.append(record)
+            data.append(lines)
             if record.reason:
                 tally.left_out["bad"] += 1
                 tally.note(document.file.name, document.file.name, record.reason, kind="bad")
         passages, words = sum(record.passages for record in records), sum(record.words for record in records)
         pages = sum(not record.reason for record in records)
-        return Shard(b"".join(lines for _, lines in read), pages, passages, words, tally, records)
+        return Shard(b"".join(data), pages, passages, words, tally, tuple(records))
 
 
 @dataclass
@@ -131,7 +124,7 @@ class Documents(Source):
     overlap: Natural = 0
     columns: Sequence[str] = ()
     max_mb: Annotated[float, Field(gt=0)] = 50.0
-    _hashes: dict[str, str | None] = field(default_factory=dict, init=False, repr=False)
+    _hashes: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def check(self) -> None:
         """Refuse a folder that is not there, or an overlap as long as a passage."""
@@ -170,8 +163,7 @@ class Documents(Source):
             key = f"{folder}/{file.name}"
             if file.name not in self._hashes:
                 self._hashes[file.name] = _hash(file, known.get(key, (0, 0, "")))
-            if (digest := self._hashes[file.name]) is not None:
-                yield Document(file, digest, key)
+            yield Document(file, self._hashes[file.name], key)
 
     def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
         """Units of at most 256 files or 8 MB of them; the last ones list what is left out."""
@@ -220,15 +212,13 @@ class Documents(Source):
         return "; ".join(_left_out(build.bad)) or f"no file in {self.path}"
 
 
-def _hash(file: File, before: Sequence[int | str]) -> str | None:
-    """The SHA-256 of a file, or that of `before` if nothing changed; empty if it cannot be read, None if it is gone."""
+def _hash(file: File, before: Sequence[int | str]) -> str:
+    """The SHA-256 of a file, or that of `before` if nothing changed; empty if it cannot be read: its reader says why."""
     if (file.size, file.modified) == tuple(before[:2]) and before[2]:
         return str(before[2])
     try:
         return sha256(Path(file.path))
-    except FileNotFoundError:  # it was removed since the folder was listed
-        return None
-    except OSError:  # `os.access` does not know of all that forbids reading; its reader says what
+    except OSError:
         return ""
 
 

@@ -93,11 +93,8 @@ def fetch(name: str, date: str = "", url: str = "", root: Path = Path()) -> Iter
         yield from _fetch_passages(url.rstrip("/"), root)
     else:
         yield from _fetch_dump(name, date, url.rstrip("/"), root)
-    begin = (
-        ""
-        if find_resource(f"indexes/{name}.toml", root)
-        else (f'write indexes/{name}.toml with path = "data/{name}" (docs/wikipedia.md), then: ')
-    )
+    missing = not find_resource(f"indexes/{name}.toml", root)
+    begin = f'write indexes/{name}.toml with path = "data/{name}" (docs/wikipedia.md), then: ' if missing else ""
     yield f"next: {begin}ifqa passages {name}"
 
 
@@ -159,12 +156,12 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
             if dump := _listed(wiki, day, url, must=bool(date)):
                 return dump
     except Unreachable as error:
-        mend = "try again later, or take a mirror: --url"
-        if error.status == 404 and date:
-            mend = "wanted another --date, or a mirror that keeps this one: --url"
-        elif error.status == 404:
-            mend = "wanted a wiki's name: dewiki"
-        raise IfqaError(f"{error}; {mend}") from error
+        wanted = (
+            "wanted a wiki's name (dewiki), and a --date that the server keeps"
+            if error.status == 404
+            else "try again later"
+        )
+        raise IfqaError(f"{error}; {wanted}, or take a mirror: --url") from error
     raise IfqaError(f"{url}/{wiki}/: the articles of {', '.join(dates)} are not finished; take another --date or --url")
 
 

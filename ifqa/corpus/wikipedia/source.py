@@ -8,13 +8,11 @@ from typing import IO, Annotated
 
 from pydantic import Field
 
-from ifqa.corpus.source_files import FileSource, files_below, in_order
 from ifqa.corpus.store import hash_id, id_bytes, passage_line
-from ifqa.corpus.wikipedia import multistream, wikitext
-from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, parse_pages
-from ifqa.corpus.wikipedia.multistream import Streams
+from ifqa.corpus.wikipedia import wikitext
+from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, cut_streams, parse_pages, stream_header
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
-from ifqa.corpus.work_units import Shard, Tally, WorkUnit, hashed_text
+from ifqa.corpus.work_units import FileSource, Shard, Tally, WorkUnit, files_below, hashed_text, in_order
 from ifqa.errors import IfqaError
 from ifqa.settings import Positive
 from ifqa.storage.files import field, read_jsonl, require, text_field, unicode_text, unpack
@@ -34,12 +32,7 @@ def split(text: str, words: int = 100, wrap: bool = True) -> list[str]:
     more: an article of 130 words gives a second passage of its last 30 and first 70 words, an article of 19 words gives
     one passage of 38 words. IfQA's gold passages are cut this way (research notes D8: 4,202 of 4,223 have exactly 100
     words).
-
-    Raises:
-        IfqaError: `words` is less than 1.
     """
-    if words < 1:
-        raise IfqaError(f"passages of {words} words are impossible; wanted words >= 1")
     article = text.split()
     passages = [article[start : start + words] for start in range(0, len(article), words)]
     if wrap and passages:
@@ -132,9 +125,9 @@ class Dump(FileSource):
     wrap: bool = True
 
     def units_of(self, file: Path) -> Iterator[WorkUnit]:
-        header = multistream.header(file)
+        header = stream_header(file)
         if header is not None:
-            yield from map(self._streams_unit, multistream.cut(file, header, PACKED))
+            yield from map(self._streams_unit, cut_streams(file, header, PACKED))
             return
         tally = Tally()
         with open(file, "rb") as handle, unpack(handle) as xml:

@@ -8,8 +8,7 @@ from dumps import HEAD, TAIL, multistream, page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.dump import parse_pages
-from ifqa.corpus.wikipedia.multistream import cut, header
+from ifqa.corpus.wikipedia.dump import cut_streams, parse_pages, stream_header
 from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 
@@ -18,9 +17,9 @@ WHOLE = (HEAD + "".join(PAGES) + TAIL).encode()
 
 
 def titles(path: Path, size: int) -> list[str]:
-    head = header(path)
+    head = stream_header(path)
     assert head is not None
-    pieces = list(cut(path, head, size))
+    pieces = list(cut_streams(path, head, size))
     assert b"".join(piece.data for piece in pieces) == path.read_bytes()
     return [page.title for piece in pieces for page in parse_pages(piece.xml(), piece.where, Tally(), whole=piece.last)]
 
@@ -46,12 +45,12 @@ def test_all_pages_come_however_the_streams_are_cut(tmp_path_factory, each, size
 )
 def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "d.xml.bz2").write_bytes(data)
-    assert header(tmp_path / "d.xml.bz2") is None
+    assert stream_header(tmp_path / "d.xml.bz2") is None
 
 
 def test_the_header_ends_where_the_first_page_begins(tmp_path):
     (tmp_path / "d.xml.bz2").write_bytes(bz2.compress(b"<mediawiki>\n  <page>") + bz2.compress(b"\n<page>"))
-    assert header(tmp_path / "d.xml.bz2") == b"<mediawiki>"
+    assert stream_header(tmp_path / "d.xml.bz2") == b"<mediawiki>"
 
 
 @pytest.mark.parametrize(
@@ -75,8 +74,8 @@ def test_a_damaged_dump_is_refused_with_its_place(tmp_path, damage, message):
 def test_streams_that_unpack_to_too_much_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = multistream(tmp_path / "d.xml.bz2", PAGES, 5)
     size = len(WHOLE)
-    monkeypatch.setattr("ifqa.corpus.wikipedia.multistream._UNPACKED", size)
+    monkeypatch.setattr("ifqa.corpus.wikipedia.dump._UNPACKED", size)
     assert len(titles(path, 10**9)) == 59
-    monkeypatch.setattr("ifqa.corpus.wikipedia.multistream._UNPACKED", size - 1)
+    monkeypatch.setattr("ifqa.corpus.wikipedia.dump._UNPACKED", size - 1)
     with pytest.raises(IfqaError, match=r"from byte 0: [\d,]+ bytes unpack to over .* unpack the file and name it"):
         titles(path, 10**9)

@@ -69,7 +69,7 @@ def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
 
 def test_a_dump_that_was_begun_goes_on_although_a_newer_one_is_finished(server):
     server.statuses[f"/enwiki/{DATE}/{NAMES[2]}"] = 503
-    with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP 503 .*run the same command again to go on"):
+    with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP Error 503: .*run the same command again to go on"):
         data("enwiki")
     assert not Path("data/enwiki").exists()
     assert published.begun("enwiki")
@@ -100,11 +100,11 @@ FILE, STATUS = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
     ("path", "change", "told"),
     [
         (FILE, lambda content: content[::-1], "SHA1 .*, published is .*; it was removed, run the same command again to"),
-        (FILE, None, r"\(HTTP 404 Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.part"),
+        (FILE, None, r"\(HTTP Error 404: Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.part"),
         (FILE, lambda content: content + b"x", "the server's file has .* bytes, the published one"),
         (STATUS, lambda content: content.replace(b'"done"', b'"waiting"'), "of 20260901, 20260820, 20260801, 20260720 are not"),
         ("/enwiki/", lambda _: b"<html>moved</html>", "lists no dump; wanted links to folders such as 20260801/"),
-        ("/enwiki/", None, "HTTP 404 Not Found.; wanted a wiki's name: dewiki"),
+        ("/enwiki/", None, "404: Not Found.; wanted a wiki's name .dewiki., and a --date that the server keeps, or take a mirror: --url"),
     ],
 )  # fmt: skip
 def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(path, change, told, server):
@@ -118,7 +118,7 @@ def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(path, change, to
 
 
 def test_dumps_are_never_mixed_and_strangers_files_stay(server):
-    with pytest.raises(IfqaError, match=r"HTTP 404 .*wanted another --date, or a mirror that keeps this one: --url"):
+    with pytest.raises(IfqaError, match=r"404: .*wanted .* a --date that the server keeps, or take a mirror: --url"):
         data("enwiki", date="20220501")
     with pytest.raises(IfqaError, match=r"the articles of 20260820 are not finished; take another --date"):
         data("enwiki", date="20260820")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.cleanup import GAP, without_gaps, without_lists
-from ifqa.corpus.wikipedia.wikitext import Profile, to_text
+from ifqa.corpus.wikipedia.wikitext import GAP, Profile, to_text, without_gaps, without_lists
 
 # wikitext, its text in the profile "release", and that in the profile "ifqa" where it differs
 CONSTRUCTS = {
