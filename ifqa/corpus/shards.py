@@ -19,7 +19,6 @@ from pydantic import Field
 
 from ifqa.corpus.store import shard_path
 from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
-from ifqa.errors import IfqaError
 from ifqa.settings import Stored
 from ifqa.storage.artifacts import INPUTS
 from ifqa.storage.chunks import keep_whole_lines
@@ -61,16 +60,8 @@ class Shards:
     """A folder to which shards are added."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the log that an earlier build left.
-
-        Raises:
-            IfqaError: the folder has a subfolder, which no build makes.
-        """
+        """Read the log that an earlier build left."""
         self.folder = folder
-        if strange := next((path for path in sorted(folder.iterdir()) if path.is_dir()), None):
-            raise IfqaError(
-                f"{strange} is a folder; {folder} holds only the files of an unfinished build; move it away"
-            )
         keep_whole_lines(folder / LOG)
         self._lines = {line.block: line for line in _read_log(folder / LOG)}
         self._keys: list[str] = []
@@ -109,17 +100,10 @@ class Shards:
         self._lines[number] = line
 
     def finish(self) -> Sums:
-        """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals.
-
-        Raises:
-            IfqaError: a shard is missing or has another size than was written.
-        """
+        """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals."""
         lines = [self._lines[number] for number in range(len(self._keys))]
-        shards = {shard_path(self.folder, line.block): line.bytes for line in lines if line.passages}
-        for path, size in shards.items():
-            if not path.exists() or path.stat().st_size != size:
-                raise IfqaError(f"{path} is missing or changed while the build went on; run the same command again")
-        for path in set(self.folder.iterdir()) - shards.keys() - {self.folder / LOG, self.folder / INPUTS}:
+        shards = {shard_path(self.folder, line.block) for line in lines if line.passages}
+        for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
             path.unlink()
         write_jsonl(self.folder / LOG, (line.record() for line in lines))
         bad = [page for line in lines for page in line.bad]
@@ -163,7 +147,5 @@ def files_of(folder: Path) -> dict[str, FileRecord]:
 def _read_log(path: Path) -> Iterator[_Line]:
     """The lines that `add` wrote; malformed lines are ignored, so their blocks are made again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
-        with suppress(
-            ValueError
-        ):  # json's and pydantic's errors; json alone takes the names of files that are not UTF-8
+        with suppress(ValueError):  # json's and pydantic's; json alone takes the names of files that are not UTF-8
             yield _Line.model_validate(json.loads(line), strict=False)

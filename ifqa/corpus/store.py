@@ -21,7 +21,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.records import Passage
 from ifqa.storage.artifacts import files_of
-from ifqa.storage.files import create, field, require, text_field, write
+from ifqa.storage.files import create, decode_object, field, require, text_field, write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,12 +210,7 @@ def read_at(handle: BinaryIO, location: int) -> Passage:
 
 def parse(line: bytes, where: str) -> Passage:
     """The passage in a line of a shard; `where` ("file:line") opens the error if the line is not a passage."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
-        raise IfqaError(f"{where}: not a line of JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
+    record = decode_object(line, where, json.loads)
     passage_id, title = text_field(record, "id", where), field(record, "title", str, where)
     return Passage(passage_id, title, field(record, "contents", str, where))
 

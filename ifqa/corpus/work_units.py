@@ -42,9 +42,10 @@ class Tally:
     left_out: Counter[str] = field(default_factory=Counter)
     bad: list[dict[str, str]] = field(default_factory=list)
 
-    def note(self, page_id: str, title: str, reason: str, **more: str) -> None:
-        """List a bad page or file; `more` of a file says of which kind it is."""
-        self.bad.append({"id": page_id, "title": title, **more, "reason": reason})
+    def leave_out(self, page_id: str, title: str, reason: str, kind: str = "") -> None:
+        """Count and list a bad page, or a file that is left out, with its kind."""
+        self.left_out[kind or "bad"] += 1
+        self.bad.append({"id": page_id, "title": title} | ({"kind": kind} if kind else {}) | {"reason": reason})
 
     def copy(self) -> "Tally":
         """The tally so far."""

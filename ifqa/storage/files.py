@@ -104,26 +104,26 @@ def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tup
         yield number, decode_object(line, f"{path}:{number}")
 
 
-def decode_object(line: str, where: str, decode: Callable[[str], Any] = _JSON.decode) -> dict[str, Any]:
+def decode_object(line: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> dict[str, Any]:
     """The JSON object that a line is; `where` ("file:line") opens the message.
 
     Raises:
         IfqaError: it is not JSON, no object, or, unless another decoder is given, has a key twice.
     """
-    record = _decoded(line, lambda _: where, decode)
+    record = _decoded(line, where, decode)
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
     return record
 
 
-def _decoded(text: str, where: Callable[[int], str], decode: Callable[[str], Any] = _JSON.decode) -> Any:
-    """The value of a JSON text; `where` gives the opening of a message from the number of the line, 0 if unknown."""
+def _decoded(text: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> Any:
     try:
         return decode(text)
-    except json.JSONDecodeError as error:
-        raise IfqaError(f"{where(error.lineno)}: not JSON ({error.msg} at column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # a key twice, a number of thousands of digits, brackets in brackets
-        raise IfqaError(f"{where(0)}: not JSON that can be read ({error})") from error
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # also a key twice, a number of thousands of digits, brackets in brackets
+        raise IfqaError(f"{where}: not JSON ({error})") from error
 
 
 def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:
@@ -222,14 +222,14 @@ def read_json(path: Path) -> Any:
     """The value of a JSON file.
 
     Raises:
-        IfqaError: the file is missing, not JSON (named as file:line), or has a key twice.
+        IfqaError: the file is missing, not JSON, or has a key twice.
     """
     data = require(path, "file").read_bytes()
     try:
         text = data.decode(json.detect_encoding(data), "surrogatepass")
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
-    return _decoded(text, lambda line: f"{path}:{line}" if line else str(path))
+    return _decoded(text, str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

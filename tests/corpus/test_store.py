@@ -92,7 +92,7 @@ def test_passages_of_other_programs_are_indexed_too(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"id": "b", "title": "B", "con', "passages-00000.jsonl:2: not a line of JSON"),
+        ('{"id": "b", "title": "B", "con', "passages-00000.jsonl:2: not JSON"),
         ('{"title": "B", "contents": "c"}', "passages-00000.jsonl:2: key 'id' is missing"),
         ("[1]", "passages-00000.jsonl:2: wanted a JSON object"),
     ],

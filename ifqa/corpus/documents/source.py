@@ -92,8 +92,7 @@ class DocumentsUnit(WorkUnit):
             records.append(record)
             data.append(lines)
             if record.reason:
-                tally.left_out["bad"] += 1
-                tally.note(document.file.name, document.file.name, record.reason, kind="bad")
+                tally.leave_out(document.file.name, document.file.name, record.reason, "bad")
         passages, words = sum(record.passages for record in records), sum(record.words for record in records)
         pages = sum(not record.reason for record in records)
         return Shard(b"".join(data), pages, passages, words, tally, tuple(records))
@@ -183,8 +182,7 @@ class Documents(Source):
         for first in range(0, len(left_out), _LISTED):
             tally = Tally()
             for file in left_out[first : first + _LISTED]:
-                tally.left_out[file.kind] += 1
-                tally.note(file.name, file.name, file.reason, kind=file.kind)
+                tally.leave_out(file.name, file.name, file.reason, file.kind)
             yield DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
 
     def _unit(self, documents: Sequence[Document]) -> DocumentsUnit:

@@ -198,8 +198,7 @@ class _Reader:
             reason = "no usable <title>" if not title else "no usable <id>"
             if "too long" in values:
                 reason = f"<{values['too long']}> of more than {LONGEST:,} characters"
-            self.tally.left_out["bad"] += 1
-            self.tally.note(page_id, title or f"page {self._number}", reason)
+            self.tally.leave_out(page_id, title or f"page {self._number}", reason)
         else:
             self.pages.append(Page(page_id, title, in_english(text, self._renamed) if self._renamed else text))
 

@@ -203,9 +203,8 @@ def read_articles(file: Path, tally: Tally) -> Iterator[tuple[Page, int]]:
             try:
                 page = _page(record, where)
             except IfqaError as error:
-                tally.left_out["bad"] += 1
                 title = str(record["title"]).encode("utf-8", "replace").decode()
-                tally.note(str(record["id"])[:100], title[:200], str(error))
+                tally.leave_out(str(record["id"])[:100], title[:200], str(error))
             else:
                 yield page, position
 

@@ -152,7 +152,7 @@ def test_blank_lines_are_no_passages_and_a_bad_line_is_named(tmp_path, passages,
     assert encode(passages, tmp_path / "out", settings(model))["passages"] == 14
     np.testing.assert_array_equal(all_vectors(tmp_path / "out"), expected)
     path.write_bytes(path.read_bytes() + b'{"id": "x", "title": "", "contents": \n')
-    with refused(r"passages-00001\.jsonl:7: not a line of JSON"):
+    with refused(r"passages-00001\.jsonl:7: not JSON"):
         encode(passages, tmp_path / "out", settings(model))
     (tmp_path / "empty").mkdir()
     for folder, said in (
