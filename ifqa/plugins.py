@@ -237,21 +237,14 @@ def _with_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
         role = Indexed
     lacking = ("index" if role is not Indexed else "", "" if getattr(plugin, "default_parts", ()) else "parts")
     for argument in list(inspect.signature(plugin.__init__).parameters.values())[1:]:
-        needed = argument.default is argument.empty and argument.kind not in (
-            argument.VAR_POSITIONAL,
-            argument.VAR_KEYWORD,
-        )
+        needed = argument.default is argument.empty and "VAR_" not in argument.kind.name
         settable = argument.name not in GIVEN and kind != "benchmark"  # a benchmark has no settings
         if needed and not settable and (argument.name not in handed or argument.name in lacking):
             raise IfqaError(
                 f"{kind} {name!r}: its constructor needs {argument.name!r}, which a {kind} is not given; "
                 f"it may have {', '.join(sorted(handed.difference(lacking)))}; take it out, or give it a default"
             )
-    own: dict[str, object] = {
-        "__module__": plugin.__module__,
-        "__doc__": plugin.__doc__,
-        "__qualname__": plugin.__qualname__,
-    }
+    own = {name: getattr(plugin, name) for name in ("__module__", "__doc__", "__qualname__")}
     if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
         own[method] = _advancing(getattr(plugin, method))
     elif kind == "retriever" and not plugin.__module__.startswith("ifqa."):

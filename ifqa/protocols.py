@@ -41,6 +41,9 @@ class Requirement:
         """Whether it is here."""
         return not self.how
 
+    def __str__(self) -> str:
+        return f"  {'here   ' if self.here else 'missing'}  {self.what}" + (f": {self.how}" if self.how else "")
+
 
 class Plugin:
     """What every role has."""
@@ -138,10 +141,6 @@ class Reader(Learned):
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` has a list for each question, best first."""
         raise NotImplementedError
-
-    def pace(self) -> float:
-        """Passages a second, for an estimate; 0 if it is unknown."""
-        return 0.0
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
         """All requests that `answer` will send to a language model, for an estimate."""

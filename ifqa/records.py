@@ -46,21 +46,16 @@ class Question:
 
 
 _LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
-_identities: dict[int, str] = {}  # by Python's hash of the questions: a command asks several times for a split's
 
 
 def questions_identity(questions: Iterable[Question]) -> str:
     """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
-    split = tuple(questions)
-    key = hash(split)
-    if key not in _identities:
-        digest, names = hashlib.sha256(b'{"questions": ['), [field.name for field in fields(Question)]
-        for number, question in enumerate(split):  # so that a large split is never one string
-            record = {name: value for name in names if (value := getattr(question, name)) or name not in _LATER}
-            digest.update((", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
-        digest.update(b"]}")
-        _identities[key] = digest.hexdigest()
-    return _identities[key]
+    digest, names = hashlib.sha256(b'{"questions": ['), [field.name for field in fields(Question)]
+    for number, question in enumerate(questions):  # so that a large split is never one string
+        record = {name: value for name in names if (value := getattr(question, name)) or name not in _LATER}
+        digest.update((", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
+    digest.update(b"]}")
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,8 @@ class Plain:
     def __init__(self, said: str = "no"): self.said = said
     def answer(self, questions, passages): return [self.said for _ in questions]
 class Whole(Plain):
-    'Knows its pace, and how far it is.'
+    'Knows how far it is.'
     chunk = 2
-    def pace(self): return 7.0
     def answer(self, questions, passages, advance):
         advance(0.5)
         return []
@@ -80,13 +79,12 @@ def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside
     plain = plugins.load("reader", f"{outside}:Plain")
     heard = []
     assert plain("yes").answer(["one", "two"], [[], []], advance=heard.append) == ["yes", "yes"]
-    usual = (heard, plain().chunk, plain().pace(), plain.trained(), plain.fingerprint(said="x"))
-    assert usual == ([2], 32, 0.0, "", "")
+    assert (heard, plain().chunk, plain.trained(), plain.fingerprint(said="x")) == ([2], 32, "", "")
     assert (plain.__module__, plain.__qualname__, plain.__doc__) == (outside, "Plain", "Answers nothing.")
     assert settings_of(plain.__init__) == {"said": "no"}
     assert plugins.load("reader", f"{outside}:Plain") is plain
     whole, heard = plugins.load("reader", f"{outside}:Whole")(), []
-    assert (whole.answer([], [], advance=heard.append), whole.chunk, whole.pace(), heard) == ([], 2, 7.0, [0.5])
+    assert (whole.answer([], [], advance=heard.append), whole.chunk, heard) == ([], 2, [0.5])
 
 
 def test_a_retriever_with_build_has_an_index(outside):

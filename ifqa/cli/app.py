@@ -14,35 +14,41 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.main import get_command
 
-from ifqa.cli import others
 from ifqa.cli.ask import ask
 from ifqa.cli.options import (
     CorpusName,
     Engine,
+    ExperimentName,
     Json,
+    OfBenchmark,
     Processes,
     Quiet,
+    Splits,
     changed_run,
     changing,
-    complete_experiment,
+    named_in,
     on_run,
     print_json,
     print_line,
     quietly,
     refuse_broken_text,
+    searching,
     show_help,
     with_workers,
 )
 from ifqa.cli.process import each, run_process
+from ifqa.cli.setup import data, doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
 from ifqa.errors import IfqaError
-from ifqa.progress import be_quiet
+from ifqa.progress import be_quiet, is_quiet, say
 from ifqa.version import __version__
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
     from ifqa.workers.tasks import Workers
+
+_Timeout = Annotated[float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")]
 
 app = typer.Typer(
     help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
@@ -119,7 +125,7 @@ def run(
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Experiments: files experiments/NAME.toml. [default: sample]", autocompletion=complete_experiment
+            help="Experiments: files experiments/NAME.toml. [default: sample]", autocompletion=named_in("experiments")
         ),
     ] = None,
     show: Annotated[
@@ -169,23 +175,22 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
 @app.command()
 @changing("read")
 def check(
-    names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],
+    names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=named_in("experiments"))],
     changes: dict[str, object],
-    verify: Annotated[bool, typer.Option("--verify", help="Also hash every file of the results.")] = False,
     json: Json = False,
 ) -> None:
     """Dry run: list what is needed and missing, check settings, and estimate disk, memory, time and cost."""
-    from ifqa.pipeline.check import Finding, as_json, line_of
+    from ifqa.pipeline.check import Finding, as_json
     from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:
         findings: list[Finding] = []
         problem: IfqaError | None = None
         try:
-            for finding in check_all(name, changes, verify):
+            for finding in check_all(name, changes):
                 findings.append(finding)
                 if not json:
-                    print_line(line_of(finding))  # each as it comes: with a dump they take a while
+                    print_line(finding)  # each as it comes: with a dump they take a while
         except IfqaError as error:
             problem = error
         if json:
@@ -197,8 +202,195 @@ def check(
     raise typer.Exit(each(names, check_one, names))
 
 
-for name, verb in others.MORE.items():
-    app.command(name)(verb)
+app.command()(init)
+
+
+@app.command("list")
+def list_all(json: Json = False) -> None:
+    """List experiments, corpora, benchmarks, retrievers, readers, language models and prompts."""
+    from ifqa.report.console import list_json, show_list
+
+    print_json(list_json()) if json else show_list()
+
+
+app.command()(doctor)
+app.command()(data)
+
+
+@app.command()
+def screen(
+    corpus: CorpusName,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", help="Also write tasks to annotate: .json (Label Studio, with its interface as .xml) or .csv."
+        ),
+    ] = None,
+    number: Annotated[
+        int, typer.Option(min=1, help="Passages to write questions about, drawn from those kept.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
+    splits: Splits = None,
+    benchmark: OfBenchmark = "ifqa",
+    show: Annotated[
+        int, typer.Option(min=0, help="Show this many passages that are kept, and as many that are not.")
+    ] = 0,
+    workers: Processes = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the tasks if they are there.")] = False,
+    json: Json = False,
+) -> None:
+    """Pick passages that counterfactual questions can be written about, as the IfQA paper did, and write tasks to annotate.
+
+    A passage is kept if a sentence of it tells a cause ("lead to", "cause", "because", "due to", "originally", "initially") in
+    the past tense. `ifqa convert TASKS --to FILE --format verification` makes tasks for the second and third worker from the
+    questions that were written, and `ifqa convert VOTES --to FILE --format file` a benchmark from those that the votes keep.
+    """
+    from ifqa.config.corpus import load_corpus
+    from ifqa.formats.annotations import refuse_existing
+    from ifqa.pipeline.screen import screen_corpus, screen_gold, write_annotation
+    from ifqa.plugins import open_benchmark
+    from ifqa.report.console import screened_json, show_screened
+
+    if to:
+        refuse_existing(to, force)
+    source = open_benchmark(benchmark) if splits else None
+    gold = {split: screen_gold(source.questions(split)) for split in splits or () if source}
+    drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers or 0)
+    print_json(screened_json(drawn, gold, show)) if json else show_screened(corpus, drawn, gold, show)
+    if to:
+        drawn.kept = drawn.kept[:number]
+        files = write_annotation(drawn, to, force)
+        say(f"{len(drawn.kept):,} passages to annotate: {', '.join(map(str, files))}")
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions, annotated tasks."
+        ),
+    ],
+    to: Annotated[Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="Else: ctxs, trec, qrels, topics, squad, file (questions of your own), verification.",
+        ),
+    ] = "",
+    k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
+    benchmark: Annotated[str, typer.Option(help="For a TREC run that becomes ctxs: its benchmark.")] = "ifqa",
+    split: Annotated[str | None, typer.Option(help="For a TREC run that becomes ctxs: its split.")] = None,
+    scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
+    corpus: Annotated[str, typer.Option(help="For a TREC run that becomes ctxs: its corpus.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+) -> None:
+    """Write runs, questions and judgements for other tools, and annotated tasks as a benchmark or to be verified."""
+    from ifqa.pipeline.convert import convert as convert_file
+
+    print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus))
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help="A scored experiment.")],
+    others: Annotated[
+        list[str],
+        typer.Argument(help="Another, or several, scored on the same questions, or with --common on some of them."),
+    ],
+    measure: Annotated[
+        str,
+        typer.Option(
+            help="Measure by which questions differ most (none: the benchmark's headline); of several experiments, the "
+            "only one shown (none: all)."
+        ),
+    ] = "",
+    show: Annotated[
+        int | None,
+        typer.Option(min=0, help="Show this many of those questions. Of two experiments 10, of several none."),
+    ] = None,
+    common: Annotated[
+        bool, typer.Option("--common", help="Compare over the questions that both have, if they differ in others.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Compare two experiments, or several with the first: a paired test, and the questions on which two differ most."""
+    from rich.console import Console
+
+    from ifqa.config.experiment import load_experiment
+    from ifqa.report.compare import comparison, comparisons
+
+    if len(others) > 1 and show:
+        raise IfqaError(f"--show {show} is for two experiments; found {len(others) + 1}")
+    a, *rest = (load_experiment(name) for name in (first, *others))
+    compared = (
+        comparisons(a, rest, measure, common)
+        if len(rest) > 1
+        else comparison(a, rest[0], measure, 10 if show is None else show, common)
+    )
+    print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
+
+
+@app.command()
+def report(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(help="Experiments to show question by question on the page; none: all that are finished here."),
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Also put the table of results into this file, a README.md.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
+    limited: Annotated[
+        bool, typer.Option("--limited", help="Also report variants that --limit made; else only those named.")
+    ] = False,
+) -> None:
+    """Report all results beside published ones: experiments/RESULTS.md, and a page with curves and every question."""
+    from ifqa.report.publish import publish
+
+    for path in publish(into, experiments or [], check, limited):
+        print_line(path)
+
+
+@app.command()
+@searching(ExperimentName)
+def serve(
+    run: "Run",
+    changed: list[str],
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8017,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="File with the token; else IFQA_TOKEN of the environment.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="A name by which others call this machine. Repeatable.")
+    ] = None,
+    queue: Annotated[int, typer.Option("--queue", help="Questions that may wait; further ones get 503.")] = 256,
+    timeout: _Timeout = 60.0,
+) -> None:
+    """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
+    from ifqa.serve.limits import Limits
+    from ifqa.serve.security import make_guard
+    from ifqa.serve.server import cap_cost
+    from ifqa.serve.server import serve as serve_all
+
+    guard = make_guard(host, token_file, allow_host or ())
+    serve_all(cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet())
+
+
+@app.command()
+@searching(ExperimentName)
+def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
+    """Serve the MCP tools ask, retrieve and get_passage over stdin and stdout, for an assistant that starts this command."""
+    from ifqa.serve.limits import Limits
+    from ifqa.serve.server import cap_cost, serve_tools
+
+    serve_tools(cap_cost(run.experiment, changed), Limits(seconds=timeout), is_quiet())
+
+
 app.add_typer(train, name="train")
 app.add_typer(stats, name="stats")
 for group in (app, stats):

@@ -16,25 +16,22 @@ if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
 
 
-def complete_experiment(begun: str) -> list[str]:
-    """Names of experiments, for the shell's completion."""
-    return _names("experiments", begun)
+def named_in(folder: str) -> Callable[[str], list[str]]:
+    """What completes, in a shell, the name of a file of "experiments" or "indexes"."""
+
+    def complete(begun: str) -> list[str]:
+        from ifqa.storage.resources import list_resources
+
+        return [name for name in sorted(list_resources(folder, ".toml")) if name.startswith(begun)]
+
+    return complete
 
 
-def complete_corpus(begun: str) -> list[str]:
-    """Names of corpora, for the shell's completion."""
-    return _names("indexes", begun)
-
-
-def _names(folder: str, begun: str) -> list[str]:
-    from ifqa.storage.resources import list_resources
-
-    return [name for name in sorted(list_resources(folder, ".toml")) if name.startswith(begun)]
-
-
-CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.", autocompletion=complete_corpus)]
+CorpusName = Annotated[
+    str, typer.Argument(help="Corpus: a file indexes/NAME.toml.", autocompletion=named_in("indexes"))
+]
 ExperimentName = Annotated[
-    str, typer.Argument(help="Experiment: a file experiments/NAME.toml.", autocompletion=complete_experiment)
+    str, typer.Argument(help="Experiment: a file experiments/NAME.toml.", autocompletion=named_in("experiments"))
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]

@@ -5,18 +5,9 @@ from dataclasses import asdict, dataclass
 from ifqa.errors import IfqaError, unknown
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 from ifqa.scoring.score_files import Content, Macro, Mean, Part
-from ifqa.settings import NotNegative, Table, check_table
+from ifqa.settings import NotNegative, check_settings
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
-
-
-class ExpectedTable(Table):
-    """[expected.MEASURE] of an experiment file."""
-
-    value: float
-    tolerance: NotNegative = 0.0
-    source: str = ""
-    retired: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,7 +25,7 @@ class Expected:
 
     measure: str
     value: float
-    tolerance: float = 0.0
+    tolerance: NotNegative = 0.0
     source: str = ""
     retired: str = ""
 
@@ -49,32 +40,34 @@ def parse_expected(value: object, where: str, by: Declared) -> tuple[Expected, .
     """
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: [expected] wants a table for each measure, found {value!r}")
-    found = []
+    expected = []
     for measure, tables in value.items():
         at = f"{where}: [expected.{measure}]"
-        part, parts = measure.rpartition(".")[0], [*(one.name for one in by.subsets), GOLD_READ]
+        part, parts = measure.rpartition(".")[0], [*(subset.name for subset in by.subsets), GOLD_READ]
         if part and part not in parts and not by.groups:
             raise unknown(f"{at}: subset", part, parts)
         for table in tables if isinstance(tables, list) else [tables]:
-            check_table(ExpectedTable, table, at)
-            found.append(Expected(measure, **table))
-    return tuple(found)
+            if not isinstance(table, dict):
+                raise IfqaError(f"{at}: wanted a table, found {table!r}")
+            check_settings("key", Expected, table, ["measure"], at)
+            expected.append(Expected(measure, **table))
+    return tuple(expected)
 
 
 def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, object]]]:
     """The tables of [expected], which `parse_expected` reads back as the same values."""
     tables: dict[str, list[dict[str, object]]] = {}
-    for one in expected:
-        row = {key: value for key, value in asdict(one).items() if key != "measure" and value not in ("", 0.0)}
-        tables.setdefault(one.measure, []).append({"value": one.value, **row})
+    for score in expected:
+        row = {key: value for key, value in asdict(score).items() if key != "measure" and value not in ("", 0.0)}
+        tables.setdefault(score.measure, []).append({"value": score.value, **row})
     return tables
 
 
 def measured(scores: Content, measure: str) -> Mean | None:
     """Value and interval of a measure in an experiment's scores, as `Aggregator.scores` gives them; None if it is absent."""
     part, _, name = measure.rpartition(".")
-    found = part_of(scores, part)
-    return found["measures"].get(name) if found else None
+    over = part_of(scores, part)
+    return over["measures"].get(name) if over else None
 
 
 def part_of(scores: Content, part: str) -> Content | Part | Macro | None:
@@ -88,11 +81,11 @@ def part_of(scores: Content, part: str) -> Content | Part | Macro | None:
 
 def verdict(scores: Content, expected: Expected) -> str:
     """OK if the score is within the tolerance; near if the expected value is within the 95% interval; else off."""
-    found = measured(scores, expected.measure)
+    score = measured(scores, expected.measure)
     if expected.retired:
         return RETIRED
-    if found is None:
+    if score is None:
         return OFF
-    if abs(found["value"] - expected.value) <= expected.tolerance:
+    if abs(score["value"] - expected.value) <= expected.tolerance:
         return OK
-    return NEAR if found["low"] <= expected.value <= found["high"] else OFF
+    return NEAR if score["low"] <= expected.value <= score["high"] else OFF

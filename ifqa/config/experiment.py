@@ -262,12 +262,9 @@ def _retriever(
 ) -> RetrieverSettings:
     """A retriever's table, checked, with all defaults; `k` is the default of its key k."""
     common = check_table(RetrieverTable, table, f"{where}: {at}")
-    name, own = common.name, search_settings(table)
-    plugin = plugins.retriever(name)
-    check_settings(
-        f"setting of retriever {name!r}", plugin.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
-    )
-    filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **_filled(plugin, own)}, where)
+    name, plugin = common.name, plugins.retriever(common.name)
+    own = _own_settings(f"setting of retriever {name!r}", plugin, table, RetrieverTable, where)
+    filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **own}, where)
     if at != "[retriever]":
         filled["weight"] = common.weight
     elif "weight" in table:
@@ -303,24 +300,24 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: P
             )
         table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
     common = check_table(ReaderTable, table, f"{where}: [reader]")
-    name = common.name
-    plugin = plugins.reader(name)
-    own = {key: value for key, value in table.items() if key not in ReaderTable.model_fields}
-    check_settings(f"setting of reader {name!r}", plugin.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
-    filled = {"name": name, "passages": common.passages if retrieves else 0, **_filled(plugin, own)}
-    return check_shape(ReaderSettings, filled, where)
+    own = _own_settings(f"setting of reader {common.name!r}", plugins.reader(common.name), table, ReaderTable, where)
+    return check_shape(
+        ReaderSettings, {"name": common.name, "passages": common.passages if retrieves else 0, **own}, where
+    )
 
 
 def _llm(table: Mapping[str, object], where: str, plugins: Plugins) -> ModelSettings:
     name = check_table(LanguageModelTable, table, f"{where}: [llm]").name
     plugin = plugins.llm(name)
-    own = {key: value for key, value in table.items() if key != "name"}
-    beside = LanguageModelTable.model_fields
-    check_settings(f"setting of llm {name!r}", plugin.__init__, own, GIVEN, where, beside=beside)
+    own = _own_settings(f"setting of llm {name!r}", plugin, table, LanguageModelTable, where)
     plugin.refuse(**own)
-    return check_shape(ModelSettings, {"name": name, **_filled(plugin, own)}, where)
+    return check_shape(ModelSettings, {"name": name, **own}, where)
 
 
-def _filled(plugin: type[Plugin], own: Mapping[str, object]) -> dict[str, object]:
-    """A plugin's settings: those of a table, and defaults for the rest."""
+def _own_settings(
+    what: str, plugin: type[Plugin], table: Mapping[str, object], beside: type[Table], where: str
+) -> dict[str, object]:
+    """The plugin's own settings of a table, checked, and defaults for the rest."""
+    own = {key: value for key, value in table.items() if key not in beside.model_fields}
+    check_settings(what, plugin.__init__, own, GIVEN, where, beside=beside.model_fields)
     return settings_of(plugin.__init__) | with_fractions(plugin.__init__, own)

@@ -28,8 +28,6 @@ from ifqa.records import Passage, Request
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import settings_of
-from ifqa.storage.artifacts import damaged, strangers
-from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
 from ifqa.workers.machine import cores, total_memory
 
@@ -66,21 +64,7 @@ class Work:
         return f"  {'done ' if self.made else 'to do'}  {self.what}{about}"
 
 
-@dataclass(frozen=True)
-class Verified:
-    """What was hashed: the number of files, those that are not as they were, and files that no manifest names."""
-
-    what: str
-    files: int
-    changed: list[str]
-    strangers: list[str]
-
-    def __str__(self) -> str:
-        besides = f"; in no manifest, and not read: {', '.join(self.strangers[:5])}" if self.strangers else ""
-        return f"  {self.what}: {len(self.changed) or 'none'} of {self.files:,} files changed{besides}"
-
-
-Finding = str | Work | Requirement | Verified
+Finding = str | Work | Requirement
 
 
 def as_json(name: str, found: Sequence[Finding], problem: str) -> dict[str, object]:
@@ -90,7 +74,6 @@ def as_json(name: str, found: Sequence[Finding], problem: str) -> dict[str, obje
         "name": name,
         "work": [asdict(part) for part in found if isinstance(part, Work)],
         "needs": list(map(fields_of, needs)),
-        "verified": [asdict(part) for part in found if isinstance(part, Verified)],
         "missing": sum(not need.here for need in needs),
         "problem": problem,
     }
@@ -101,19 +84,10 @@ def fields_of(need: Requirement) -> dict[str, object]:
     return {"what": need.what, "here": need.here, "how": need.how}
 
 
-def line_of(finding: Finding) -> str:
-    """A finding as a line."""
-    if not isinstance(finding, Requirement):
-        return str(finding)
-    return f"  {'here   ' if finding.here else 'missing'}  {finding.what}" + (f": {finding.how}" if finding.how else "")
-
-
-def check(
-    name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False, root: Path = Path()
-) -> Iterator[Finding]:
+def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path()) -> Iterator[Finding]:
     """Check an experiment or a corpus, and yield what its work will take and what it needs; nothing is written.
 
-    `changes` are to an experiment, as `override` takes them; `thorough` also hashes every file of what is made.
+    `changes` are to an experiment, as `override` takes them.
 
     Raises:
         IfqaError: nothing has that name; or, after all else, something is unknown, missing or too large for this machine.
@@ -122,19 +96,17 @@ def check(
     if find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root):
         if changes:
             raise IfqaError(f"{min(changes)} belongs to an experiment; {name} is a corpus: change indexes/{name}.toml")
-        of: Run | CorpusBuild = (build := CorpusBuild(load_corpus(name, root)))
+        build = CorpusBuild(load_corpus(name, root))
         yield f"corpus {name}"
         parts = [partial(_corpus, build, build.corpus.indexes), partial(_of_corpus, build.corpus, build.corpus.indexes)]
     else:
-        of = run = Run(override(load_experiment(name, root), changes))
+        run = Run(override(load_experiment(name, root), changes))
         experiment = run.experiment
         yield f"experiment {experiment.name}: {experiment.benchmark} {experiment.split}"
         system = System(run)
         parts = [partial(_corpus, run.corpus, experiment.indexes)] if run.corpus else []
         parts += [partial(part, run, system) for part in (_retrieval, _reading, _scoring)]
         parts.append(partial(requirements, run))
-    if thorough:
-        parts.append(partial(_verify, of))
     problems: list[str] = []
     for part in parts:
         try:
@@ -204,11 +176,10 @@ def _reading(run: Run, system: System) -> Iterator[Finding]:
     if run.is_made("read"):
         yield Work(what, True)
         return
-    reader, questions = system.reader, run.questions
-    rate = reader.pace()
-    yield Work(what, seconds=len(questions) * run.reader["passages"] / rate if rate else None)
+    yield Work(what)
+    reader = system.reader
     if run.experiment.asks_llm("reader"):
-        yield asked_of_model(run, system, reader.requests(questions, _passages_to_read(run)), "reader")
+        yield asked_of_model(run, system, reader.requests(run.questions, _passages_to_read(run)), "reader")
 
 
 def _scoring(run: Run, system: System) -> Iterator[Finding]:
@@ -296,36 +267,3 @@ def _split(benchmark: str, split: str, plugins: Plugins) -> Requirement:
         return Requirement(what, str(error).removeprefix(f"{what}: "))
     lacking = [str(path) for path in files if not path.exists()]
     return Requirement(what, f"{', '.join(lacking)} is not there; put it there" if lacking else "")
-
-
-def _verify(of: Run | CorpusBuild) -> Iterator[Finding]:
-    """Hash every file of an experiment and its corpus, or of a corpus with its sources.
-
-    Raises:
-        IfqaError: a file is missing, or not as it was written or read; after all findings.
-    """
-    build = of if isinstance(of, CorpusBuild) else of.corpus
-    artifacts = [build.artifact(part) for part in ("passages", *build.corpus.indexes)] if build else []
-    if isinstance(of, Run):
-        artifacts += [of.artifact(stage) for stage in (*of.experiment.stages, "score")]
-    wrong: list[str] = []
-    for artifact in artifacts:
-        if manifest := artifact.manifest:
-            changed, files = list(damaged(artifact.folder, manifest, thorough=True)), manifest["record"]["files"]
-            wrong += [str(artifact.folder / name) for name in changed]
-            yield Verified(str(artifact.folder), len(files), changed, strangers(artifact.folder))
-    problems = [f"{_few(wrong)}: not as written; remove the folder, and run the same command again"] if wrong else []
-    if build and (manifest := build.artifact("passages").manifest):
-        read = {str(facts[2]) for facts in manifest["record"].get("sources", {}).values()}
-        paths = [path for source in build.sources for path in source.files()]
-        changed = [str(path) for path in paths if cached_sha256(path) not in read]
-        yield Verified(f"sources of {build.artifact('passages').folder}", len(paths), changed, [])
-        if changed:
-            mend = f"bring back the files of then, or build the passages again: ifqa passages {build.corpus.name}"
-            problems.append(f"{_few(changed)}: not as when the passages were built; {mend}")
-    if problems:
-        raise IfqaError("; ".join(problems))
-
-
-def _few(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:5]) + (" …" if len(paths) > 5 else "")

@@ -14,11 +14,8 @@ loses nothing by the third.
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
-
-from pydantic import TypeAdapter
-from pydantic.dataclasses import dataclass
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline.check import asked_of_model
@@ -26,13 +23,11 @@ from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
-from ifqa.pipeline.validation import valid
 from ifqa.progress import counted, say
 from ifqa.records import Hit, Question
 from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.per_question import row
-from ifqa.settings import Natural, Share
 from ifqa.storage.artifacts import Artifact, identity, lock, read_manifest
 from ifqa.storage.files import read_json, write_json
 from ifqa.workers.tasks import Workers
@@ -56,14 +51,14 @@ class Loss:
 
     probe: str
     measure: str
-    questions: Natural
-    left_out: Natural
+    questions: int
+    left_out: int
     before: float
     after: float
     loss: float
     low: float
     high: float
-    p: Share
+    p: float
 
 
 def without_supposition(pairs: Pairs, seed: int) -> Pairs:
@@ -126,11 +121,7 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
 
 
 def losses_of(run: Run) -> list[Loss]:
-    """The losses of an experiment that was probed; empty if it was not, or if it was run again since.
-
-    Raises:
-        IfqaError: the file is not as `probe` writes it.
-    """
+    """The losses of an experiment that was probed; empty if it was not, or if it was run again since."""
     folder = run.experiment.folder / FOLDER / SCORE
     losses = Artifact(folder)
     try:
@@ -138,7 +129,7 @@ def losses_of(run: Run) -> list[Loss]:
             return []
     except IfqaError:  # an earlier stage is gone
         return []
-    return valid(TypeAdapter(list[Loss]), read_json(folder / LOSSES), str(folder / LOSSES))
+    return [Loss(**row) for row in read_json(folder / LOSSES)]
 
 
 def inputs_of_losses(run: Run) -> dict[str, object]:

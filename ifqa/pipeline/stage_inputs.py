@@ -6,12 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import TypeAdapter, ValidationError
+
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.store import PassageFile, PassageStore, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
-from ifqa.pipeline.validation import STEPS, valid, valid_prediction
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
+from ifqa.settings import is_share
 from ifqa.storage.artifacts import files_of
 from ifqa.storage.files import field as field_of
 from ifqa.storage.files import json_line, read_jsonl
@@ -19,6 +21,8 @@ from ifqa.storage.files import json_line, read_jsonl
 _T = TypeVar("_T")
 _AT_ONCE = 32  # rankings whose passages are looked up together
 _KEYS = tuple(field.name for field in fields(Prediction))
+_PREDICTION = TypeAdapter(Prediction)
+_STEPS = TypeAdapter(list[Step])
 _LATER = ("how", "confidence", "candidate")  # keys that older files lack
 
 
@@ -42,7 +46,7 @@ def steps_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[
 def _each_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        yield field_of(record, "question_id", str, where), valid(STEPS, record.get("steps"), where)
+        yield field_of(record, "question_id", str, where), valid(_STEPS, record.get("steps"), where)
 
 
 def _of_each(
@@ -101,18 +105,33 @@ def read_predictions(path: Path) -> dict[str, Prediction]:
 def _each_prediction(path: Path) -> Iterator[tuple[str, Prediction]]:
     before = ""
     for number, record in read_jsonl(path):
-        prediction = prediction_of(record, f"{path}:{number}")
+        if unknown_keys := record.keys() - _KEYS:
+            raise IfqaError(f"{path}:{number}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
+        prediction = valid_prediction(record, f"{path}:{number}")
         if prediction.question_id == before:
             raise IfqaError(f"{path}:{number}: question {before} is answered twice")
         before = prediction.question_id
         yield before, prediction
 
 
-def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
-    """The prediction in a line of predictions.jsonl; error messages start with `where` ("file:line")."""
-    if unknown_keys := record.keys() - _KEYS:
-        raise IfqaError(f"{where}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
-    return valid_prediction(record, where)
+def valid(kind: TypeAdapter[_T], value: object, where: str) -> _T:
+    """A value of a kind from JSON data; IfqaError, which `where` ("file:line") begins, if it is none."""
+    try:
+        return kind.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise IfqaError(f"{where}: {place or 'value'}: {first['msg']}; found {first['input']!a:.80}") from error
+
+
+def valid_prediction(value: object, where: str) -> Prediction:
+    """A prediction from JSON data, as `valid` does; its confidence is from 0 to 1, and a candidate stands alone."""
+    prediction = valid(_PREDICTION, value, where)
+    if prediction.confidence is not None and not is_share(prediction.confidence):
+        raise IfqaError(f"{where}: confidence: wanted 0 to 1, or none; found {prediction.confidence!r}")
+    if prediction.candidate and (prediction.answer or prediction.error):
+        raise IfqaError(f"{where}: a candidate beside an answer or an error; wanted it alone")
+    return prediction
 
 
 def line_of(prediction: Prediction) -> bytes:

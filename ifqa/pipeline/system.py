@@ -1,10 +1,12 @@
 """`System`: an experiment's retriever and reader, opened and held in memory to answer questions one after another."""
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from numbers import Real
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -16,12 +18,11 @@ from ifqa.errors import IfqaError
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import answer_of
-from ifqa.pipeline.validation import check_predictions, check_rankings
+from ifqa.pipeline.stage_inputs import answer_of, valid_prediction
 from ifqa.plugins import accepted_arguments, settings_at
 from ifqa.progress import counted, say
 from ifqa.protocols import Advance, Indexed, LanguageModel, Learned, Plugin, Reader, Retriever, silent
-from ifqa.records import Answer, Passage, Prediction, Question, Ranking, SearchResult
+from ifqa.records import Answer, Hit, How, Passage, Prediction, Question, Ranking, SearchResult
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import is_share
@@ -225,6 +226,60 @@ class System:
         missing = list(dict.fromkeys(passage_id for passage_id in ids if passage_id not in generated))
         known = generated | dict(zip(missing, fetch(self._store, missing), strict=True))
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
+
+
+def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
+    """Hold a retriever to its protocol; IfqaError if a ranking is missing, too long, or of other things than hits."""
+    name = f"retriever {retriever!r}"
+    if not isinstance(rankings, list) or len(rankings) != len(questions):
+        what = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
+        raise IfqaError(
+            f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {what}"
+        )
+    for question, result in zip(questions, rankings, strict=True):
+        gave, ranking = f"{name} gave {question.id}", result.hits if isinstance(result, SearchResult) else result
+        if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
+            raise IfqaError(f"{gave} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
+        if len(ranking) > k:
+            raise IfqaError(f"{gave} {len(ranking)} passages; wanted at most k = {k}")
+        if len({hit.passage_id for hit in ranking}) < len(ranking):
+            raise IfqaError(f"{gave} a passage twice")
+        for hit in ranking:
+            if not isinstance(hit.passage_id, str) or hit.passage_id.split() != [hit.passage_id]:
+                raise IfqaError(f"{gave} the passage id {hit.passage_id!r}; wanted one without white space")
+            if not isinstance(hit.score, Real) or not math.isfinite(hit.score):
+                raise IfqaError(f"{gave} the score {hit.score!r} for {hit.passage_id}; wanted a number")
+
+
+def check_predictions(
+    reader: str, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], predictions: Sequence[Prediction]
+) -> None:
+    """Hold a reader to its protocol; IfqaError if predictions are not one a question, or cite what the reader was not given."""
+    if not isinstance(predictions, list | tuple) or not all(isinstance(each, Prediction) for each in predictions):
+        raise IfqaError(
+            f"reader {reader!r} gave {predictions!r:.80}; wanted a list of ifqa.Prediction(question.id, answer)"
+        )
+    if [prediction.question_id for prediction in predictions] != [question.id for question in questions]:
+        raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
+    for prediction, given in zip(predictions, passages, strict=True):
+        name = f"reader {reader!r}, {prediction.question_id}"
+        if not isinstance(prediction.how, How | None):
+            raise IfqaError(f"{name}: wanted ifqa.How as `how`, found {prediction.how!r:.80}")
+        checked = valid_prediction(asdict(prediction), name)
+        written = (checked.answer, checked.factual, checked.completion, checked.error, checked.candidate)
+        unicode_text(f"{''.join(written)}{checked.how and checked.how.calculation}", "answer", name)
+        texts = {passage.id: passage.text for passage in given}
+        cited = [*prediction.passage_ids, *([prediction.how.passage_id] if prediction.how else [])]
+        if strange := [passage_id for passage_id in cited if passage_id not in texts]:
+            raise IfqaError(f"{name}: cites passage {strange[0]!r:.80}, which is not among the passages it was given")
+        if how := prediction.how:
+            terms = how.calculation.terms if how.calculation else ()
+            places = [how.sentence, how.span, *((term.start, term.end) for term in terms if term.source == "passage")]
+            length = len(texts[how.passage_id])
+            if wrong := [place for place in places if not 0 <= place[0] <= place[1] <= length]:
+                raise IfqaError(
+                    f"{name}: wanted places within the passage's {length} characters in `how`, found {wrong[0]}"
+                )
 
 
 def check_threshold(threshold: float | None) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.cli.init import start
+from ifqa.cli.setup import start
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError

@@ -3,7 +3,7 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline.validation import check_predictions, check_rankings
+from ifqa.pipeline.system import check_predictions, check_rankings
 from ifqa.records import Calculation, Hit, How, Passage, Prediction, Question, Term
 
 QUESTIONS = [Question("q/1", "If so?"), Question("q/2", "If not?")]

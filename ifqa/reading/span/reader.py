@@ -34,9 +34,6 @@ NOTHING = -50.0  # the relevance of a passage without text: below that of any ot
 #: Of two answers' log probabilities: bfloat16 changed their difference by at most 0.18 on 300 training questions, five passages
 #: each, so that a larger lead than this is the same in float32.
 CLOSE = 0.5
-#: Passages a second on two cores with precision "auto" and "float32" (`experiments/benchmarks/span_pace.py`). MPNet's are a sixth
-#: of MiniLM's: over the same six passages it took 6.1 times as long on one core in float32, and 5.5 times in bfloat16.
-_PACE = {"MiniLM": (54.0, 34.0), "MPNet": (9.0, 5.7)}
 
 
 class Extractive(Reader):
@@ -178,11 +175,6 @@ class Extractive(Reader):
             sure = self.calibration.confidence(found) if self.calibration and found else None
             predictions.append(replace(prediction, confidence=sure).below(self.threshold))
         return predictions
-
-    def pace(self) -> float:
-        """Passages per second on two cores, for `ifqa check`."""
-        twice, once = _PACE[type(self._model.encoder).__name__]
-        return twice if self._first != self._second else once
 
     @classmethod
     def requirements(

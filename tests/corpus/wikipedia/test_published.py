@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from file_server import serving
 
-from ifqa.cli.data import data
+from ifqa.cli.setup import data
 from ifqa.corpus.sources import open_source
 from ifqa.corpus.wikipedia import published
 from ifqa.errors import IfqaError
