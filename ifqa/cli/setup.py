@@ -34,13 +34,6 @@ _PACKAGES = (  # name, purpose, the extra that brings it
     ("mcp", "the server, `ifqa serve`, also as tools of an assistant", "serve"),
     ("jupyter", "the notebooks", "notebooks"),
 )
-_DATA = {  # of `ifqa data NAME`
-    "ifqa": "the questions of IfQA",
-    "causalqa": "the questions of Webis-CausalQA-22",
-    "wiqa": "the questions of WIQA",
-    "enwiki": "a dump of English Wikipedia",
-    "psgs_w100": "DPR's 21 million passages of Wikipedia",
-}
 
 
 def init(
@@ -53,20 +46,6 @@ def init(
 
     With --docs the corpus is that of your documents, and no articles are written.
     """
-    for path in start(name, docs):
-        print_line(path)
-    if docs is None:
-        say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
-    else:
-        say(f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3")
-
-
-def start(name: str, docs: Path | None = None, root: Path = Path()) -> list[Path]:
-    """Write the files of a new experiment, whose comments say what to change; returns their paths.
-
-    `name` is that of the experiment, of its corpus and of the folder with its files. `docs` is a folder of documents to search,
-    or a file; without it, three articles are written to start from. If a file is there already, nothing is written.
-    """
     import tomli_w
 
     from ifqa.config.experiment import bases, experiment_name
@@ -75,27 +54,30 @@ def start(name: str, docs: Path | None = None, root: Path = Path()) -> list[Path
     from ifqa.storage.resources import BUNDLED, find_resource
 
     name = experiment_name(name)
-    if bases(name, root):
+    if bases(name):
         raise IfqaError(f"experiment {name!r}: wanted a name without +KEY=VALUE, as variants have")
     templates = {
         f"indexes/{name}.toml": "documents.toml" if docs else "corpus.toml",
         f"experiments/{name}.toml": "experiment.toml",
         f"{name}/questions.csv": "empty.csv" if docs else "questions.csv",
     }
-    if docs is not None:
-        existing(docs, root)
-    else:
+    if docs is None:
         templates[f"{name}/articles.jsonl"] = "articles.jsonl"
+        hint = f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}"
+    else:
+        existing(docs)
+        hint = f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3"
     for path in templates:
-        for place in (root / path, find_resource(path, root)):
+        for place in (Path(path), find_resource(path)):
             if place and (place.exists() or place.is_symlink()):
                 raise IfqaError(f"{place} is there already; name another: ifqa init NAME")
     path_line = tomli_w.dumps({"path": str(docs.expanduser()) if docs else ""}).strip()
     for path, template in templates.items():
         text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
-        with create(root / path) as handle:
+        with create(Path(path)) as handle:
             write(handle, text.replace('path = "FOLDER"', path_line).encode())
-    return [root / path for path in templates]
+        print_line(path)
+    say(hint)
 
 
 def doctor(json: Json = False) -> None:
@@ -113,7 +95,7 @@ def doctor(json: Json = False) -> None:
     }
     vital = [_working("Java", _java), _working("the encoder", _encoder)]
     key = Requirement(f"{KEY}, for language models of a server", "" if os.environ.get(KEY) else "set it")
-    needs = [*starmap(_package, _PACKAGES), *vital, key, *starmap(_data, _DATA.items())]
+    needs = [*starmap(_package, _PACKAGES), *vital, key]
     problems = [need.how for need in vital if not need.here]
     if all(map(_version, ("faiss-cpu", "faiss-gpu"))):
         problems.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
@@ -141,7 +123,7 @@ def _version(name: str) -> str:
         return ""
 
 
-def _working(what: str, start: Callable[[], str]) -> Requirement:
+def _working(what: str, start: Callable[[], object]) -> Requirement:
     """A part that is started to see whether it works."""
     try:
         return Requirement(f"{what}, {start()}")
@@ -156,18 +138,10 @@ def _java() -> str:
     return f"{system.getProperty('java.version')} from {system.getProperty('java.home')}"
 
 
-def _encoder() -> str:
+def _encoder() -> Path:
     from ifqa.models.hub import encoder_folder
 
-    return str(encoder_folder())
-
-
-def _data(name: str, purpose: str) -> Requirement:
-    from ifqa.corpus.wikipedia.published import begun
-
-    here = not begun(name) and any(Path("data", name).glob("[!.]*"))
-    mend = f"{'go on with' if begun(name) else 'fetch with'}: ifqa data {name}"
-    return Requirement(f"data/{name}, {purpose}", "" if here else mend)
+    return encoder_folder()
 
 
 def _accelerator() -> str:

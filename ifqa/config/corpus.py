@@ -85,7 +85,7 @@ class Corpus:
         return self.root / "indexes" / self.name
 
 
-def build_settings(table: IndexSettings) -> dict[str, object]:
+def build_settings(table: Mapping[str, object]) -> dict[str, object]:
     """The settings of an index that go to the `build` of its retriever."""
     return {key: value for key, value in table.items() if key != "retriever"}
 
@@ -115,7 +115,7 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
         plugin = plugins.indexed(retriever)
-        own = {key: value for key, value in table.items() if key != "retriever"}
+        own = build_settings(table)
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
         table |= with_fractions(plugin.build, own)
     indexes = {name: check_shape(IndexSettings, table, where) for name, table in file.index.items()}
@@ -141,15 +141,15 @@ def corpus_of(
     if not experiment.indexes:
         raise IfqaError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
     place = existing(path).resolve()
-    name = _documents_name(place, include, exclude)
+    chosen = json.dumps([str(place), *([sorted(include), sorted(exclude)] if include or exclude else [])])
+    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:40]
+    name = "-".join(filter(None, ["docs", slug, hashlib.sha256(chosen.encode()).hexdigest()[:8]]))
     file = experiment.root / "indexes" / f"{name}.toml"
     indexes = load_corpus(experiment.corpus, experiment.root).indexes
     with lock(file.with_suffix(""), wait=True):
         if not file.exists():
-            patterns = {"include": list(include), "exclude": list(exclude)}
-            source = {"format": "documents", "path": str(place)} | {
-                key: value for key, value in patterns.items() if value
-            }
+            source: dict[str, object] = {"format": "documents", "path": str(place)}
+            source |= ({"include": list(include)} if include else {}) | ({"exclude": list(exclude)} if exclude else {})
             about = tomli_w.dumps({"about": f"Documents of {place}."})
             _append(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
         known = load_corpus(name, experiment.root).indexes
@@ -157,12 +157,6 @@ def corpus_of(
             if index not in known:
                 _append(file, "\n", {"index": {index: dict(indexes[index])}})
     return name
-
-
-def _documents_name(place: Path, include: Sequence[str], exclude: Sequence[str]) -> str:
-    made = json.dumps([str(place), *([sorted(include), sorted(exclude)] if include or exclude else [])])
-    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:40]
-    return "-".join(filter(None, ["docs", slug, hashlib.sha256(made.encode()).hexdigest()[:8]]))
 
 
 def _append(file: Path, text: str, tables: Mapping[str, object]) -> None:

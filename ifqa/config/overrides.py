@@ -43,7 +43,10 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     changed = _changed(experiment, changes)
     if changed == experiment:
         return experiment
-    _refuse_unasked(changed, changes)
+    named = [key for key in changes if key.partition(".")[0] == "llm"]
+    if named and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):  # a flag was forgotten
+        plugins = " and ".join(repr(table["name"]) for table in (changed.retriever, changed.reader) if table)
+        raise IfqaError(f"{min(named)} is a setting of a language model, but {plugins} ask none; add --reader llm")
     silent = {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).not_identity} if changed.llm else set()
     telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
     if not telling:
@@ -57,14 +60,6 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     beside = tuple(one for one in changed.expected if one.retired) if only_llm else ()
     table = changed.table if changed.split == experiment.split else ""
     return replace(changed, name=name, expected=beside, table=table)
-
-
-def _refuse_unasked(experiment: Experiment, changes: Mapping[str, object]) -> None:
-    """Refuse settings of a language model that is not asked: the user forgot a flag."""
-    named = [key for key in changes if key.partition(".")[0] == "llm"]
-    if named and not experiment.asks_llm("retriever") and not experiment.asks_llm("reader"):
-        asked = " and ".join(repr(one["name"]) for one in (experiment.retriever, experiment.reader) if one)
-        raise IfqaError(f"{min(named)} is a setting of a language model, but {asked} ask none; add --reader llm")
 
 
 def _tells(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:

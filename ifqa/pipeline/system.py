@@ -167,7 +167,8 @@ class System:
         threshold, 0 gives every answer. A reader without confidences always answers. While a language model that `streams`
         writes the first question's completion, `on_text` is called with its text so far.
         """
-        check_threshold(threshold)
+        if threshold is not None and not is_share(threshold):
+            raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
         parsed = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
         top = [SearchResult(()) for _ in parsed]
@@ -240,15 +241,12 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
         gave, ranking = f"{name} gave {question.id}", result.hits if isinstance(result, SearchResult) else result
         if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
             raise IfqaError(f"{gave} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
-        if len(ranking) > k:
-            raise IfqaError(f"{gave} {len(ranking)} passages; wanted at most k = {k}")
-        if len({hit.passage_id for hit in ranking}) < len(ranking):
-            raise IfqaError(f"{gave} a passage twice")
+        if len(ranking) > k or len({hit.passage_id for hit in ranking}) < len(ranking):
+            raise IfqaError(f"{gave} {len(ranking)} passages; wanted at most k = {k}, and none twice")
         for hit in ranking:
-            if not isinstance(hit.passage_id, str) or hit.passage_id.split() != [hit.passage_id]:
-                raise IfqaError(f"{gave} the passage id {hit.passage_id!r}; wanted one without white space")
-            if not isinstance(hit.score, Real) or not math.isfinite(hit.score):
-                raise IfqaError(f"{gave} the score {hit.score!r} for {hit.passage_id}; wanted a number")
+            name_fits = isinstance(hit.passage_id, str) and hit.passage_id.split() == [hit.passage_id]
+            if not (name_fits and isinstance(hit.score, Real) and math.isfinite(hit.score)):
+                raise IfqaError(f"{gave} {hit!r:.80}; wanted an id without white space, and a number as its score")
 
 
 def check_predictions(
@@ -280,12 +278,6 @@ def check_predictions(
                 raise IfqaError(
                     f"{name}: wanted places within the passage's {length} characters in `how`, found {wrong[0]}"
                 )
-
-
-def check_threshold(threshold: float | None) -> None:
-    """Raise IfqaError unless a threshold is a confidence, or None."""
-    if threshold is not None and not is_share(threshold):
-        raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
 
 
 def as_questions(asked: Iterable[str | Question]) -> list[Question]:

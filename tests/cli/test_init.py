@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.cli.setup import start
+from ifqa.cli.setup import init
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
@@ -16,9 +16,10 @@ pytestmark = pytest.mark.usefixtures("here")
 FILES = ["indexes/trial.toml", "experiments/trial.toml", "trial/questions.csv", "trial/articles.jsonl"]
 
 
-def test_what_is_written_fits_together():
+def test_what_is_written_fits_together(capsys):
     """docs/scoring.md runs it."""
-    assert [str(path) for path in start("trial")] == FILES
+    init("trial")
+    assert capsys.readouterr().out.split() == FILES
     experiment = load_experiment("trial")
     questions = Run(experiment).questions
     assert (len(questions), experiment.indexes) == (3, ["bm25"])
@@ -29,11 +30,12 @@ def test_what_is_written_fits_together():
     assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
 
 
-def test_a_folder_of_documents_becomes_the_corpus():
+def test_a_folder_of_documents_becomes_the_corpus(capsys):
     Path('a "b" NAME').mkdir()
     Path('a "b" NAME/mill.md').write_text("# Mill\n\nIt grinds rye.\n")
     docs = Path('a "b" NAME')
-    assert [str(path) for path in start("trial", docs)] == FILES[:3]
+    init("trial", docs)
+    assert capsys.readouterr().out.split() == FILES[:3]
     experiment = load_experiment("trial")
     assert (len(Run(experiment).questions), experiment.indexes) == (1, ["bm25"])
     [unit] = CorpusBuild(load_corpus("trial")).sources[0].work_units()
@@ -42,10 +44,10 @@ def test_a_folder_of_documents_becomes_the_corpus():
 
 def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():
     with pytest.raises(IfqaError, match="--docs none: there is no "):
-        start("trial", Path("none"))
+        init("trial", Path("none"))
     Path("a\udcff").mkdir()
     with pytest.raises(IfqaError, match="its path is not UTF-8"):
-        start("trial", Path("a\udcff"))
+        init("trial", Path("a\udcff"))
     assert [str(one) for one in Path().iterdir()] == ["a\udcff"]
 
 
@@ -54,7 +56,7 @@ def test_a_file_or_link_that_is_there_is_kept_and_nothing_else_written(tmp_path,
     Path(there).parent.mkdir(parents=True, exist_ok=True)
     Path(there).symlink_to(tmp_path / "elsewhere.csv") if link else Path(there).write_text("mine")
     with pytest.raises(IfqaError, match=f"{there} is there already; name another: ifqa init NAME"):
-        start("trial")
+        init("trial")
     assert [str(path) for path in Path().rglob("*.*")] == [there]
     assert link or Path(there).read_text() == "mine"
 
@@ -62,5 +64,5 @@ def test_a_file_or_link_that_is_there_is_kept_and_nothing_else_written(tmp_path,
 @pytest.mark.parametrize("name", ["../up", "a b", "mine+k=5", "sample"])
 def test_a_name_that_is_none_or_taken_is_refused(name):
     with pytest.raises(IfqaError):
-        start(name)
+        init(name)
     assert list(Path().iterdir()) == []

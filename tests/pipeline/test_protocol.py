@@ -61,13 +61,13 @@ def test_a_reader_that_tells_its_answer_wrongly_is_refused(how, complaint):
     [
         ([[("p", 1.0)], []], r"gave q/1 \[\('p', 1.0\)\]; wanted a list of ifqa.Hit"),
         ([[Hit("p", 1.0)], None], "gave q/2 None; wanted a list of ifqa.Hit"),
-        ([[Hit("p", "1.0")], []], "gave q/1 the score '1.0' for p; wanted a number"),
-        ([[Hit("p", float("nan"))], []], "gave q/1 the score nan for p; wanted a number"),
+        ([[Hit("p", "1.0")], []], r"gave q/1 Hit\(passage_id='p', score='1.0'\); wanted"),
+        ([[Hit("p", float("nan"))], []], "score=nan.*a number as its score"),
         ([[]], "must return a list with one ranking for each question: wanted 2, found 1"),
         (None, "wanted 2, found NoneType"),
         ([[Hit(f"p{n}", 1.0) for n in range(4)], []], "gave q/1 4 passages; wanted at most k = 3"),
-        ([[Hit("p", 1.0)] * 2, []], "gave q/1 a passage twice"),
-        ([[Hit("p 0", 1.0)], []], "gave q/1 the passage id 'p 0'; wanted one without white space"),
+        ([[Hit("p", 1.0)] * 2, []], "gave q/1 2 passages; wanted .* none twice"),
+        ([[Hit("p 0", 1.0)], []], "'p 0'.*; wanted an id without white space"),
     ],
 )
 def test_a_retriever_that_gives_no_hits_is_refused(rankings, complaint):
