@@ -57,7 +57,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
             f"so many changes make too long a name ({name[:60]}…); write them into a file experiments/NAME.toml"
         )
     only_llm = all(key.partition(".")[0] == "llm" for key in telling)
-    beside = tuple(one for one in changed.expected if one.retired) if only_llm else ()
+    beside = tuple(score for score in changed.expected if score.retired) if only_llm else ()
     table = changed.table if changed.split == experiment.split else ""
     return replace(changed, name=name, expected=beside, table=table)
 
@@ -65,20 +65,21 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
 def _tells(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
     """Whether the experiment would differ without this change."""
     try:
-        return _changed(experiment, {one: changes[one] for one in changes if one != key}) != changed
+        return _changed(experiment, {other: changes[other] for other in changes if other != key}) != changed
     except IfqaError:  # the other changes are refused without it
         return True
 
 
 def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     tables = as_tables(experiment)
-    for key, value in sorted(changes.items(), key=lambda one: (one[0] != "llm.name", one[0])):  # names come first
+    for key, value in sorted(changes.items(), key=lambda change: (change[0] != "llm.name", change[0])):  # names first
         section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
         table = tables.get(section)
         if section == "llm" and setting:
-            tables["llm"] = {**(table or {}), setting: value}
-            if setting == "name" and table and table.get("name") != value:  # drop the settings of the other plugin
-                tables["llm"] = {"name": value}
+            other_plugin = (
+                setting == "name" and table and table.get("name") != value
+            )  # which has none of these settings
+            tables["llm"] = {**({} if other_plugin else table or {}), setting: value}
         elif section in ("retriever", "reader") and setting and setting != "name":
             if table is None:
                 raise IfqaError(f"experiment {experiment.name} has no [{section}] whose {setting} could change")
@@ -87,9 +88,8 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
             tables.pop("reader", None)
         elif key in ("retriever", "reader"):  # of the old plugin's settings only k and passages are kept
             if table is None or table["name"] != value:
-                tables[section] = {"name": value} | {
-                    one: table[one] for one in ("k", "passages") if table and table.get(one)
-                }
+                kept = {count: table[count] for count in ("k", "passages") if table and table.get(count)}
+                tables[section] = {"name": value} | kept
         elif key == "limit" and value == 0:
             raise IfqaError("--limit must be a whole number from 1, found 0")
         elif key in ("limit", "seed", "split", "corpus"):

@@ -4,6 +4,7 @@ A chunk's answers do not depend on who gives them, and chunks are written in the
 for any number of workers, and an interrupted stage goes on after the last chunk that it wrote.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
@@ -80,9 +81,8 @@ def ask(
     process only. `others` are read in place of the experiment's own questions and rankings.
     """
     experiment, questions = run.experiment, run.questions
-    folder = experiment.folder / stage
+    folder, size = experiment.folder / stage, SEARCHED
     rankings: Iterator[Sequence[Hit]] = iter(())
-    size = SEARCHED
     if stage == "read":
         depth, size = run.reader["passages"], run.plugins.reader(run.reader["name"]).chunk
         rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
@@ -98,7 +98,7 @@ def ask(
     generated = set[bytes]()
     if (draft.folder / PASSAGES).exists():
         with open(draft.folder / PASSAGES, "rb") as lines:
-            generated.update(blake2b(line, digest_size=16).digest() for line in lines)
+            deque(_unseen(lines, generated), maxlen=0)
     with bar(f"{_DOING[stage]} {experiment.name}", len(questions)) as advance:
         advance(done)
         chunks = _chunks(questions, rankings, done, size)
@@ -109,17 +109,17 @@ def ask(
             total = added(total, of_chunk)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     counts = {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
-    draft.record |= total["usage"] | {
+    draft.record |= {
+        **total["usage"],
         "questions": len(questions),
         "trained_on_them": total["trained_on_them"],
         **counts,
     }
 
 
-def _is_answered(facts: Mapping[str, object]) -> bool:
+def _is_answered(facts: Mapping[str, Any]) -> bool:
     """Whether a chunk that an earlier attempt wrote is kept: what a language model did not answer is asked again."""
-    usage = facts.get("usage")
-    return isinstance(usage, dict) and not usage.get("retry") and type(facts.get("questions")) is int
+    return not facts["usage"].get("retry")
 
 
 def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], done: int, size: int) -> Iterator[Chunk]:
@@ -247,8 +247,7 @@ def _ask_in_worker(task: _Task) -> ChunkResult:
 def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
     """The lines whose digests are not in `seen` yet, which then has them: what several chunks have is written once."""
     for line in lines:
-        digest = blake2b(line, digest_size=16).digest()
-        if digest not in seen:
+        if (digest := blake2b(line, digest_size=16).digest()) not in seen:
             seen.add(digest)
             yield line
 

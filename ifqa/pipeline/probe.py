@@ -139,18 +139,18 @@ def inputs_of_losses(run: Run) -> dict[str, object]:
     return {"stage": "probe score", "version": VERSION, "score": identity(run.inputs("score")), "files": files}
 
 
-def _inputs(run: Run, name: str) -> dict[str, object]:
-    read = identity(run.inputs("read"))
-    return {"stage": "probe", "probe": name, "version": VERSION, "seed": run.experiment.seed, "read": read}
-
-
 def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
     experiment = run.experiment
     folder = experiment.folder / FOLDER / name
-    with Artifact(folder).make(lambda: _inputs(Run(experiment), name), resume="same") as work:
+
+    def inputs() -> dict[str, object]:
+        read = identity(Run(experiment).inputs("read"))
+        return {"stage": "probe", "probe": name, "version": VERSION, "seed": experiment.seed, "read": read}
+
+    with Artifact(folder).make(inputs, resume="same") as work:
         if work is None:
             return
-        questions, rankings = [question for question, _ in changed], [hits for _, hits in changed]
+        questions, rankings = zip(*changed, strict=True)
         if experiment.asks_llm("reader"):
             system = System(run, session)
             requests = system.reader.requests(questions, list(passages_of(experiment, rankings)))
