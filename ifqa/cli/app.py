@@ -372,12 +372,13 @@ def serve(
     timeout: _Timeout = 60.0,
 ) -> None:
     """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
-    from ifqa.serve.limits import Limits
+    from ifqa.serve.limits import Limits, cap_cost, require_extra
     from ifqa.serve.security import make_guard
-    from ifqa.serve.server import cap_cost
-    from ifqa.serve.server import serve as serve_all
 
     guard = make_guard(host, token_file, allow_host or ())
+    require_extra()
+    from ifqa.serve.server import serve as serve_all
+
     serve_all(cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet())
 
 
@@ -385,8 +386,10 @@ def serve(
 @searching(ExperimentName)
 def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
     """Serve the MCP tools ask, retrieve and get_passage over stdin and stdout, for an assistant that starts this command."""
-    from ifqa.serve.limits import Limits
-    from ifqa.serve.server import cap_cost, serve_tools
+    from ifqa.serve.limits import Limits, cap_cost, require_extra
+
+    require_extra()
+    from ifqa.serve.server import serve_tools
 
     serve_tools(cap_cost(run.experiment, changed), Limits(seconds=timeout), is_quiet())
 

@@ -20,7 +20,7 @@ def stats_passages(
     json: Json = False,
     workers: Processes = None,
 ) -> None:
-    """Count a corpus's pages, passages and words, their lengths, and the gold passages of a benchmark in it."""
+    """Count a corpus's passages and words, their lengths, and the gold passages of a benchmark in it."""
     from ifqa.config.corpus import load_corpus
     from ifqa.plugins import open_benchmark
     from ifqa.report.stats import passages, show

@@ -20,12 +20,11 @@ from ifqa.report.question_browser import browse
 from ifqa.report.result_tables import by_title, how_made, legend, losses_table, readers, summary, tables_of
 from ifqa.report.results import Result, gather, read_records
 from ifqa.report.sanitize import json_text
-from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg, intervals_svg
+from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg
 from ifqa.report.table import NOT_RUN, Table, with_rows
 from ifqa.scoring.scheme import joined
 from ifqa.scoring.score_files import partial
 
-_MEASURES = 3  # in one figure of scores
 COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too
 
 _ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-current="page">Results</a></nav>"""
@@ -218,33 +217,14 @@ def _details(title: str, inner: str, attributes: str = "") -> str:
 
 
 def figures(results: Sequence[Result]) -> Iterator[str]:
-    """Of each split the scores; of runs over the same split and passages the recall; of each split the confidence.
-
-    Only results over a whole split are in figures.
-    """
+    """Of runs over the same split and passages the recall; of each split the confidence; results over a whole split alone."""
     splits: dict[str, list[Result]] = {}
     for result in results:
         if result.scores and not partial(result.scores):
             splits.setdefault(f"{result.experiment.benchmark} {result.experiment.split}", []).append(result)
     for over, some in splits.items():
-        yield from _of_scores(over, some)
         yield from _of_recall(over, some)
         yield from _of_confidence(over, some)
-
-
-def _of_scores(over: str, results: Sequence[Result]) -> Iterator[str]:
-    by = joined(result.experiment.scheme for result in results)
-    measures = [key for key in by.shown([measure.name for measure in by.answers]) if by.best(key)][:_MEASURES]
-    rows = {}
-    for result in results:
-        means = result.scores["measures"] if result.scores else {}
-        if scores := {
-            key: (means[key]["value"], means[key]["low"], means[key]["high"]) for key in measures if key in means
-        }:
-            rows[result.experiment.name] = scores
-    if rows:
-        names = " and ".join([", ".join(measures[:-1]), measures[-1]] if len(measures) > 1 else measures)
-        yield intervals_svg(f"{names}, {over}", rows, measures)
 
 
 def _of_recall(over: str, results: Sequence[Result]) -> Iterator[str]:
@@ -255,10 +235,8 @@ def _of_recall(over: str, results: Sequence[Result]) -> Iterator[str]:
             together.setdefault(passages, []).append(result)
     for passages, some in together.items():
         for measure in joined(result.experiment.scheme for result in some).rankings:
-            curves = (
-                [curve for result in some for curve in _recall_curve(result, measure.name)] if measure.tables else []
-            )
-            if curves:
+            curves = [curve for result in some for curve in _recall_curve(result, measure.name)]
+            if curves and measure.tables:
                 title = measure.title or measure.name
                 yield curves_svg(f"{title[:1].upper()}{title[1:]} at K, {over}, {passages}", curves, RECALL)
 
@@ -276,14 +254,11 @@ def _of_confidence(over: str, results: Sequence[Result]) -> Iterator[str]:
     """The risk-coverage curves of readers that give confidences, and the reliability diagram."""
     risks, bins = [], []
     for result in results:
-        if result.scores and "sureness" in result.scores:
-            name, sure = result.experiment.name, result.scores["sureness"]
-            risks.append(
-                Curve(name, tuple((at["coverage"], at["value"], at["low"], at["high"]) for at in sure["risks"]))
-            )
-            bins.append(
-                Curve(name, tuple((at["confidence"], at["value"], at["low"], at["high"]) for at in sure["bins"]))
-            )
+        if result.scores and (sure := result.scores.get("sureness")):
+            points = tuple((at["coverage"], at["value"], at["low"], at["high"]) for at in sure["risks"])
+            risks.append(Curve(result.experiment.name, points))
+            points = tuple((at["confidence"], at["value"], at["low"], at["high"]) for at in sure["bins"])
+            bins.append(Curve(result.experiment.name, points))
     if risks:
         yield curves_svg(f"Risk at coverage, {over}", risks, RISK)
         yield curves_svg(f"EM at confidence, {over}", bins, RELIABILITY)

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from pathlib import Path
 from typing import Literal, NotRequired, Required
 
@@ -39,24 +38,11 @@ from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION
 from ifqa.scoring.score_files import Content, read_scores, scores_in
 from ifqa.settings import Natural, NotNegative, check_shape, settings_of, with_fractions
-from ifqa.storage.artifacts import StageRecord, identity
+from ifqa.storage.artifacts import Artifact, StageRecord, identity
 from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text
 from ifqa.storage.resources import PACKAGE, list_resources, plain_name
 
 RECORDS = Path("experiments/RESULTS.jsonl")
-_KEYS = {"experiment", "version", "tables", "inputs", "scores", "made", "sha256"}
-_LATER = {"identities"}  # keys that older records lack
-_COMMON = {
-    "name",
-    "k",
-    "query",
-    "index",
-    "parts",
-    "weight",
-    "passages",
-    "model",
-    "base_url",
-}  # beside plugins' settings
 #: Reader -> the file or weights that it needs.
 _WEIGHTS = {
     "adaboost": "trained trees",
@@ -92,7 +78,7 @@ class RunFacts(TypedDict, total=False):
 
 
 class Record(TypedDict):
-    """A line of RESULTS.jsonl; `scores` is a `Content` of this version or an older one."""
+    """A line of RESULTS.jsonl; `scores` is a `Content` of this version or an older one. Older records have no `identities`."""
 
     experiment: str
     version: int
@@ -158,38 +144,21 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
             "plugins are not loaded for a record, so run the experiment here"
         )
-    return _parsed(record, root)
-
-
-def _parsed(record: Record, root: Path) -> Experiment:
-    """A record's experiment, without the settings at 0 or empty that its plugins have no more: they changed nothing."""
-
-    def today(kind: Literal["retriever", "reader", "llm"], table: Mapping[str, object]) -> dict[str, object]:
-        known = {*signature(plugins.load(kind, str(table.get("name"))).__init__).parameters, *_COMMON}
-        kept = {key: value for key, value in table.items() if value or key in known}
-        if isinstance(parts := kept.get("parts"), list):
-            kept["parts"] = [today(kind, part) if isinstance(part, Mapping) else part for part in parts]
-        return kept
-
-    plugins, tables = Plugins(root), {**record["tables"]}
-    for kind in ("retriever", "reader", "llm"):
-        if isinstance(table := tables.get(kind), Mapping):
-            tables[kind] = today(kind, table)
-    return parse_experiment(record["experiment"], tables, str(RECORDS), root)
+    return parse_experiment(name, record["tables"], str(RECORDS), root)
 
 
 def _result(experiment: Experiment, record: Record | None) -> Result:
     """The run below the root; else the record, if it is still valid; else what a run needs."""
     run = Run(experiment)
     result = _measured_here(run)
-    if result is None:
-        if record and _is_of(record, run):
-            scores = scores_in(record["scores"], f"{RECORDS}: {experiment.name}")
-            return Result(experiment, scores, record["made"], record["inputs"])
-        return Result(experiment, needs=needs(experiment))
-    if record and (result.inputs, result.scores) == (record["inputs"], record["scores"]):
+    if result and record and (result.inputs, result.scores) == (record["inputs"], record["scores"]):
         return replace(result, made=record["made"])  # the same run made again
-    return result
+    if result:
+        return result
+    if record and _is_of(record, run):
+        scores = scores_in(record["scores"], f"{RECORDS}: {experiment.name}")
+        return Result(experiment, scores, record["made"], record["inputs"])
+    return Result(experiment, needs=needs(experiment))
 
 
 def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Mapping[str, object]]:
@@ -216,7 +185,7 @@ def _is_of(record: Record, run: Run) -> bool:
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_tables(experiment)):
         return False
     try:
-        recorded = _parsed(record, experiment.root)
+        recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS), experiment.root)
     except IfqaError:  # a setting was removed since
         return False
     if _settings(recorded) != _settings(experiment):
@@ -285,7 +254,7 @@ def read_records(root: Path = Path()) -> dict[str, Record]:
         where = f"{RECORDS}:{number}"
         name = text_field(line, "experiment", where)
         unicode_text(json.dumps(line, ensure_ascii=False), "experiment", where)
-        if line != sealed(line) or line.keys() - _LATER != _KEYS:
+        if line != sealed(line):
             raise IfqaError(f"{where}: the record of {name} was changed by hand; take the line out, and report again")
         record = check_shape(Record, line, where)
         if record["version"] == VERSION:  # the scores of an older scorer may have another shape
@@ -316,16 +285,9 @@ def outside_plugins(tables: object) -> set[str]:
 def made(run: Run) -> RunFacts:
     """How the scores of a finished experiment were made, from the manifests of its corpus and its stages."""
     experiment, llm = run.experiment, run.experiment.llm
-    artifacts = [run.artifact(stage) for stage in experiment.stages]
-    artifacts += [run.corpus.artifact("passages")] if run.corpus else []
-    records: list[StageRecord] = []
-    for artifact in artifacts:
-        if artifact.manifest is None:
-            raise IfqaError(f"{artifact.folder} is not there")
-        records.append(artifact.manifest["record"])
-    corpus = records.pop() if run.corpus else None
-    stages = dict(zip(experiment.stages, records, strict=True))
-    last = records[-1]
+    stages = {stage: _record_of(run.artifact(stage)) for stage in experiment.stages}
+    corpus = _record_of(run.corpus.artifact("passages")) if run.corpus else None
+    last = stages[experiment.stages[-1]]
     facts: RunFacts = {
         "at": last["at"],
         "hardware": last["hardware"],
@@ -355,6 +317,12 @@ def made(run: Run) -> RunFacts:
     if any(record.get("trained_on_them") for record in stages.values()):
         facts["trained_on_them"] = True
     return facts
+
+
+def _record_of(artifact: Artifact) -> StageRecord:
+    if artifact.manifest is None:
+        raise IfqaError(f"{artifact.folder} is not there")
+    return artifact.manifest["record"]
 
 
 def _inputs(run: Run, sources: work_units.Known) -> dict[str, str]:

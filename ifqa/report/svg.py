@@ -1,13 +1,13 @@
-"""The figures of the page, as SVG: curves over an axis, and scores as points with their 95% intervals.
+"""The figures of the page, as SVG: curves over an axis, with 95% intervals.
 
-Text and axes take the colour of the surrounding text, for dark pages too. Colour is never alone: curves and measures differ in
+Text and axes take the colour of the surrounding text, for dark pages too. Colour is never alone: curves differ in
 marker as well. A screen reader reads the title and the numbers. There is no script and no style sheet, and the same numbers give
 the same bytes.
 """
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -17,13 +17,11 @@ DASHES = ("", "7 3", "2 3")  # the first six curves, the next six, and all after
 
 _WIDTH, _HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 226, 46, 50  # margins of curves, in pixels
-_ROWS_LEFT, _ROWS_RIGHT, _ROWS_TOP, _ROWS_BOTTOM = 214, 52, 66, 46  # and of rows
-_LABEL_GAP, _ROW_GAP, _POINT_GAP = 17, 12, 11  # pixels between two labels, two rows, two points of a row
+_LABEL_GAP = 17  # pixels between two labels
 _LONGEST = 28  # characters of a label
 _AXIS = 'fill="none" stroke="currentColor"'
 
 Point = tuple[float, float, float, float]  # x; a score in percent and the ends of its 95% interval
-Interval = tuple[float, float, float]  # a score in percent and the ends of its 95% interval
 
 
 @dataclass(frozen=True)
@@ -116,70 +114,19 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     numbers = [
         f"{curve.label}: " + ", ".join(f"{value:.1f} at {at:g}" for at, value, _, _ in curve.points) for curve in curves
     ]
-    return _document(title, f"{axis.shows}. {'. '.join(numbers)}.", curves, _LEFT, _HEIGHT, parts)
+    return _document(title, f"{axis.shows}. {'. '.join(numbers)}.", curves, parts)
 
 
-def intervals_svg(title: str, rows: Mapping[str, Mapping[str, Interval]], measures: Sequence[str]) -> str:
-    """An SVG with a row for each system, and in it a point with an interval for each of up to three measures.
-
-    The first measure's value stands beside its row.
-
-    Args:
-        title: the heading.
-        rows: system -> measure -> score.
-        measures: the measures to draw.
-
-    Raises:
-        ValueError: there is no row, or not one to three measures.
-    """
-    if not rows or not 1 <= len(measures) <= 3:
-        raise ValueError(f"figure {title!r}: wanted at least one row and one to three measures; found {measures}")
-    low, high, step = _limits([end for scores in rows.values() for score in scores.values() for end in score] or [0])
-    height = _ROW_GAP + _POINT_GAP * max(len(measures), 2)
-    bottom = _ROWS_TOP + height * len(rows)
-
-    def x(value: float) -> float:
-        return _ROWS_LEFT + (value - low) / (high - low) * (_WIDTH - _ROWS_LEFT - _ROWS_RIGHT)
-
-    parts = []
-    for number, measure in enumerate(measures):
-        left = _ROWS_LEFT + 6 + number * 96
-        parts += [_marker(number, left, 44), _text(left + 11, 48, measure)]
-    for tick in range(low, high + 1, step):
-        parts.append(f'<path d="M{x(tick):.1f} {_ROWS_TOP}V{bottom}" {_AXIS} stroke-opacity=".15"/>')
-        parts.append(_text(x(tick), bottom + 18, str(tick), "middle"))
-    parts.append(_text((_ROWS_LEFT + _WIDTH - _ROWS_RIGHT) / 2, bottom + 37, "%", "middle"))
-    numbers = []
-    for row, (label, scores) in enumerate(rows.items()):
-        y, told = _ROWS_TOP + height * (row + 0.5), []
-        parts.append(f"<g><title>{escape(label)}</title>{_text(_ROWS_LEFT - 14, y + 4, _short(label), 'end')}</g>")
-        there = [(number, measure) for number, measure in enumerate(measures) if measure in scores]
-        for place, (number, measure) in enumerate(there):
-            value, least, most = scores[measure]
-            at = y + (place - (len(there) - 1) / 2) * _POINT_GAP
-            whisker = (
-                f'<path d="M{x(least):.1f} {at:.1f}H{x(most):.1f}" stroke="{COLOURS[number]}" stroke-width="1.75"/>'
-            )
-            told.append(f"{measure} {value:.1f} ({least:.1f} to {most:.1f})")
-            title_of = escape(f"{label}, {measure}: {value:.1f} ({least:.1f} to {most:.1f})")
-            parts.append(f"<g><title>{title_of}</title>{whisker}{_marker(number, x(value), at)}</g>")
-        if measures[0] in scores:
-            parts.append(_text(_WIDTH, y + 4, f"{scores[measures[0]][0]:.1f}", "end", ' font-weight="600"'))
-        numbers.append(f"{label}: {', '.join(told) or 'no score'}")
-    about = f"Scores in percent with 95% intervals. {'. '.join(numbers)}."
-    return _document(title, about, rows, 0, bottom + _ROWS_BOTTOM, parts)
-
-
-def _document(title: str, about: str, content: object, left: int, height: int, parts: Iterable[str]) -> str:
+def _document(title: str, about: str, curves: Sequence[Curve], parts: Iterable[str]) -> str:
     """The SVG element with its title, its description for screen readers, and its heading."""
-    name = "figure-" + hashlib.sha256(repr((title, content)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    name = "figure-" + hashlib.sha256(repr((title, curves)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
         f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, Helvetica, Arial, sans-serif" '
         'font-size="12" color="currentColor">'
     )
     texts = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(about)}</desc>'
-    heading = _text(left, 20, title, more=' font-size="14" font-weight="600"')
+    heading = _text(_LEFT, 20, title, more=' font-size="14" font-weight="600"')
     return "\n".join([head, texts, heading, *parts, "</svg>"])
 
 

@@ -5,21 +5,93 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from importlib.util import find_spec
 from types import FrameType
 
-from ifqa.config.experiment import Experiment
-from ifqa.config.overrides import override
-from ifqa.errors import IfqaError
-from ifqa.progress import say
-from ifqa.serve.limits import QUESTIONS, Limits
-from ifqa.serve.security import Guard
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
-_NEEDED = ("fastapi", "uvicorn", "mcp")
+from ifqa.config.experiment import Experiment
+from ifqa.errors import IfqaError
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stages import open_system
+from ifqa.serve import limits as sizes
+from ifqa.serve.app import make_app
+from ifqa.serve.limits import QUESTIONS, Limits
+from ifqa.serve.mcp import serve_stdio
+from ifqa.serve.security import Guard
+from ifqa.serve.service import Service
+from ifqa.serve.telemetry import write_log
+
 _GRACE = 5.0  # seconds above the time limit until a stopped server has ended
+
+
+class Connection(H11Protocol):
+    """One connection: who sends no whole head in time, or reads no answer, is cut off.
+
+    `abort` closes it: what is still to be written, its client does not read. uvicorn itself refuses connections beyond a number,
+    and closes those that are silent after an answer.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None  # of a head that has begun, or of the first one
+    _unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first head."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(sizes.SLOW, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; further ones of a head do not prolong its time."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:  # the head is whole
+            self._cancel()
+        elif self._deadline is None and not self.transport.is_closing():
+            self._deadline = self.loop.call_later(sizes.SLOW, self.transport.abort)
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, which may be there already."""
+        self._cancel()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; after the beginning of an answer only the end of the connection can say so."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the times."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered: give it a time."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(sizes.UNREAD, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        if self._unread:
+            self._unread.cancel()
+
+    def _cancel(self) -> None:
+        if self._deadline:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+    """Uvicorn's settings for a server of these limits."""
+    return uvicorn.Config(
+        app, port=0, http=Connection, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
+        h11_max_incomplete_event_size=sizes.HEADERS, timeout_keep_alive=sizes.KEEP_ALIVE,
+        limit_concurrency=sizes.CONNECTIONS, timeout_graceful_shutdown=int(limits.seconds) + 2, proxy_headers=False,
+    )  # fmt: skip
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -37,43 +109,10 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
-    """The experiment with a cap on what its language model may cost, if it asks one and nobody has set a cap.
-
-    Args:
-        experiment: what is served.
-        flags: the settings that flags name; a cap of 0 among them is meant.
-    """
-    caps = ("max_cost", "max_total_tokens")
-    llm: Mapping[str, object] = experiment.llm or {}
-    asks = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
-    if not asks or not all(cap in llm for cap in caps) or any(llm[cap] or f"llm.{cap}" in flags for cap in caps):
-        return experiment
-    say(f"the language model may cost ${DOLLARS:g} until this server ends; --max-cost sets another cap, 0 none")
-    return override(experiment, {"llm.max_cost": DOLLARS})
-
-
-def require_extra() -> None:
-    """Check that the extra is installed."""
-    for package in _NEEDED:
-        if find_spec(package) is None:
-            raise IfqaError(f"the server needs {package}; install it with: pip install 'ifqa[serve]'")
-
-
 def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Limits, quiet: bool) -> None:
     """Serve an experiment's system until SIGTERM or Ctrl-C; prints the address on stdout once questions are taken."""
     if limits.waiting < QUESTIONS:
         raise IfqaError(f"--queue {limits.waiting}: wanted at least {QUESTIONS}, the questions of one request")
-    require_extra()
-    import uvicorn
-
-    from ifqa.pipeline.run import Run
-    from ifqa.pipeline.stages import open_system
-    from ifqa.serve.app import make_app
-    from ifqa.serve.connections import configuration
-    from ifqa.serve.service import Service
-    from ifqa.serve.telemetry import write_log
-
     with closing(listen(host, port)) as listening, open_system(Run(experiment)) as system:
         write_log(quiet)
         service = Service(system, limits)
@@ -101,13 +140,6 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
 
 def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
     """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends."""
-    require_extra()
-    from ifqa.pipeline.run import Run
-    from ifqa.pipeline.stages import open_system
-    from ifqa.serve.mcp import serve_stdio
-    from ifqa.serve.service import Service
-    from ifqa.serve.telemetry import write_log
-
     with open_system(Run(experiment)) as system, suppress(KeyboardInterrupt):
         write_log(quiet)
         asyncio.run(serve_stdio(Service(system, limits)))

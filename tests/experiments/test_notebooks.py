@@ -6,11 +6,11 @@ import runpy
 import shutil
 from pathlib import Path
 
+import plots
 import pytest
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override, write_resolved
-from ifqa.report import plots
 
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")

@@ -11,8 +11,9 @@ from held_reader import BATCHES
 from served import HOSTILE, client, small
 
 from ifqa.errors import IfqaError
+from ifqa.serve.limits import cap_cost
 from ifqa.serve.security import POLICY, Guard, check_token, make_guard
-from ifqa.serve.server import cap_cost, listen
+from ifqa.serve.server import listen
 from ifqa.serve.telemetry import JsonFormatter
 
 TOKEN = "canary-token-5c1f77e09b"
@@ -146,5 +147,7 @@ def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):
 
 def test_the_flags_need_no_web_framework():
     """So without the extra `ifqa serve` says what to install."""
-    code = "import sys, ifqa.serve.server; print({'fastapi', 'starlette', 'mcp'} & set(sys.modules))"
+    code = (
+        "import sys, ifqa.serve.limits, ifqa.serve.security; print({'fastapi', 'starlette', 'mcp'} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -15,9 +15,9 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.serve.app import make_app
-from ifqa.serve.connections import configuration
 from ifqa.serve.limits import Limits
 from ifqa.serve.security import Guard
+from ifqa.serve.server import configuration
 from ifqa.serve.service import Service
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
