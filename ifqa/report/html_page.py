@@ -120,33 +120,35 @@ def page_text(
         for name in ("page.html", "questions.html", COLOURS.name, "page.css", "page.js")
     )
     style, scripts = f"{colours}\n{styles}", ""
-    named = list(zip(_anchors([section.table.title for section in sections]), sections, strict=True))
-    shown = [(name, section) for name, section in named if section.done and not section.compact]
-    contents = [(name, section.table.title) for name, section in shown]
-    parts = [_section(name, section) for name, section in shown]
-    folded = [
-        _folded(name, section.table)
-        for name, section in named
-        if section.done and section.compact and section.table.rows
-    ]
-    missing = [_folded(name, section.table) for name, section in named if not section.done]
+    parts: list[str] = []
+    folded: list[str] = []
+    missing: list[str] = []
+    contents: dict[str, str] = {}  # anchor -> title
+    for name, section in zip(_anchors([section.table.title for section in sections]), sections, strict=True):
+        if not section.done:
+            missing.append(_folded(name, section.table))
+        elif not section.compact:
+            parts.append(_section(name, section))
+            contents[name] = section.table.title
+        elif section.table.rows:
+            folded.append(_folded(name, section.table))
     if browsed.get("splits"):
         parts.append(questions)
-        contents.append(("questions", "Questions"))
+        contents["questions"] = "Questions"
         scripts = f'<script type="application/json" id="data">{json_text(browsed)}</script>\n<script>{script}</script>'
     if missing:
         parts.append(
             '<section id="not-run">\n<h2>Not run</h2>\n<p class="note">Experiments that were not run here and have no '
             f"record, and what they need.</p>\n{''.join(missing)}</section>"
         )
-        contents.append(("not-run", "Not run"))
+        contents["not-run"] = "Not run"
     if folded:
         parts.append(f'<section class="more-tables">\n{"".join(folded)}</section>')
     top = []
     if summary and summary.rows:
         inner = f"<h2>{escape(summary.title)}</h2>\n{summary.html()}{_note(summary)}"
         top.append(f'<section id="summary" class="summary">\n{inner}</section>')
-    links = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents)
+    links = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents.items())
     top += [_legend(legend or {}), f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>']
     text = Template(page).substitute(
         policy=policy(style, script),

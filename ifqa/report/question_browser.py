@@ -23,8 +23,9 @@ Empty values are left out of entries of "p" and "e".
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.run import Run
@@ -32,7 +33,7 @@ from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of,
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers
-from ifqa.scoring.scheme import joined
+from ifqa.scoring.scheme import Declared, joined
 from ifqa.scoring.score_files import read_rows, score_in
 from ifqa.storage.artifacts import read_manifest
 
@@ -73,6 +74,14 @@ class _Card:
             self.shown.append({"i": passage.id, "x": text} | _filled(t=passage.title, g=int(gold)))
         return self.passages[passage]
 
+    def object(self, by: Declared) -> Object:
+        """The entry of "questions"."""
+        question = self.question
+        subsets = [number for number, subset in enumerate(by.subsets) if subset.holds(question)]
+        head = {"id": question.id, "q": _question(question.text), "a": list(question.answers), "n": subsets}
+        gold = [marked(text, question.answers) for text in question.gold_passages]
+        return head | {"g": gold, "p": self.shown, "e": self.entries}
+
 
 def _split(name: str, experiments: Sequence[Experiment]) -> Object:
     by = joined(experiment.scheme for experiment in experiments)
@@ -84,20 +93,30 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
             cards.setdefault(question.id, _Card(question))
     whole = dict.fromkeys(keys, True)  # whether all scores in a measure are whole numbers
     for number, (experiment, some) in enumerate(zip(experiments, questions, strict=True)):
-        rows = {row["id"]: row for row in read_rows(experiment.folder / "score")}
-        for question, prediction, passages, searched in _read(experiment, some):
+        rows, count = {row["id"]: row for row in read_rows(experiment.folder / "score")}, _count(experiment)
+        predictions = predictions_of(experiment, some) if experiment.reader else repeat(None, len(some))
+        evidence = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, some)))
+        for question, prediction, passages, steps in zip(
+            some, predictions, evidence, steps_of(experiment, some), strict=True
+        ):
             card, row = cards[question.id], rows.get(question.id)
-            places = [card.place(passage) for passage in passages]
+            places = {passage.id: card.place(passage) for passage in passages}
             scores = [score_in(row, key) if row else None for key in keys]
             whole |= {key: False for key, score in zip(keys, scores, strict=True) if score and score != int(score)}
-            gold = next((rank for rank, place in enumerate(places, start=1) if "g" in card.shown[place]), 0)
+            gold = next((rank for rank, place in enumerate(places.values(), start=1) if "g" in card.shown[place]), 0)
             depths = [depth for depth in GOLD_ANY.depths if row and score_in(row, f"{GOLD_ANY.name}@{depth}")]
+            searches = []
+            for step in steps:
+                new = [place for passage_id, place in places.items() if passage_id in step.passage_ids]
+                searches.append((step.query, len(step.passage_ids), new))
             entry = _answer(prediction, passages) if prediction else {}
-            entry |= _filled(m=scores if any(score is not None for score in scores) else [], p=places, g=gold)
-            entry |= _filled(c=0 if gold else min(depths, default=0), u=[
-                (query, len(ids), [place for place, passage in zip(places, passages, strict=True) if passage.id in ids])
-                for query, ids in searched
-            ])  # fmt: skip
+            entry |= _filled(
+                m=scores if any(score is not None for score in scores) else [],
+                p=[*places.values()],
+                g=gold,
+                c=0 if gold else min(depths, default=0),
+                u=searches,
+            )
             card.entries.append({"x": number, **entry})
     return {
         "name": name,
@@ -106,19 +125,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
         ],
         "subsets": [{"name": subset.name, "told": int(subset.in_tables)} for subset in by.subsets],
         "experiments": [*map(_about, experiments)],
-        "questions": [
-            {
-                "id": question.id,
-                "q": _question(question.text),
-                "a": list(question.answers),
-                "n": [number for number, subset in enumerate(by.subsets) if subset.holds(question)],
-                "g": [marked(text, question.answers) for text in question.gold_passages],
-                "p": card.shown,
-                "e": card.entries,
-            }
-            for card in cards.values()
-            for question in [card.question]
-        ],
+        "questions": [card.object(by) for card in cards.values()],
     }
 
 
@@ -135,20 +142,6 @@ def _count(experiment: Experiment) -> int:
         return 0
     count: int = min(experiment.reader["passages"] if experiment.reader else SHOWN, experiment.retriever["k"])
     return count
-
-
-def _read(
-    experiment: Experiment, questions: Sequence[Question]
-) -> Iterator[tuple[Question, Prediction | None, list[Passage], list[tuple[str, tuple[str, ...]]]]]:
-    """Each question with an experiment's prediction, the passages it read, best first, and its searches."""
-    count = _count(experiment)
-    passages = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions)))
-    predictions: Sequence[Prediction | None] = [None] * len(questions)
-    if experiment.reader:
-        predictions = [*predictions_of(experiment, questions)]
-    steps = steps_of(experiment, questions)
-    for question, prediction, some, searched in zip(questions, predictions, passages, steps, strict=True):
-        yield question, prediction, list(some), [(step.query, step.passage_ids) for step in searched]
 
 
 def _answer(prediction: Prediction, passages: Sequence[Passage]) -> Object:

@@ -41,15 +41,9 @@ _ASKS_TIME = re.compile(
 _LINKS = frozenset("of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split())
 
 
-class Paper(TypedDict):
-    """Published values: "sizes" by split, "percent" of all questions."""
-
-    sizes: dict[str, dict[str, float]]
-    percent: dict[str, dict[str, float]]
-
-
-#: The IfQA paper's values (Yu et al., EMNLP 2023, arXiv text): Tables 2 and 1. Its splits are not the release's.
-PAPER: Paper = {
+#: The IfQA paper's values (Yu et al., EMNLP 2023, arXiv text): Tables 2 and 1: "sizes" by split, "percent" of all
+#: questions. Its splits are not the release's.
+PAPER: dict[str, dict[str, dict[str, float]]] = {
     "sizes": {
         "full-train": {"questions": 2401, "question_words": 22.05, "answer_words": 1.81, "vocabulary": 11164},
         "full-dev": {"questions": 701, "question_words": 22.42, "answer_words": 1.80, "vocabulary": 4524},
@@ -66,40 +60,27 @@ PAPER: Paper = {
 }
 
 
-class Percent(TypedDict):
-    """Shares in percent; `in_gold` is the ceiling of answer recall, None if no question has gold passages."""
-
-    types: dict[str, float]
-    asked: dict[str, float]
-    answers: dict[str, float]
-    in_gold: dict[str, float | None]
-
-
 class SplitCounts(TypedDict):
-    """Counts of a split's questions. A histogram maps a number of words to how many texts have it.
+    """Counts of a split's questions.
 
-    `question_words`, `answer_words` and `passage_words` are those of the questions, their first answers and the distinct gold
-    passages. `vocabulary` counts distinct words of the questions, lower-cased, with their punctuation. `types` are the first
+    `lengths` map a number of words to how many questions, first answers, or distinct gold passages have it; `means` are their
+    summaries. `vocabulary` counts distinct words of the questions, lower-cased, with their punctuation. `types` are the first
     answers by `answer_type`; `asked` the questions by the question word of their main clause: "how many" includes "how much",
-    "who" includes "whom" and "whose", "none" is a question for yes or no, or one that asks with a verb. `several_answers` are
-    questions whose answers differ after normalisation. `in_gold` has of all, numeric and other questions how many have a gold
-    passage that holds an answer, and how many have gold passages.
+    "who" includes "whom" and "whose", "none" is a question for yes or no, or one that asks with a verb. In `answers`,
+    `several_answers` are questions whose answers differ after normalisation. `in_gold` has of all, numeric and other questions
+    how many have a gold passage that holds an answer, and how many have gold passages; its share, the ceiling of answer recall,
+    is None if none has.
     """
 
     questions: int
-    question_words: dict[int, int]
-    answer_words: dict[int, int]
-    passage_words: dict[int, int]
     vocabulary: int
+    lengths: dict[str, dict[int, int]]
+    means: dict[str, Summary]
     types: dict[str, int]
     asked: dict[str, int]
-    several_answers: int
-    yes_no: int
-    numeric: int
-    several_passages: int
+    answers: dict[str, int]
     in_gold: dict[str, tuple[int, int]]
-    means: dict[str, Summary]
-    percent: Percent
+    percent: dict[str, dict[str, float | None]]
 
 
 class Counts(TypedDict):
@@ -108,7 +89,7 @@ class Counts(TypedDict):
     benchmark: str
     splits: dict[str, SplitCounts]
     shared: dict[str, dict[str, int]]
-    paper: NotRequired[Paper]
+    paper: NotRequired[dict[str, dict[str, dict[str, float]]]]
 
 
 def measure(benchmark: str, splits: Sequence[str] = ()) -> Counts:
@@ -148,27 +129,21 @@ def count(questions: Sequence[Question]) -> SplitCounts:
     for question in questions:
         for kind in ("all", "numeric" if is_numeric(question.answers) else "other") if question.gold_passages else ():
             held[kind].append(ceiling(question))
+    in_gold = {kind: (int(sum(values)), len(values)) for kind, values in held.items()}
     return {
         "questions": len(questions),
-        "question_words": lengths["question_words"],
-        "answer_words": lengths["answer_words"],
-        "passage_words": lengths["passage_words"],
         "vocabulary": len({word for question in questions for word in question.text.lower().split()}),
+        "lengths": lengths,
+        "means": {name: summary(histogram) for name, histogram in lengths.items()},
         "types": types,
         "asked": words,
-        "several_answers": answers["several_answers"],
-        "yes_no": answers["yes_no"],
-        "numeric": answers["numeric"],
-        "several_passages": answers["several_passages"],
-        "in_gold": {kind: (int(sum(values)), len(values)) for kind, values in held.items()},
-        "means": {name: summary(histogram) for name, histogram in lengths.items()},
+        "answers": answers,
+        "in_gold": in_gold,
         "percent": {
             "types": _percent(types, sum(types.values())),
             "asked": _percent(words, sum(words.values())),
             "answers": _percent(answers, len(questions)),
-            "in_gold": {
-                kind: 100 * int(sum(values)) / len(values) if values else None for kind, values in held.items()
-            },
+            "in_gold": {kind: 100 * hits / of if of else None for kind, (hits, of) in in_gold.items()},
         },
     }
 
@@ -229,7 +204,7 @@ def _counts(names: Sequence[str], values: Iterable[str]) -> dict[str, int]:
     return {name: counts[name] for name in names}
 
 
-def _percent(counts: Mapping[str, int], total: int) -> dict[str, float]:
+def _percent(counts: Mapping[str, int], total: int) -> dict[str, float | None]:
     return {name: 100 * number / total if total else 0.0 for name, number in counts.items()}
 
 
@@ -238,11 +213,10 @@ def tables(counts: Counts) -> Iterator[Table]:
     paper, splits = counts.get("paper"), counts["splits"]
     rows: list[tuple[str, ...]] = []
     for split, counted in splits.items():
-        means = [
-            f"{counted['means'][name]['mean']:.2f}" if counted["means"][name] else "-" for name in counted["means"]
-        ]
-        passages = sum(counted["passage_words"].values())
-        whole = cell(100 * counted["passage_words"].get(100, 0) / passages if passages else None, "%")
+        means = [f"{of['mean']:.2f}" if of else "-" for of in counted["means"].values()]
+        of_passages = counted["lengths"]["passage_words"]
+        passages = sum(of_passages.values())
+        whole = cell(100 * of_passages.get(100, 0) / passages if passages else None, "%")
         sizes = (*means[:2], f"{counted['vocabulary']:,}", f"{passages:,}", means[2], whole)
         rows.append((split, f"{counted['questions']:,}", *sizes))
         if paper and split in paper["sizes"]:

@@ -88,11 +88,11 @@ def test_the_counts_of_a_few_questions():
             asked("If not, would it sink?", ["no"]),
         ]
     )
-    assert (stats["questions"], stats["several_answers"]) == (4, 2)
-    assert (stats["yes_no"], stats["numeric"], stats["several_passages"]) == (1, 2, 1)
-    assert stats["question_words"] == {5: 1, 6: 1, 8: 1, 12: 1}
-    assert stats["answer_words"] == {1: 3, 2: 1}
-    assert stats["passage_words"] == {3: 2, 4: 1}
+    assert (stats["questions"], stats["answers"]["several_answers"]) == (4, 2)
+    assert (stats["answers"]["yes_no"], stats["answers"]["numeric"], stats["answers"]["several_passages"]) == (1, 2, 1)
+    assert stats["lengths"]["question_words"] == {5: 1, 6: 1, 8: 1, 12: 1}
+    assert stats["lengths"]["answer_words"] == {1: 3, 2: 1}
+    assert stats["lengths"]["passage_words"] == {3: 2, 4: 1}
     assert stats["in_gold"] == {"all": (1, 3), "numeric": (0, 2), "other": (1, 1)}
     assert stats["types"] == {"entity": 1, "number": 1, "date": 1, "other": 1}
     assert {word: n for word, n in stats["asked"].items() if n} == {"who": 1, "which": 1, "how many": 1, "none": 1}
@@ -103,15 +103,20 @@ def test_the_counts_of_a_few_questions():
 def test_the_sample_is_counted_as_one_by_one():
     questions = Sample().questions("dev")
     stats = count(questions)
-    assert stats["numeric"] == sum(is_numeric(question.answers) for question in questions)
+    assert stats["answers"]["numeric"] == sum(is_numeric(question.answers) for question in questions)
     assert stats["in_gold"]["all"] == (sum(map(ceiling, questions)), len(questions))
     assert sum(stats["in_gold"][kind][1] for kind in ("numeric", "other")) == len(questions)
-    assert stats["types"]["number"] + stats["types"]["date"] == stats["numeric"]
-    for counts in (stats["types"], stats["asked"], stats["question_words"], stats["answer_words"]):
+    assert stats["types"]["number"] + stats["types"]["date"] == stats["answers"]["numeric"]
+    for counts in (
+        stats["types"],
+        stats["asked"],
+        stats["lengths"]["question_words"],
+        stats["lengths"]["answer_words"],
+    ):
         assert sum(counts.values()) == len(questions)
     assert tuple(stats["types"]) == TYPES
     bare = count([Question("q/0", "What is it?")])
-    assert (bare["questions"], sum(bare["types"].values()), bare["answer_words"]) == (1, 0, {})
+    assert (bare["questions"], sum(bare["types"].values()), bare["lengths"]["answer_words"]) == (1, 0, {})
     assert bare["in_gold"] == {"all": (0, 0), "numeric": (0, 0), "other": (0, 0)}
     assert count([])["questions"] == 0
 
@@ -192,8 +197,11 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
     assert measured["shared"]["full-train"] == {"full-train": 2378, "full-dev": 9, "few-train": 596, "few-dev": 903}
     assert measured["shared"]["full-dev"]["few-dev"] == 700  # full-dev lies in few-dev whole
     dev, train = splits["full-dev"], splits["full-train"]
-    assert (round(dev["numeric"] / 700, 3), round(train["numeric"] / 2400, 3)) == (0.316, 0.359)
-    assert (round(1 - train["several_passages"] / 2400, 2), round(dev["yes_no"] / 700, 3)) == (0.89, 0.003)
+    assert (round(dev["answers"]["numeric"] / 700, 3), round(train["answers"]["numeric"] / 2400, 3)) == (0.316, 0.359)
+    assert (round(1 - train["answers"]["several_passages"] / 2400, 2), round(dev["answers"]["yes_no"] / 700, 3)) == (
+        0.89,
+        0.003,
+    )
     for own in (dev, train):
         for kind, share in PAPER["percent"]["types"].items():
             assert abs(100 * own["types"][kind] / own["questions"] - share) < 6
