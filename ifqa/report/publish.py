@@ -32,11 +32,13 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
         recorded = read_records()
-        results = [
-            result
-            for result in gather(recorded)
-            if limited or result.experiment.name in chosen or not _is_limited(result)
-        ]
+        results = gather(recorded)
+        if not limited:  # a limit in a file is the experiment's own
+            results = [
+                result
+                for result in results
+                if result.experiment.name in chosen or not (result.experiment.limit and result.experiment.variant)
+            ]
         here = {result.experiment.name for result in results if result.here}
         if missing := [name for name in chosen if name not in here]:
             raise IfqaError(f"{missing[0]} is not finished here; finish it first: ifqa run {missing[0]}")
@@ -59,11 +61,6 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
             with create(path.resolve()) as handle:  # write through a link
                 write(handle, texts[path].encode("utf-8", "replace"))
             yield path
-
-
-def _is_limited(result: Result) -> bool:
-    """Whether a flag made the experiment ask only the first questions; a limit in a file is the experiment's own."""
-    return bool(result.experiment.limit) and result.experiment.variant
 
 
 def _text(path: Path) -> str:

@@ -98,7 +98,9 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     gap = min(_LABEL_GAP, (bottom - _TOP) / len(curves))
     ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # as the curves end
     for number, curve in enumerate(curves):
-        shift, colour, look = (number - (len(curves) - 1) / 2) * apart, COLOURS[number % len(COLOURS)], _dash(number)
+        shift, colour = (number - (len(curves) - 1) / 2) * apart, COLOURS[number % len(COLOURS)]
+        dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
+        look = f' stroke-dasharray="{dash}"' if dash else ""
         line = " ".join(f"{x(at) + shift:.1f},{y(value):.1f}" for at, value, _, _ in curve.points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
         for at, value, least, most in curve.points:
@@ -150,12 +152,6 @@ def _limits(ends: Iterable[float]) -> tuple[int, int, int]:
         if high - low <= 6 * step:
             break
     return low, high, step
-
-
-def _dash(number: int) -> str:
-    """The dash of a curve, as an attribute of its line."""
-    dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
-    return f' stroke-dasharray="{dash}"' if dash else ""
 
 
 def _marker(number: int, x: float, y: float) -> str:
