@@ -30,7 +30,7 @@ from ifqa.models.hub import encoder_folder
 from ifqa.reading.span.network import Pair, make_pair
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric
-from ifqa.training.span.phases import find_targets
+from ifqa.training.span import find_targets
 
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 NTHS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth"

@@ -30,9 +30,8 @@ from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.f1 import f1
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
-from ifqa.training.span.extractive import Extractive as Trainer
-from ifqa.training.trainer import configured
-from ifqa.training.training_data import folds
+from ifqa.training.extractive import Extractive as Trainer
+from ifqa.training.trainer import configured, folds
 
 K = 5
 

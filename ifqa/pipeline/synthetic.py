@@ -24,13 +24,11 @@ from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.storage.artifacts import Artifact
 from ifqa.storage.chunks import Chunks
 from ifqa.storage.files import json_line
-from ifqa.training.synthetic.names import names_in
-from ifqa.training.synthetic.rules import RULES, VERSION, Made, make
+from ifqa.training.synthetic import RULES, VERSION, Made, make
 
 FILE = "questions.jsonl"
 _CHUNK = 256  # passages
 _READER = "extractive"
-_NAMED = 20_000  # passages, at most, whose names are swapped with one another
 
 
 def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check: bool = True) -> Iterator[str]:
@@ -58,7 +56,6 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                 kept.update(facts["kept"])
             if done:
                 say(f"{file.parent}: going on after {done:,} of {counted(number, 'passage')}")
-            names = names_in(passage.text for passage in _drawn(store, seed, _NAMED if len(store) > _NAMED else 0))
             reader = Plugins().reader(_READER)() if check else None
             source = f"ifqa data synthetic, corpus {corpus.name}"
             with bar(f"questions of {corpus.name}", number) as advance:
@@ -68,7 +65,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                     drafts = [
                         (passage, question)
                         for passage in some
-                        for question in make(passage.text, passage.title, f"{seed} {passage.id}", names)
+                        for question in make(passage.text, passage.title, f"{seed} {passage.id}")
                     ]
                     right = _answered_right(reader, drafts) if reader else drafts
                     rules, rules_kept = (Counter(question.rule for _, question in each) for each in (drafts, right))

@@ -2,8 +2,8 @@
 
 #: Name -> "module:Class". Their modules import no torch at the top, so that `ifqa train NAME --help` is fast.
 PLUGINS = {
-    "extractive": "ifqa.training.span.extractive:Extractive",
-    "calibration": "ifqa.training.span.calibration:CalibrationTrainer",
+    "extractive": "ifqa.training.extractive:Extractive",
+    "calibration": "ifqa.training.calibration:CalibrationTrainer",
     "rerank": "ifqa.training.rerank:Rerank",
     "ranker": "ifqa.training.ranker:Ranker",
     "dense": "ifqa.training.dense:Dense",

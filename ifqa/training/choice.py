@@ -24,8 +24,7 @@ from ifqa.records import Passage, Question
 from ifqa.settings import Natural, NotNegative, Positive, Share
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Passes, Settings
-from ifqa.training.training_data import refuse_family, require
+from ifqa.training.trainer import Passes, Settings, refuse_family, require
 
 if TYPE_CHECKING:
     from sklearn.ensemble import AdaBoostClassifier

@@ -20,8 +20,7 @@ from ifqa.scoring.measures.gold_recall import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Passes
-from ifqa.training.training_data import require_gold, with_negatives
+from ifqa.training.trainer import Passes, require_gold, with_negatives
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer

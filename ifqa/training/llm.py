@@ -24,8 +24,7 @@ from ifqa.settings import NotNegative, Positive, Share
 from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.training import checkpoints
 from ifqa.training.preference_pairs import pairs
-from ifqa.training.trainer import Passes
-from ifqa.training.training_data import batches, refuse_family, require, training_passages
+from ifqa.training.trainer import Passes, batches, refuse_family, require, training_passages
 
 if TYPE_CHECKING:
     from peft import PeftModel

@@ -19,8 +19,7 @@ from ifqa.scoring.measures.gold_recall import covers
 from ifqa.settings import NotNegative
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Settings
-from ifqa.training.training_data import require_gold
+from ifqa.training.trainer import Settings, require_gold
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,8 +10,7 @@ from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Passes
-from ifqa.training.training_data import require_gold, with_negatives
+from ifqa.training.trainer import Passes, require_gold, with_negatives
 
 MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 tokens on average, a question 30
 _RELEVANT = 20.0  # label of the gold passage, against 0: the softmax over ListNet's labels is then one-hot

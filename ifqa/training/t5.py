@@ -28,8 +28,7 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Settings
-from ifqa.training.training_data import Gold, identity, refuse_family, require, training_passages
+from ifqa.training.trainer import Gold, Settings, identity, refuse_family, require, training_passages
 
 if TYPE_CHECKING:
     from torch import Tensor

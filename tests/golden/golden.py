@@ -190,10 +190,10 @@ def trainings(out: Path) -> None:
 
     from ifqa.plugins import open_benchmark
     from ifqa.protocols import TrainingData
+    from ifqa.training import span
     from ifqa.training.dense import Dense
+    from ifqa.training.extractive import Extractive
     from ifqa.training.rerank import Rerank
-    from ifqa.training.span import phases
-    from ifqa.training.span.extractive import Extractive
     from ifqa.training.t5 import Fid
     from ifqa.training.trainer import configured
 
@@ -208,12 +208,12 @@ def trainings(out: Path) -> None:
         made[name] = {"losses": losses, "weights": weights_of(Path(name))}
 
     losses: list[float] = []
-    step = phases._step
-    phases._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
+    step = span._step
+    span._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
     try:
         configured(Extractive, seed=seed, epochs=4, practice=1, batch=8, rank=4).train(data, Path("extractive"))
     finally:
-        phases._step = step
+        span._step = step
     keep("extractive", losses)
     with every_loss() as losses:
         configured(Rerank, seed=seed, epochs=2, batch=4, rank=4).train(data, Path("rerank"))

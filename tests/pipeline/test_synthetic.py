@@ -76,11 +76,11 @@ def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, caps
     monkeypatch.setattr(synthetic, "_CHUNK", 2)
     asked = []
 
-    def make(text, title, seed, names):
+    def make(text, title, seed):
         asked.append(seed)
         if len(asked) == 6:
             raise KeyboardInterrupt
-        return made(text, title, seed, names)
+        return made(text, title, seed)
 
     made = synthetic.make
     monkeypatch.setattr(synthetic, "make", make)

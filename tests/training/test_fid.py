@@ -22,8 +22,7 @@ from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import checkpoints
 from ifqa.training.t5 import Fid as Trainer
-from ifqa.training.trainer import configured
-from ifqa.training.training_data import training_passages
+from ifqa.training.trainer import configured, training_passages
 
 LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
 MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")

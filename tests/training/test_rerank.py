@@ -14,8 +14,7 @@ from ifqa.records import Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.cross_encoder import CrossEncoder
 from ifqa.training.rerank import Rerank
-from ifqa.training.trainer import configured
-from ifqa.training.training_data import hard_negatives
+from ifqa.training.trainer import configured, hard_negatives
 
 TEXTS = [
     "Ada Lind, a rower from Brill in Kent, won nine cups before she turned to coaching in 1931.",

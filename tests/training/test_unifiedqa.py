@@ -20,8 +20,7 @@ from ifqa.storage.files import sha256
 from ifqa.training import t5
 from ifqa.training.t5 import UnifiedQA as Trainer
 from ifqa.training.t5 import published_steps
-from ifqa.training.trainer import configured
-from ifqa.training.training_data import identity
+from ifqa.training.trainer import configured, identity
 
 CAUSES = "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves lightning drought".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr Ulm Bonn Lyon Metz Brno Graz Linz Pisa Bari Oslo Turku Riga".split()

@@ -16,10 +16,9 @@ from ifqa.reading.span.confidence import FILE, Calibration
 from ifqa.reading.span.reader import SHIPPED, Extractive
 from ifqa.records import Passage, Question
 from ifqa.storage.files import sha256
-from ifqa.training.span import calibration
-from ifqa.training.span.calibration import CalibrationTrainer, confidence_of, cross_fitted, fit
-from ifqa.training.trainer import configured
-from ifqa.training.training_data import folds
+from ifqa.training import calibration
+from ifqa.training.calibration import CalibrationTrainer, confidence_of, cross_fitted, fit
+from ifqa.training.trainer import configured, folds
 
 TOWNS = "Oslo Lima Bonn Riga Kyiv Rome Bern Cork".split()
 QUESTIONS = [

@@ -17,9 +17,9 @@ from ifqa.protocols import TrainingData
 from ifqa.reading.span.network import make_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
+from ifqa.training import extractive, span
 from ifqa.training.checkpoints import CHECKPOINTS
-from ifqa.training.span import extractive, phases
-from ifqa.training.span.phases import find_targets
+from ifqa.training.span import find_targets
 from ifqa.training.trainer import configured
 
 ASKED = [
@@ -51,7 +51,7 @@ def killed_after(opening):
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(phases, "say", kill)
+        patch.setattr(span, "say", kill)
         yield
 
 

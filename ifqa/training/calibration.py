@@ -28,9 +28,9 @@ from ifqa.scoring.resampling import ColumnStatistic
 from ifqa.settings import Natural, Positive, Share
 from ifqa.storage.files import read_json, write_json
 from ifqa.training.checkpoints import damaged
-from ifqa.training.span.extractive import READING, Extractive
+from ifqa.training.extractive import READING, Extractive
 from ifqa.training.trainer import Settings, configured
-from ifqa.training.training_data import folds as folds_of
+from ifqa.training.trainer import folds as folds_of
 
 FOLDS = "folds"
 _AT_ONCE = 32  # questions that are read together

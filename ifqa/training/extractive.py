@@ -22,9 +22,8 @@ from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
-from ifqa.training.span.practice import practice_questions
-from ifqa.training.trainer import Passes
-from ifqa.training.training_data import batches, refuse_family, require
+from ifqa.training.practice import practice_questions
+from ifqa.training.trainer import Passes, batches, refuse_family, require
 
 READING = "reading"  # the folder of the first phase, in that of the training
 SEEDS = "seeds"  # that of the trainings that are averaged
@@ -46,7 +45,7 @@ class Extractive(Passes):
         start: a folder that such a training wrote, to start from instead.
         average: trainings after the reading questions, each with the next seed, whose weights are averaged (Wortsman et al. 2022,
             "Model soups"). They lie in the folder `seeds` until the last is done.
-        practice: practice questions per training passage (`ifqa.training.span.practice`), trained on once before the real ones.
+        practice: practice questions per training passage (`ifqa.training.practice`), trained on once before the real ones.
         rank, negatives, dropout, weight_decay: rank of what is stored, negatives per question in each pass, share of features
             dropped, AdamW's decay.
         reading_epochs, reading_rate, reading_batch: as epochs, learning_rate and batch, of the reading questions. The heads' rate
@@ -94,7 +93,7 @@ class Extractive(Passes):
 
     def refuse(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without a target, a start of another family or encoder, and reading questions that do not fit."""
-        from ifqa.training.span.phases import Example
+        from ifqa.training.span import Example
 
         found = find_encoder(self.encoder)
         require(data, lambda question: Example(found.folder, question).has_target, "its answer in a gold passage")
@@ -116,7 +115,7 @@ class Extractive(Passes):
         """
         import torch
 
-        from ifqa.training.span.phases import Example, Schedule, network, trained
+        from ifqa.training.span import Example, Schedule, network, trained
 
         self.refuse(data, folder)
         found, start = find_encoder(self.encoder), self.start
@@ -153,7 +152,7 @@ class Extractive(Passes):
         self, data: TrainingData, folder: Path, found: Found, start: str, inputs: dict[str, object]
     ) -> dict[str, object]:
         """Train with each seed, and write the mean of their weights."""
-        from ifqa.training.span.phases import network, written
+        from ifqa.training.span import network, written
 
         places = {seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)}
         single = replace(self, average=1, reading=(), start=start)
@@ -184,7 +183,7 @@ class Extractive(Passes):
 
     def _read(self, folder: Path, found: Found) -> None:
         """The first phase: train all weights of the encoder's layers on reading questions."""
-        from ifqa.training.span.phases import Example, Schedule, network, trained
+        from ifqa.training.span import Example, Schedule, network, trained
 
         questions, count = self._questions
         say(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")

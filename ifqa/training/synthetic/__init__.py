@@ -1,1 +1,0 @@
-"""Counterfactual questions made from passages by rule, with computed answers."""
