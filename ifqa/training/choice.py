@@ -5,22 +5,22 @@ Questions without choices or without an answer are left out.
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import BUDGET, batches
+from ifqa.models.batches import BUDGET, Features, batches
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, identity_of
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Place, TrainingData
 from ifqa.reading.multiple_choice import adaboost, decomp_attn
 from ifqa.reading.multiple_choice.bert import Encoder, open_encoder, scheme_of, sequences
 from ifqa.reading.multiple_choice.options import manifest_of, plain
-from ifqa.records import Passage, Question
+from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive, Share
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
@@ -29,7 +29,6 @@ from ifqa.training.trainer import Passes, Settings, refuse_family, require
 if TYPE_CHECKING:
     from sklearn.ensemble import AdaBoostClassifier
     from torch import Tensor, nn
-    from transformers import PreTrainedModel
 
 
 @dataclass(kw_only=True)
@@ -69,7 +68,7 @@ class AdaBoost(Settings):
             raise IfqaError(
                 f"training setting 'least': no word is in {self.least} of {len(stems)} training questions; lower it"
             )
-        targets = [classes.index(plain(question.choices[right(question)])) for question in data.questions]
+        targets = labels_of(data.questions, classes)
         stump = DecisionTreeClassifier(max_depth=self.depth)
         boosted = AdaBoostClassifier(stump, n_estimators=self.rounds, random_state=self.seed)
         try:
@@ -99,13 +98,9 @@ def trees_of(boosted: "AdaBoostClassifier") -> list[adaboost.Tree]:
     ]  # fmt: skip
 
 
-Encoded = TypeVar("Encoded")  # what a network reads of a question
-_Ids = tuple[list[int], list[int]]  # of a sequence: token ids and token types
-
-
 @dataclass(kw_only=True)
-class ChoiceTrainer(Passes, Generic[Encoded]):
-    """Trains a network that scores choices; a subclass says what it reads."""
+class ChoiceTrainer(Passes):
+    """Trains a network that scores choices."""
 
     libraries = ("accelerate",)
     benchmark = "wiqa"
@@ -123,55 +118,41 @@ class ChoiceTrainer(Passes, Generic[Encoded]):
         inputs["settings"] |= {"augment": False, "symmetry": 0.0, "transitivity": 0.0}
         return inputs
 
-    def encode(self, question: Question, passages: Sequence[Passage]) -> Encoded:
-        """What `collate` takes of a question."""
-        raise NotImplementedError
+    def fit(
+        self, model: "nn.Module", folder: Path, labels: Sequence[int], collate: Callable[[Sequence[int]], Features],
+        logits: Callable[["nn.Module", Features], "Tensor"],
+    ) -> dict[str, object]:  # fmt: skip
+        """Train on cross-entropy, resuming from the newest checkpoint in `folder`; returns steps and mean loss.
 
-    def collate(self, encoded: Sequence[Encoded]) -> dict[str, "Tensor"]:
-        """The features of several questions, as `logits` takes them."""
-        raise NotImplementedError
-
-    def logits(self, model: "nn.Module", features: dict[str, "Tensor"]) -> "Tensor":
-        """Logits [questions, choices], -inf where a question has fewer choices."""
-        raise NotImplementedError
-
-    def label(self, question: Question) -> int:
-        """The column of `logits` of the right choice."""
-        return right(question)
-
-    def fit(self, model: "nn.Module", data: TrainingData, folder: Path) -> dict[str, object]:
-        """Train on cross-entropy, resuming from the newest checkpoint in `folder`; returns steps and mean loss."""
+        `labels` has the column of the right choice of each question in `logits`, which are [questions, choices], -inf where a
+        question has fewer choices; `collate` makes the features of some questions, by their numbers.
+        """
         import torch
         import torch.nn.functional as F
         from transformers import Trainer, TrainingArguments
 
-        questions, choosing = data.questions, self
-
         class Choosing(checkpoints.InOrder, Trainer):
-            def compute_loss(
-                self, model: "nn.Module", inputs: dict[str, "Tensor"], *_: object, **__: object
-            ) -> "Tensor":
+            def compute_loss(self, model: "nn.Module", inputs: Features, *_: object, **__: object) -> "Tensor":
                 right = inputs.pop("right")
-                return F.cross_entropy(choosing.logits(model, inputs).float(), right)
+                return F.cross_entropy(logits(model, inputs).float(), right)
 
-        def collate(numbers: Sequence[int]) -> dict[str, "Tensor"]:
-            features = self.collate([self.encode(questions[n], data.rankings[n]) for n in numbers])
-            return features | {"right": torch.tensor([self.label(questions[n]) for n in numbers])}
+        def batch(rows: Sequence[int]) -> Features:
+            return collate(rows) | {"right": torch.tensor([labels[n] for n in rows])}
 
         draws = [random.Random(f"{self.seed} {turn}") for turn in range(self.epochs)]
-        rows = [n for draw in draws for n in draw.sample(range(len(questions)), len(questions))]
+        rows = [n for draw in draws for n in draw.sample(range(len(labels)), len(labels))]
         arguments = checkpoints.arguments(
             TrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
             every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
             **checkpoints.PLAIN,
         )  # fmt: skip
         arguments._n_gpu = min(arguments.n_gpu, 1)  # a step's options belong together
-        trainer = Choosing(model=model, args=arguments, train_dataset=rows, data_collator=collate)
-        return checkpoints.fit(trainer, folder) | {"examples": len(questions)}
+        trainer = Choosing(model=model, args=arguments, train_dataset=rows, data_collator=batch)
+        return checkpoints.fit(trainer, folder) | {"examples": len(labels)}
 
 
 @dataclass(kw_only=True)
-class DecompAttn(ChoiceTrainer[_Ids]):
+class DecompAttn(ChoiceTrainer):
     """Train decomposable attention on change and effect, for questions of multiple choice.
 
     Attributes:
@@ -190,41 +171,30 @@ class DecompAttn(ChoiceTrainer[_Ids]):
         """Train all but MiniLM's embeddings, and write `model.safetensors` and a `manifest.json`."""
         from transformers import set_seed
 
+        from ifqa.reading.multiple_choice.attention import padded
+
         data = usable(data)
-        self._classes = classes_of(data.questions)
+        classes = classes_of(data.questions)
         inputs = {"reader": "decomp-attn"} | self.inputs(data)
-        inputs |= {"classes": self._classes, "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256}}
+        inputs |= {"classes": classes, "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256}}
         if not checkpoints.begin(folder, inputs):
             return
+        pairs = [decomp_attn.tokens(question.text) for question in data.questions]
+
+        def collate(rows: Sequence[int]) -> Features:
+            changes, effects = zip(*(pairs[n] for n in rows), strict=True)
+            return {"change": padded(changes), "effect": padded(effects)}
+
         set_seed(self.seed)
-        model = decomp_attn.network(inputs["settings"], len(self._classes))
-        record = self.fit(model, data, folder)
+        model = decomp_attn.network(inputs["settings"], len(classes))
+        labels = labels_of(data.questions, classes)
+        record = self.fit(model, folder, labels, collate, lambda model, features: model(**features))
         checkpoints.save_tensors(folder / decomp_attn.WEIGHTS, model.state_dict())
         checkpoints.finish(folder, inputs, record, [decomp_attn.WEIGHTS])
 
-    def encode(self, question: Question, passages: Sequence[Passage]) -> _Ids:
-        """The tokens of change and effect."""
-        return decomp_attn.tokens(question.text)
-
-    def collate(self, encoded: Sequence[_Ids]) -> dict[str, "Tensor"]:
-        """Changes and effects, padded."""
-        from ifqa.reading.multiple_choice.attention import padded
-
-        changes, effects = zip(*encoded, strict=True)
-        return {"change": padded(changes), "effect": padded(effects)}
-
-    def logits(self, model: "nn.Module", features: dict[str, "Tensor"]) -> "Tensor":
-        """Those of the classes."""
-        logits: Tensor = model(**features)
-        return logits
-
-    def label(self, question: Question) -> int:
-        """The class of the right choice."""
-        return self._classes.index(plain(question.choices[right(question)]))
-
 
 @dataclass(kw_only=True)
-class Choice(ChoiceTrainer[list[_Ids]]):
+class Choice(ChoiceTrainer):
     """Train an encoder that scores each option of a question, with or without its paragraph.
 
     Attributes:
@@ -249,6 +219,7 @@ class Choice(ChoiceTrainer[list[_Ids]]):
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train all weights, and write the encoder's files, its tokenizer and a `manifest.json`; rankings are paragraphs."""
+        import torch
         from transformers import set_seed
 
         data = usable(data)
@@ -259,39 +230,37 @@ class Choice(ChoiceTrainer[list[_Ids]]):
         if not checkpoints.begin(folder, inputs):
             return
         set_seed(self.seed)  # the head is drawn when the encoder is opened
-        self._opened = open_encoder(self.encoder, untrained=True)
-        self._scheme = scheme_of(inputs["settings"], self._opened.longest)
-        record = self.fit(self._opened.model.train(), data, folder)
-        self._opened.model.save_pretrained(folder)
-        self._opened.tokenizer.save_pretrained(folder)
+        opened = open_encoder(self.encoder, untrained=True)
+        scheme = scheme_of(inputs["settings"], opened.longest)
+
+        def collate(rows: Sequence[int]) -> Features:
+            """All options of the questions as sequences, and each question's number of options."""
+            options = [sequences(opened.tokenizer, data.questions[n], data.rankings[n], scheme) for n in rows]
+            return opened.padded([pair for each in options for pair in each]) | {
+                "counts": torch.tensor([len(each) for each in options])
+            }
+
+        record = self.fit(opened.model.train(), folder, [*map(right, data.questions)], collate, logits_of_options)
+        opened.model.save_pretrained(folder)
+        opened.tokenizer.save_pretrained(folder)
         checkpoints.finish(folder, inputs, record, ["model*.safetensors"])
 
-    def encode(self, question: Question, passages: Sequence[Passage]) -> list[_Ids]:
-        """A sequence for each option."""
-        return sequences(self._opened.tokenizer, question, passages, self._scheme)
 
-    def collate(self, encoded: Sequence[list[_Ids]]) -> dict[str, "Tensor"]:
-        """All options of all questions as sequences, and each question's number of options."""
-        import torch
+def logits_of_options(model: "nn.Module", features: Features) -> "Tensor":
+    """Logits [questions, options] of sequences; those of similar length go through the network together.
 
-        features = self._opened.padded([pair for options in encoded for pair in options])
-        return features | {"counts": torch.tensor([len(options) for options in encoded])}
+    A step has long paragraphs and none side by side.
+    """
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
 
-    def logits(self, model: "PreTrainedModel", features: dict[str, "Tensor"]) -> "Tensor":
-        """Those of the options.
-
-        Sequences of similar length go through the network together: a step has long paragraphs and none side by side.
-        """
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-
-        read = {name: tensor for name, tensor in features.items() if name != "counts"}
-        network, count = Encoder(model, None), len(read["input_ids"])
-        pieces = [(rows, network.logits(batch)) for rows, batch in batches(read, count, BUDGET[model.device.type])]
-        places = torch.tensor([row for rows, _ in pieces for row in rows])
-        flat = torch.cat([logits for _, logits in pieces])[places.argsort().to(model.device)]
-        options = torch.split_with_sizes(flat, features["counts"].tolist())
-        return pad_sequence(list(options), batch_first=True, padding_value=float("-inf"))
+    read = {name: tensor for name, tensor in features.items() if name != "counts"}
+    network, count, device = Encoder(model, None), len(read["input_ids"]), read["input_ids"].device
+    pieces = [(rows, network.logits(batch)) for rows, batch in batches(read, count, BUDGET[device.type])]
+    places = torch.tensor([row for rows, _ in pieces for row in rows])
+    flat = torch.cat([logits for _, logits in pieces])[places.argsort().to(device)]
+    options = torch.split_with_sizes(flat, features["counts"].tolist())
+    return pad_sequence(list(options), batch_first=True, padding_value=float("-inf"))
 
 
 def usable(data: TrainingData) -> TrainingData:
@@ -314,6 +283,11 @@ def right(question: Question) -> int:
             + ", ".join(question.choices)
         )
     return place
+
+
+def labels_of(questions: Sequence[Question], classes: Sequence[str]) -> list[int]:
+    """The class of each question's right choice."""
+    return [classes.index(plain(question.choices[right(question)])) for question in questions]
 
 
 def classes_of(questions: Sequence[Question]) -> list[str]:

@@ -29,43 +29,33 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers.datasets import PUBLISHERS
 from ifqa.formats.publishers.publisher import Candidates, Causal, Part, Reading, Rest, parts
 from ifqa.progress import bar
-from ifqa.settings import Stored, check_shape, check_stored
+from ifqa.settings import check_shape
 from ifqa.storage.artifacts import MANIFEST, Artifact, damaged, identity, read_manifest
 from ifqa.storage.download import download
 from ifqa.storage.files import cached_by_file, cached_sha256, create, json_line, read_json, sha256, write, write_json
 
 VERSION = 2  # raised when the same files become other lines
-STATE = ".state.json"  # ends the name of a file that says that a dataset is complete, while others are made
+STATE = ".facts.json"  # ends the name of a file that says that a dataset is complete, while others are made
 _SHOWN = 64  # files of a dataset whose names the manifest lists
 _LARGE = 64_000_000  # bytes
 
 
-class Tally(TypedDict):
-    """Counts of a dataset.
+class Facts(TypedDict):
+    """What the manifest's `record` says of a dataset, and the state of one that is complete while others are made.
 
     Attributes:
+        key: the identity of what it was made from.
+        origin: "publisher" or "release".
         questions: all questions that were read; 0 of the authors' release, which has causal ones alone.
         unanswered: causal questions without an answer, which are left out.
         splits: split -> questions, words of them, words of their first answers.
     """
 
+    key: str
+    origin: str
     questions: int
     unanswered: int
     splits: dict[str, list[int]]
-
-
-class State(Stored):
-    """A dataset that is complete: the identity of what it was made from, and its counts."""
-
-    key: str
-    tally: Tally
-
-
-class Facts(Tally):
-    """What the manifest's `record` says of a dataset: its counts, what it was made from, and where that came from."""
-
-    key: str
-    origin: str  # "publisher" or "release"
 
 
 class _Record(TypedDict):
@@ -124,13 +114,13 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
             for name, source in sources.items():
                 key = identity({**common, "dataset": source.inputs})
                 state = draft.folder / f"{name}{STATE}"
-                tally = _kept(state, key) or _taken(place, draft.folder, name, key)
-                if tally is None:
+                facts = _kept(state, key) or _taken(place, draft.folder, name, key)
+                if facts is None:
                     state.unlink(missing_ok=True)
-                    tally = _filled(draft.folder, name, source, rules, seed)
-                    write_json(state, {"key": key, "tally": tally})
-                told[name] = {"key": key, "origin": source.origin, **tally}
-            for path in [*draft.folder.glob("*.state.json*"), *draft.folder.glob("*/*.jsonl*")]:
+                    facts = _filled(draft.folder, name, source, key, rules, seed)
+                    write_json(state, facts)
+                told[name] = facts
+            for path in [*draft.folder.glob(f"*{STATE}*"), *draft.folder.glob("*/*.jsonl*")]:
                 if path.parent == draft.folder or path.stem not in told:  # of a dataset that an earlier attempt had
                     path.unlink()
             draft.record |= {"datasets": told, "absent": absent}
@@ -178,14 +168,14 @@ def _sha256(path: Path) -> str:
     return cached_sha256(path) if path.stat().st_size > _LARGE else sha256(path)  # a bar for a large one alone
 
 
-def _kept(state: Path, key: str) -> Tally | None:
-    """The counts of a dataset that an earlier attempt completed from the same; else None."""
-    kept = check_stored(State, read_json(state), str(state), "remove it") if state.exists() else None
-    return kept.tally if kept and kept.key == key else None
+def _kept(state: Path, key: str) -> Facts | None:
+    """The facts of a dataset that an earlier attempt completed from the same; else None."""
+    facts = check_shape(Facts, read_json(state), str(state), "remove it") if state.exists() else None
+    return facts if facts and facts["key"] == key else None
 
 
-def _taken(finished: Path, folder: Path, name: str, key: str) -> Tally | None:
-    """Copy a dataset's files from the finished corpus, if they were made from the same, and give its counts; else None."""
+def _taken(finished: Path, folder: Path, name: str, key: str) -> Facts | None:
+    """Copy a dataset's files from the finished corpus, if they were made from the same, and give its facts; else None."""
     manifest, facts = read_manifest(finished), facts_of(finished).get(name)
     if manifest is None or facts is None or facts["key"] != key:
         return None
@@ -194,13 +184,13 @@ def _taken(finished: Path, folder: Path, name: str, key: str) -> Tally | None:
     for split in SPLITS:
         (folder / split).mkdir(exist_ok=True)
         shutil.copyfile(finished / split / f"{name}.jsonl", folder / split / f"{name}.jsonl")
-    return {"questions": facts["questions"], "unanswered": facts["unanswered"], "splits": facts["splits"]}
+    return facts
 
 
-def _filled(folder: Path, name: str, source: Source, rules: str, seed: int) -> Tally:
+def _filled(folder: Path, name: str, source: Source, key: str, rules: str, seed: int) -> Facts:
     """Write the causal questions of a source, and count them."""
-    released = source.origin == "release"
-    tally: Tally = {"questions": 0, "unanswered": 0, "splits": {split: [0, 0, 0] for split in SPLITS}}
+    released, counts = source.origin == "release", {split: [0, 0, 0] for split in SPLITS}
+    facts: Facts = {"key": key, "origin": source.origin, "questions": 0, "unanswered": 0, "splits": counts}
     seen = 0.0
     with ExitStack() as stack:
         handles = {split: stack.enter_context(create(folder / split / f"{name}.jsonl")) for split in SPLITS}
@@ -211,21 +201,21 @@ def _filled(folder: Path, name: str, source: Source, rules: str, seed: int) -> T
             if number % 1024 == 0:
                 advance(reading.position - seen)
                 seen = reading.position
-            tally["questions"] += not released
+            facts["questions"] += not released
             names = matched(candidate.question, rules)
             if not (names or released):
                 continue
             rest = candidate.rest()
             answers = [text for answer in rest.answers if (text := _clean(answer))]
             if not answers:
-                tally["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
+                facts["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
                 continue
             line, words = _record(candidate.question, rest, answers, names)
             for split in splits_of(rest, name, seed):
                 write(handles[split], line)
                 for place, more in enumerate((1, *words)):
-                    tally["splits"][split][place] += more
-    return tally
+                    counts[split][place] += more
+    return facts
 
 
 def _record(question: str, rest: Rest, answers: list[str], names: Sequence[str]) -> tuple[bytes, tuple[int, int]]:
@@ -261,7 +251,7 @@ def facts_of(place: Path) -> dict[str, Facts]:
     return check_shape(_Record, manifest["record"], where, mend)["datasets"]
 
 
-def causal(facts: Tally) -> int:
+def causal(facts: Facts) -> int:
     """Causal questions of a dataset: all are in the random split."""
     return sum(facts["splits"][split][0] for split in SPLITS if split.startswith("random"))
 

@@ -5,17 +5,17 @@ The splits are train, dev and test. A file of your own, data/wiqa/NAME.jsonl, is
 each paragraph; `graphs.jsonl`, or `made-graphs.jsonl` for made questions, has the graphs, to name the nodes of a question.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
 from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_graphs
-from ifqa.benchmarks.wiqa.phenomena import PHENOMENA, phenomena
 from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, Item, read_items, read_topics
 from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark, Subset
-from ifqa.reading.multiple_choice.wiqa_question import parts
+from ifqa.reading.multiple_choice.wiqa_question import direction, parts
 from ifqa.records import Question
 from ifqa.scoring.measures.exact_match import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
@@ -55,6 +55,26 @@ HOPS = {
     "2_hops": "those whose effect is two steps from it",
     "3_hops": "those whose effect is three steps from it",
 }
+#: What makes a change hard (the paper's section 5.4), as far as a rule over its words tells; docs/wiqa.md has the rules. A word
+#: that the paragraph uses too, such as "cools" of how rock forms, tells of the process, unless it is one of _AMOUNTS.
+PHENOMENA = {
+    "qualitative": "whose change has a word that says more or less",
+    "lexical match": "whose change is in the paragraph, and one of its sentences has the words of the change",
+    "negation": "whose change is negated",
+    "juxtaposed": "whose change has words that say more and words that say less",
+}
+_NEGATION = re.compile(
+    r"\b(no|not|never|none|nothing|nobody|nowhere|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
+)
+_AMOUNTS = ("more", "less", "fewer", "most", "least", "many", "few", "much", "little")
+_WORD = re.compile(r"[^\W\d_]+")
+_ENDS = re.compile(r"n['’]t\b|['’]s\b")  # doesn't, the sun's
+_FUNCTION = frozenset(
+    "a an the this that these those it its they them their there here of to in into on onto at by for from with as and "
+    "or but if when while is are was were be been being has have had do does did will would can could may might ca wo not no "
+    "never without cannot about very too so than then also some any all each every one".split()
+)
+_SUFFIX = re.compile(r"(?<=..)(ies|es|s|ed|ing|e|y)$")
 SUBSETS = (
     *(Subset(name, _labelled("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
     *(Subset(name, _labelled("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
@@ -107,7 +127,7 @@ class Wiqa(Benchmark):
         """The questions of a split, in the file's order."""
         (path,) = self.files(split)
         topics, graphs = self.topics(), self.graphs(split)
-        return [self._question(item, split, topics, graphs.get(item.graph)) for item in _items(path)]
+        return [self._question(item, split, topics, graphs.get(item.metadata.graph_id)) for item in _items(path)]
 
     def family(self, split: str) -> str:
         """The benchmark's name for its own splits, which share no topic; empty for a user's file."""
@@ -124,30 +144,22 @@ class Wiqa(Benchmark):
         return _graphs(path) if path.is_file() else {}
 
     def _question(self, item: Item, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
-        change, effect = parts(item.stem)
-        source, target = locate(graph, change, effect, item.path_len) if graph else ("", "")
-        context = " ".join(step for step in item.steps if step.strip())  # as AllenAI's code joins them for BERT
+        question, about, why = item.question, item.metadata, item.explanation
+        change, effect = parts(question.stem)
+        source, target = locate(graph, change, effect, about.path_len) if graph else ("", "")
+        steps = question.para_steps
+        context = " ".join(step for step in steps if step.strip())  # as AllenAI's code joins them for BERT
         labels = {
-            "type": item.kind,
-            "hops": str(item.hops or ""),
-            "topic": topics.get(item.paragraph, ""),
-            "graph": item.graph,
-            "source": source,
-            "target": target,
-            "phenomena": ", ".join(phenomena(change, item.steps, item.kind == "in_para")),
-        }
-        if (why := item.explanation) is not None:
-            labels["explanation"] = f"{why.di}: {item.steps[why.i]} {why.dj}: {item.steps[why.j]} {why.de}: {effect}"
+            "type": item.kind, "hops": str(item.hops or ""), "topic": topics.get(about.para_id, ""), "graph": about.graph_id,
+            "source": source, "target": target, "phenomena": ", ".join(phenomena(change, steps, item.kind == "in_para")),
+        }  # fmt: skip
+        if why is not None:
+            labels["explanation"] = f"{why.di}: {steps[why.i]} {why.dj}: {steps[why.j]} {why.de}: {effect}"
         return Question(
-            id=f"{self.name}/{split}/{item.id}",
-            text=item.stem,
-            answers=(CHOICES[item.label][1],),
-            gold_passages=(context,),
-            choices=tuple(text for _, text in CHOICES.values()),
-            context=context,
-            group=item.paragraph,
+            f"{self.name}/{split}/{about.ques_id}", question.stem, (CHOICES[question.answer_label][1],), (context,),
+            choices=tuple(text for _, text in CHOICES.values()), context=context, group=about.para_id,
             labels=tuple(labels.items()),
-        )
+        )  # fmt: skip
 
 
 class SampleWiqa(Wiqa):
@@ -174,10 +186,37 @@ class SampleWiqa(Wiqa):
         return {record["para_id"]: record["topic"] for _, record in read_jsonl(self.folder / "processes.jsonl")}
 
 
+def phenomena(change: str, steps: Sequence[str], in_paragraph: bool) -> tuple[str, ...]:
+    """The phenomena of a change, which may be one of the paragraph's own, whose sentences are `steps`; as PHENOMENA has them."""
+    words, sentences = _words(change), [_stems(_words(step)) for step in steps]
+    stems = set[str]().union(*sentences)
+    directions = {word: direction(word) for word in words if word in _AMOUNTS or _stem(word) not in stems}
+    wanted = _stems(word for word in words if word not in _FUNCTION and not directions.get(word))
+    telling = {
+        "qualitative": any(directions.values()),
+        "lexical match": in_paragraph and bool(wanted) and any(wanted <= sentence for sentence in sentences),
+        "negation": bool(_NEGATION.search(change)),
+        "juxtaposed": {1, -1} <= {*directions.values()},
+    }
+    return tuple(name for name in PHENOMENA if telling[name])
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_ENDS.sub("", text.lower()))
+
+
+def _stems(words: Iterable[str]) -> set[str]:
+    return {_stem(word) for word in words}
+
+
+def _stem(word: str) -> str:
+    return _SUFFIX.sub("", word)
+
+
 @cached_by_file(4)
 def _items(path: Path) -> tuple[Item, ...]:
     items = tuple(read_items(path))
-    if blank := next((item.id for item in items if item.id.split() != [item.id]), ""):
+    if blank := next((name for item in items if (name := item.metadata.ques_id).split() != [name]), ""):
         raise IfqaError(f"{path}: the ques_id {blank!r} has white space, at which rankings are cut; wanted one without")
     return items
 

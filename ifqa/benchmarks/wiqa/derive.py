@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Chain, Graph, letters, read_graphs
-from ifqa.benchmarks.wiqa.release import SPLITS, Direction, Explanation, Item, read_items, read_topics
+from ifqa.benchmarks.wiqa.release import SPLITS, Direction, Explanation, Item, new_item, read_items, read_topics
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, counted, say
 from ifqa.settings import Natural, Table, Text, check_table
@@ -54,7 +54,7 @@ def effects(graph: Graph, *, first_hop: bool = False, sentences: Sentences | Non
         for number, (change, effect) in enumerate(product(graph.nodes[source], graph.nodes[target])):
             kind = "EXOGENOUS_EFFECT" if outside else "INPARA_EFFECT"
             name = f"influence_graph:{graph.paragraph_id}:{graph.id}:{source}-{target}#{number}"
-            yield _item(name, graph, change, effect, chain.answer, kind, len(chain.nodes), why)
+            yield new_item(graph, name, _stem(change, effect), chain.answer, kind, len(chain.nodes), why)
 
 
 def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.Random) -> list[Item]:
@@ -83,16 +83,13 @@ def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.
             drawn[change, effect] = None
     name = f"out_of_para:{graph.paragraph_id}:{graph.id}"
     return [
-        _item(f"{name}:{place}", graph, change, effect, "no_effect", "OUTOFPARA_DISTRACTOR", 0)
+        new_item(graph, f"{name}:{place}", _stem(change, effect), "no_effect", "OUTOFPARA_DISTRACTOR", 0)
         for place, (change, effect) in enumerate(drawn)
     ]
 
 
-def _item(
-    name: str, graph: Graph, change: str, effect: str, label: str, kind: str, length: int, why: Explanation | None = None
-) -> Item:  # fmt: skip
-    stem = f"suppose {change} happens, how will it affect {effect.removesuffix('.')}."
-    return Item(name, graph.id, graph.paragraph_id, stem, tuple(graph.steps), label, kind, length, why)
+def _stem(change: str, effect: str) -> str:
+    return f"suppose {change} happens, how will it affect {effect.removesuffix('.')}."
 
 
 def explanation(graph: Graph, chain: Chain, sentences: Sentences) -> Explanation | None:
@@ -115,7 +112,7 @@ def balanced(items: Sequence[Item], seed: int) -> list[Item]:
     draw = random.Random(seed)
     places: dict[tuple[str, str], list[int]] = {}
     for place, item in enumerate(items):
-        places.setdefault((item.kind, item.label), []).append(place)
+        places.setdefault((item.kind, item.question.answer_label), []).append(place)
     kept: list[int] = []
     for kind in ("in_para", "out_of_para"):
         both = [places.get((kind, label), []) for label in ("more", "less")]
@@ -221,5 +218,5 @@ def known_splits(folder: Path) -> dict[str, str]:
         known |= {name: topic.split for name, topic in read_topics(topics).items() if topic.split in SPLITS}
     for name in SPLITS:
         if (path := folder / f"{name}.jsonl").exists():
-            known |= dict.fromkeys((item.paragraph for item in read_items(path)), name)
+            known |= dict.fromkeys((item.metadata.para_id for item in read_items(path)), name)
     return known

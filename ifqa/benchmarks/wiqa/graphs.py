@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, NamedTuple, Protocol, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -33,6 +33,9 @@ _TEMPLATE = (("Z", "X", 1), ("V", "X", -1), ("X", "Y", 1), ("X", "W", -1), ("U",
 _AFFECTS = {"more": 1, "a": 1, "less": -1, "d": -1} | dict.fromkeys(("no_effect", "no effect", "none", "-", "."), 0)
 Words = Annotated[str, Field(min_length=0)]  # may be empty; a length lets pydantic refuse half a surrogate pair
 _OR = re.compile(r"\s*\[OR\]\s*")
+
+
+_Row = TypeVar("_Row")
 
 
 class GraphTable(Table):
@@ -162,22 +165,16 @@ def locate(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, 
     return fitting[0] if len(fitting) == 1 else ("", "")
 
 
-class _WithId(Protocol):
-    @property
-    def id(self) -> str: ...
-
-
-_Row = TypeVar("_Row", bound=_WithId)
-
-
-def read_each(path: Path, what: str, read: Callable[[Mapping[str, object], str], _Row]) -> dict[str, _Row]:
+def read_each(
+    path: Path, what: str, read: Callable[[Mapping[str, object], str], _Row], id_of: Callable[[_Row], str]
+) -> dict[str, _Row]:
     """Id -> what a file of JSON lines has, in the file's order; `read` makes it of a record and its place, "file:line"."""
     rows: dict[str, _Row] = {}
     for number, record in read_jsonl(path):
         row = read(record, f"{path}:{number}")
-        if row.id in rows:
-            raise IfqaError(f"{path}:{number}: the id {row.id!r} is there twice; give each {what} its own")
-        rows[row.id] = row
+        if (name := id_of(row)) in rows:
+            raise IfqaError(f"{path}:{number}: the id {name!r} is there twice; give each {what} its own")
+        rows[name] = row
     if not rows:
         raise IfqaError(f"{path}: no {what} in it; wanted one a line, as JSON")
     return rows
@@ -185,16 +182,16 @@ def read_each(path: Path, what: str, read: Callable[[Mapping[str, object], str],
 
 def read_graphs(path: Path) -> dict[str, Graph]:
     """Id -> graph, in the file's order."""
-    return read_each(path, "graph", read_graph)
+    return read_each(path, "graph", read_graph, lambda graph: graph.id)
 
 
 def read_graph(record: Mapping[str, object], where: str) -> Graph:
     """A graph from a record; `where` opens the message of an IfqaError."""
     line = check_table(GraphTable, record, where)
-    texts = {"Z": line.Z, "V": line.V, "X": line.X, "U": line.U, "Y": line.Y, "W": line.W}
-    nodes = {name: _phrasings(value) for name, value in texts.items()}
+    values: dict[str, str | list[str]] = line.model_dump()
+    nodes = {name: _phrasings(values[name]) for name in "ZVXUYW"}
     for name, key in ((MORE, "para_outcome_accelerate"), (LESS, "para_outcome_decelerate")):
-        value = line.para_outcome_accelerate if name == MORE else line.para_outcome_decelerate
+        value = values[key]
         nodes[name] = tuple(text.rstrip("?").rstrip() for text in _phrasings(value))
         if not any(nodes[name]) or (isinstance(value, list) and len(value) > 1):
             raise IfqaError(f"{where}: {key!r} is {value!r:.80}; wanted one text, its phrasings separated by [OR]")

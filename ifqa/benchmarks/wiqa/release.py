@@ -14,7 +14,6 @@ A line of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl`); this one is made
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -86,64 +85,49 @@ class Explanation(Table):
     de: Direction
 
 
-@dataclass(frozen=True)
-class Item:
-    """A question as released.
+class Item(Table):
+    """A question as released."""
 
-    Attributes:
-        id, graph, paragraph: the ids of the question, its graph and its paragraph.
-        stem: "suppose ... happens, how will it affect ....".
-        steps: the sentences of the paragraph; the release has empty ones.
-        label: "more", "less" or "no_effect".
-        type: a key of TYPES.
-        path_len: nodes of the path; 0 if the change comes from another paragraph.
-        explanation: None if there is none.
-    """
-
-    id: str
-    graph: str
-    paragraph: str
-    stem: str
-    steps: tuple[str, ...]
-    label: str
-    type: str
-    path_len: int
+    question: QuestionTable
+    metadata: MetadataTable
     explanation: Explanation | None = None
 
     @property
     def kind(self) -> str:
         """The type in the paper's words: in_para, out_of_para or no_effect."""
-        return TYPES[self.type]
+        return TYPES[self.metadata.question_type]
 
     @property
     def hops(self) -> int:
         """Edges of the path; 0 if there is none."""
-        return max(self.path_len - 1, 0)
+        return max(self.metadata.path_len - 1, 0)
 
     def record(self) -> dict[str, object]:
         """The released layout."""
-        record: dict[str, object] = {
-            "question": {
-                "stem": self.stem,
-                "para_steps": list(self.steps),
-                "answer_label": self.label,
-                "answer_label_as_choice": CHOICES[self.label][0],
-                "choices": _OFFERED,
-            },
-            "metadata": {
-                "ques_id": self.id,
-                "graph_id": self.graph,
-                "para_id": self.paragraph,
-                "question_type": self.type,
-                "path_len": self.path_len,
-            },
-        }
-        return record | ({"explanation": self.explanation.model_dump()} if self.explanation else {})
+        return self.model_dump(exclude_none=True)
+
+
+def new_item(
+    graph: Graph, name: str, stem: str, label: str, kind: str, length: int, why: Explanation | None = None
+) -> Item:
+    """A question of a graph whose path has `length` nodes; `kind` is a key of TYPES."""
+    question = {
+        "stem": stem, "para_steps": graph.steps, "answer_label": label, "answer_label_as_choice": CHOICES[label][0],
+        "choices": _OFFERED,
+    }  # fmt: skip
+    about = {
+        "ques_id": name,
+        "graph_id": graph.id,
+        "para_id": graph.paragraph_id,
+        "question_type": kind,
+        "path_len": length,
+    }
+    return Item.model_validate({"question": question, "metadata": about, "explanation": why})
 
 
 def read_items(path: Path) -> list[Item]:
     """The questions of a file, in its order."""
-    return [*read_each(path, "question", read_item).values()]
+    return [*read_each(path, "question", read_item, lambda item: item.metadata.ques_id).values()]
 
 
 def read_item(record: Mapping[str, object], where: str) -> Item:
@@ -155,40 +139,36 @@ def read_item(record: Mapping[str, object], where: str) -> Item:
         parts(question.stem)
     except IfqaError as error:
         raise IfqaError(f"{where}: {error}") from error
-    label, letter = question.answer_label, question.answer_label_as_choice
+    label, letter, length = question.answer_label, question.answer_label_as_choice, about.path_len
     if question.choices != _OFFERED:
         raise IfqaError(f"{where}: 'choices' is not A more, B less, C no effect, in this order")
     if letter != CHOICES[label][0]:
         raise IfqaError(f"{where}: 'answer_label_as_choice' is {letter!r}; {label} is choice {CHOICES[label][0]}")
     apart = TYPES[about.question_type] == "no_effect"
-    if (label == "no_effect") != apart or (about.path_len != 0 if apart else about.path_len < 2):
+    if (label == "no_effect") != apart or (length != 0 if apart else length < 2):
         raise IfqaError(
-            f"{where}: {about.question_type} has the label {label!r} and path_len {about.path_len}; wanted "
+            f"{where}: {about.question_type} has the label {label!r} and path_len {length}; wanted "
             + ("no_effect and 0" if apart else "more or less, and 2 nodes at least")
         )
-    why = None
-    if line.explanation is not None:
-        why = check_table(Explanation, line.explanation, f"{where}: explanation")
-        if not why.i <= why.j < len(question.para_steps):
-            raise IfqaError(
-                f"{where}: 'explanation' has the sentences {why.i} and {why.j}; wanted 0 to {len(question.para_steps) - 1}, "
-                "i before j"
-            )
-    return Item(
-        about.ques_id, about.graph_id, about.para_id, question.stem, tuple(question.para_steps), label, about.question_type,
-        about.path_len, why,
-    )  # fmt: skip
+    why = check_table(Explanation, line.explanation, f"{where}: explanation") if line.explanation is not None else None
+    if why and not why.i <= why.j < len(question.para_steps):
+        raise IfqaError(
+            f"{where}: 'explanation' has the sentences {why.i} and {why.j}; wanted 0 to {len(question.para_steps) - 1}, "
+            "i before j"
+        )
+    return Item(question=question, metadata=about, explanation=why)
 
 
 def check_label(item: Item, graphs: Mapping[str, Graph], where: str) -> bool:
     """Whether a question is found in its graph: both its parts are phrasings there, and a path of its length joins them."""
-    if item.graph not in graphs:
-        raise IfqaError(f"{where}: {unknown('graph', item.graph, graphs)}")
-    graph = graphs[item.graph]
-    source, target = locate(graph, *parts(item.stem), item.path_len)
-    if source and item.label != (chain := graph.chains[source, target]).answer:
+    name, label = item.metadata.graph_id, item.question.answer_label
+    if name not in graphs:
+        raise IfqaError(f"{where}: {unknown('graph', name, graphs)}")
+    graph = graphs[name]
+    source, target = locate(graph, *parts(item.question.stem), item.metadata.path_len)
+    if source and label != (chain := graph.chains[source, target]).answer:
         raise IfqaError(
-            f"{where}: the label is {item.label}, but by its path {' -> '.join(chain.nodes)} it is {chain.answer}"
+            f"{where}: the label is {label}, but by its path {' -> '.join(chain.nodes)} it is {chain.answer}"
         )
     return bool(target)
 

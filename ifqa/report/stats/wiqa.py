@@ -59,21 +59,24 @@ def _files(source: str) -> list[Path]:
 
 def _count(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
     questions = read_items(path)
-    types, labels = Counter(question.kind for question in questions), Counter(question.label for question in questions)
+    types = Counter(question.kind for question in questions)
+    labels = Counter[str](question.question.answer_label for question in questions)
     hops = Counter(question.hops for question in questions if question.hops)
-    paragraphs = {question.paragraph for question in questions}
+    paragraphs = {question.metadata.para_id for question in questions}
     topics = {topic for paragraph, topic in _topics(path.parent).items() if paragraph in paragraphs}
     counts = {"topics": len(topics)} if topics else {}
     counts |= {
         "paragraphs": len(paragraphs),
-        "graphs": len({question.graph for question in questions}),
+        "graphs": len({question.metadata.graph_id for question in questions}),
         "questions": len(questions),
     }
     counts |= {kind: types[kind] for kind in KINDS}
     counts |= {f"{n} hop{'s' * (n > 1)}": hops[n] for n in range(1, max([3, *hops]) + 1)}
     counts |= {f"answer {label}": labels[label] for label in CHOICES}
     if graphs is not None:
-        counts["located"] = sum(check_label(question, graphs, f"{path}: {question.id}") for question in questions)
+        counts["located"] = sum(
+            check_label(question, graphs, f"{path}: {question.metadata.ques_id}") for question in questions
+        )
     return counts
 
 

@@ -34,20 +34,22 @@ def by_hand(record):
 def test_questions_with_an_effect_are_those_written_down_by_hand():
     for record, graph in zip(RECORDS, GRAPHS, strict=True):
         items = [*effects(graph)]
-        assert {item.stem: (item.label, item.path_len) for item in items} == by_hand(record)
-        assert len(items) == len({item.id for item in items}) == len(by_hand(record)) == 37
+        assert {item.question.stem: (item.question.answer_label, item.metadata.path_len) for item in items} == by_hand(
+            record
+        )
+        assert len(items) == len({item.metadata.ques_id for item in items}) == len(by_hand(record)) == 37
         outside = {f"suppose {text} happens" for name in "ZV" for text in record[name]}
-        assert all((item.kind == "out_of_para") == (item.stem.partition(",")[0] in outside) for item in items)
+        assert all((item.kind == "out_of_para") == (item.question.stem.partition(",")[0] in outside) for item in items)
 
 
 def test_the_first_hop_from_outside_is_asked_only_on_demand_and_no_effect_makes_no_question():
-    more = {item.stem: item.label for item in effects(BREAD, first_hop=True)}
-    new = more.keys() - {item.stem for item in effects(BREAD)}
+    more = {item.question.stem: item.question.answer_label for item in effects(BREAD, first_hop=True)}
+    new = more.keys() - {item.question.stem for item in effects(BREAD)}
     assert {stem.partition("affect ")[2] for stem in new} == {"the yeast gives off more gas."}
     assert Counter(more[stem] for stem in new) == {"more": 2, "less": 2}
     assert [*effects(read_graph(RECORDS[0] | {"Y_affects_outcome": "no_effect"}, "x"))] == []
     (item, *_) = effects(read_graph(RECORDS[0] | {"Y": "the dough swells."}, "x"))
-    assert item.stem.endswith("how will it affect the dough swells.")
+    assert item.question.stem.endswith("how will it affect the dough swells.")
 
 
 def test_a_change_without_effect_comes_from_another_paragraph():
@@ -55,10 +57,10 @@ def test_a_change_without_effect_comes_from_another_paragraph():
     foreign = {text for graph in GRAPHS[1:] for text in graph.changes}
     own = {text for name in "XYWAD" for text in BREAD.nodes[name]}
     for item in items:
-        change, _, effect = item.stem.removeprefix("suppose ").partition(" happens, how will it affect ")
+        change, _, effect = item.question.stem.removeprefix("suppose ").partition(" happens, how will it affect ")
         assert (change in foreign, effect.removesuffix(".") in own) == (True, True)
-        assert (item.label, item.kind, item.path_len) == ("no_effect", "no_effect", 0)
-    assert len({item.stem for item in items}) == 200
+        assert (item.question.answer_label, item.kind, item.metadata.path_len) == ("no_effect", "no_effect", 0)
+    assert len({item.question.stem for item in items}) == 200
     few = no_effects(BREAD, GRAPHS[:2], 10_000, random.Random(0))
     assert len(few) == 10 * 6  # compost has 10 changes, bread has 6 phrasings of effects
     same = read_graph(RECORDS[0] | {"para_id": "twin", "graph_id": "twin"}, "x")
@@ -67,10 +69,10 @@ def test_a_change_without_effect_comes_from_another_paragraph():
 
 def test_balance_cuts_the_more_frequent_answers():
     items = [item for graph in GRAPHS for item in effects(graph)] + no_effects(BREAD, GRAPHS, 400, random.Random(0))
-    before = Counter((item.kind, item.label) for item in items)
+    before = Counter((item.kind, item.question.answer_label) for item in items)
     assert before["in_para", "less"] > before["in_para", "more"]
     after = balanced(items, 1)
-    counts = Counter((item.kind, item.label) for item in after)
+    counts = Counter((item.kind, item.question.answer_label) for item in after)
     assert counts["in_para", "less"] == counts["in_para", "more"] == before["in_para", "more"]
     assert counts["out_of_para", "less"] == counts["out_of_para", "more"]
     assert counts["no_effect", "no_effect"] == sum(counts.values()) // 3
@@ -78,7 +80,7 @@ def test_balance_cuts_the_more_frequent_answers():
     assert [item for item in items if item in after] == after
     drawn = questions(GRAPHS, 3)
     assert drawn == questions(GRAPHS, 3) != questions(GRAPHS, 4)
-    assert len(set(Counter(item.label for item in drawn).values())) == 1
+    assert len(set(Counter(item.question.answer_label for item in drawn).values())) == 1
 
 
 def test_an_explanation_names_the_sentences_and_the_directions_of_a_path():

@@ -22,7 +22,7 @@ def own(tmp_path):
 
 
 def paragraphs(folder, split):
-    return {item.paragraph for item in read_items(folder / f"data/wiqa/made-{split}.jsonl")}
+    return {item.metadata.para_id for item in read_items(folder / f"data/wiqa/made-{split}.jsonl")}
 
 
 def test_the_sample_keeps_its_splits_and_its_explanations(tmp_path):

@@ -1,6 +1,6 @@
 """The phenomena of a change, told by rule."""
 
-from ifqa.benchmarks.wiqa.phenomena import PHENOMENA, phenomena
+from ifqa.benchmarks.wiqa.benchmark import PHENOMENA, phenomena
 
 STEPS = ["The magma cools", "The magma solidifies", "Rain falls on the ground", ""]
 

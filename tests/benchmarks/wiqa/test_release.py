@@ -24,8 +24,8 @@ RECORD = next(effects(GRAPHS["bread-1"])).record()
 def test_released_questions_come_back_character_by_character():
     items = read_items(RELEASED)
     assert [item.record() for item in items] == [record for _, record in read_jsonl(RELEASED)]
-    stems = ["suppose {} happens, how will it affect {}.".format(*parts(item.stem)) for item in items]
-    assert stems == [item.stem for item in items]
+    stems = ["suppose {} happens, how will it affect {}.".format(*parts(item.question.stem)) for item in items]
+    assert stems == [item.question.stem for item in items]
     assert len(items) == 537
 
 
