@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence, Sized
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,16 +43,14 @@ def world() -> tuple[int, int]:
 
 def refuse_strangers(folder: Path) -> None:
     """Refuse a folder that holds weights or checkpoints of somebody else, which a training would overwrite."""
-    own = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
-    if strange := [path for path in own if not isinstance(read_json(path), dict)]:
+    ours = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
+    strange = [path for path in ours if not isinstance(read_json(path), dict)]
+    if not ours:
+        places = (folder, *(path for name in _ENCODERS for path in folder.glob(name)))
+        strange = sorted(path for place in places for path in place.glob("*") if path.suffix in _WEIGHTS)
+        strange += [path for path in [folder / CHECKPOINTS] if path.exists()]
+    if strange:
         raise IfqaError(f"{strange[0]} is not from a training of ifqa; train into another folder, or move it away")
-    places = (folder, *(path for name in _ENCODERS for path in folder.glob(name)))
-    weights = sorted(path for place in places for path in place.glob("*") if path.suffix in _WEIGHTS)
-    theirs = [*weights, *(path for path in [folder / CHECKPOINTS] if path.exists())]
-    if theirs and not own:
-        raise IfqaError(
-            f"{theirs[0]} is not from a training of ifqa (no {folder / MANIFEST}); train into another folder, or move it away"
-        )
 
 
 def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
@@ -85,15 +83,16 @@ def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
     """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss."""
     from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback, TrainerState
 
+    main, stack = world()[0] == 0, ExitStack()
+
     class Told(TrainerCallback):
         def on_save(self, args: object, state: TrainerState, control: object, **_: object) -> None:
             trainer.accelerator.wait_for_everyone()  # each process writes the state of its own random generators
-            if world()[0] == 0:
+            if main:
                 seal(checkpoint_of(folder, state.global_step))
 
         def on_train_begin(self, args: object, state: TrainerState, control: object, **_: object) -> None:
-            self.context = bar(f"training {folder.name}", state.max_steps) if world()[0] == 0 else nullcontext(silent)
-            self.advance = self.context.__enter__()
+            self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else silent
             self.advance(state.global_step)
 
         def on_step_end(self, args: object, state: TrainerState, control: object, **_: object) -> None:
@@ -103,21 +102,19 @@ def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
             self, args: object, state: TrainerState, control: object, logs: dict[str, float], **_: object
         ) -> None:
             for name, text in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
-                if name in logs and world()[0] == 0:
+                if name in logs and main:
                     say(f"step {state.global_step}/{state.max_steps}, {text.format(logs[name])}")
-
-        def on_train_end(self, args: object, state: TrainerState, control: object, **_: object) -> None:
-            self.context.__exit__(None, None, None)
 
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
     trainer.add_callback(Told())
-    whole = newest(folder) if world()[0] == 0 else None  # one process removes those that are damaged
+    whole = newest(folder) if main else None  # one process removes those that are damaged
     trainer.accelerator.wait_for_everyone()
     whole = whole or newest(folder)
     if whole:
         say(f"{folder}: going on after step {step_of(whole)}")
-    result = trainer.train(resume_from_checkpoint=str(whole) if whole else None)
+    with stack:
+        result = trainer.train(resume_from_checkpoint=str(whole) if whole else None)
     return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}
 
 
