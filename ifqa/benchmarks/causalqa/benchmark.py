@@ -30,13 +30,7 @@ DATASETS = (
     "paq", "gooaq", "msmarco", "naturalquestions", "eli5", "searchqa", "squad2", "newsqa", "hotpotqa", "triviaqa",
 )  # fmt: skip
 #: The authors' measures.
-ANSWERED = (
-    ROUGE_L,
-    ROUGE_L_PRECISION,
-    ROUGE_L_RECALL,
-    replace(EM, headline=False, in_tables=True),
-    CAUSALQA_F1,
-)
+ANSWERED = (ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL, replace(EM, headline=False, in_tables=True), CAUSALQA_F1)
 FOUND = replace(
     ANSWER, tables=(1, 5, 20, 100), title="answer recall", about="a gold answer stands in one of the first K passages"
 )
