@@ -15,11 +15,10 @@ from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
-from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Chain, Graph, letters, read_graphs
-from ifqa.benchmarks.wiqa.release import SPLITS, Direction, Explanation, Item, new_item, read_items, read_topics
+from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Graph, letters, read_graphs
+from ifqa.benchmarks.wiqa.release import SPLITS, Item, new_item, read_items, read_topics
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, counted, say
-from ifqa.settings import Natural, Table, Text, check_table
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED
 
@@ -28,45 +27,26 @@ SAMPLE = "sample-wiqa"  # names the bundled graphs
 _TRIES = 50  # draws for each no-effect question that is wanted; most are possible, unless there are few paragraphs
 
 
-class Sentences(Table):
-    """The sentences (from 0) of which X and Y are changes: X makes sentence `i` "more" or "less" true, and Y sentence `j`."""
+def effects(graph: Graph, *, first_hop: bool = False) -> Iterator[Item]:
+    """Every question with an effect: each path of a usable graph, in each phrasing of its two ends.
 
-    graph_id: Text
-    i: Natural
-    direction: Direction
-    j: Natural
-
-
-def effects(graph: Graph, *, first_hop: bool = False, sentences: Sentences | None = None) -> Iterator[Item]:
-    """Every question with an effect: each path, in each phrasing of its two ends.
-
-    Args:
-        graph: the graph; there are no questions if it is not usable.
-        first_hop: also ask for the nodes right after those outside the paragraph (Z -> X, V -> X). No released question does.
-            Transitivity needs the answers.
-        sentences: makes explanations.
+    `first_hop` also asks for the nodes right after those outside the paragraph (Z -> X, V -> X). No released question does, and
+    transitivity needs the answers.
     """
     for (source, target), chain in graph.chains.items() if graph.usable else ():
         outside = source in OUTSIDE
         if source in OUTCOME or (outside and chain.hops == 1 and not first_hop):
             continue
-        why = explanation(graph, chain, sentences) if sentences else None
+        kind = "EXOGENOUS_EFFECT" if outside else "INPARA_EFFECT"
         for number, (change, effect) in enumerate(product(graph.nodes[source], graph.nodes[target])):
-            kind = "EXOGENOUS_EFFECT" if outside else "INPARA_EFFECT"
             name = f"influence_graph:{graph.paragraph_id}:{graph.id}:{source}-{target}#{number}"
-            yield new_item(graph, name, _stem(change, effect), chain.answer, kind, len(chain.nodes), why)
+            yield new_item(graph, name, _stem(change, effect), chain.answer, kind, len(chain.nodes))
 
 
 def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.Random) -> list[Item]:
-    """Questions with a change from another paragraph: `number` of them drawn, or fewer if few of the draws are possible.
+    """Questions with a change of another paragraph's graph: `number` of them, or fewer if few of the draws are possible.
 
     A change with the words of a node of `graph`, or an effect that is one of the other graph, makes no question.
-
-    Args:
-        graph: the graph of the effects.
-        others: whose changes are drawn from; those of the graph's own paragraph are passed over.
-        number: of questions that are wanted.
-        draw: the source of chance.
     """
     changes = [(other, change) for other in others for change in other.changes]
     affected = {target for _, target in graph.chains}
@@ -92,21 +72,6 @@ def _stem(change: str, effect: str) -> str:
     return f"suppose {change} happens, how will it affect {effect.removesuffix('.')}."
 
 
-def explanation(graph: Graph, chain: Chain, sentences: Sentences) -> Explanation | None:
-    """Why the path has its effect, if it passes X and goes on: X in its direction, Y in the same, and the effect.
-
-    The direction of sentence `i` is d_i = r(change, X) * d_X, of sentence `j` d_j = d_i, of the effect d_e = the product of
-    all signs. Other paths have none: the scheme is that of change -> X -> Y -> effect. W, the opposite of Y, is explained by Y.
-    """
-    source, target = chain.nodes[0], chain.nodes[-1]
-    if "X" not in chain.nodes or target == "X":
-        return None
-    turned = source != "X" and graph.chains[source, "X"].sign < 0
-    direction: Direction = "more" if (sentences.direction == "more") != turned else "less"
-    effect: Direction = "more" if chain.sign > 0 else "less"
-    return Explanation(i=sentences.i, di=direction, j=sentences.j, dj=direction, de=effect)
-
-
 def balanced(items: Sequence[Item], seed: int) -> list[Item]:
     """As many "more" as "less" of each type, and at most a third "no effect", drawn at random; in the order given."""
     draw = random.Random(seed)
@@ -123,19 +88,19 @@ def balanced(items: Sequence[Item], seed: int) -> list[Item]:
     return [items[place] for place in sorted(kept)]
 
 
-def questions(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences] | None = None) -> list[Item]:
+def questions(graphs: Sequence[Graph], seed: int) -> list[Item]:
     """Balanced questions of all graphs, whose paragraphs are one split: changes without effect come from among them too."""
     items: list[Item] = []
     with bar("questions from graphs", len(graphs)) as advance:
         for graph in graphs:
-            with_effect = [*effects(graph, sentences=(sentences or {}).get(graph.id))]
+            with_effect = [*effects(graph)]
             draw = random.Random(f"{seed}:{graph.id}")
             items += with_effect + no_effects(graph, graphs, (len(with_effect) + 1) // 2, draw)
             advance(1)
     return balanced(items, seed)
 
 
-def whole(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences] | None = None) -> list[Item]:
+def whole(graphs: Sequence[Graph], seed: int) -> list[Item]:
     """All questions of each graph in one phrasing, drawn, of each node; half as many have no effect.
 
     So every chain is there with all of its hops, which the measures of consistency need.
@@ -146,7 +111,7 @@ def whole(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences]
         chosen.append(replace(graph, nodes={name: (draw.choice(texts),) for name, texts in graph.nodes.items()}))
     items: list[Item] = []
     for graph in chosen:
-        with_effect = [*effects(graph, first_hop=True, sentences=(sentences or {}).get(graph.id))]
+        with_effect = [*effects(graph, first_hop=True)]
         foreign = [other for other in chosen if other.paragraph_id != graph.paragraph_id]
         draw = random.Random(f"{seed}:{graph.id}:no effect")
         items += with_effect + no_effects(graph, foreign, len(with_effect) // 2, draw)
@@ -162,23 +127,13 @@ def split(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dic
     return settled | {paragraph: SPLITS[sum(place >= end for end in ends)] for place, paragraph in enumerate(free)}
 
 
-def read_sentences() -> dict[str, Sentences]:
-    """Graph -> its sentences, of the bundled graphs."""
-    path = FOLDER / "sentences.jsonl"
-    tables = (check_table(Sentences, record, f"{path}:{number}") for number, record in read_jsonl(path))
-    return {sentences.graph_id: sentences for sentences in tables}
-
-
 def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     """Write data/wiqa/made-{train,dev,test}.jsonl, and their graphs to made-graphs.jsonl; yields a line for each file.
 
     A paragraph that the release has, in files that are there, or the sample stays in its split. So no question is made for
     training from a paragraph of a test split. Other paragraphs are divided by a hash.
 
-    Args:
-        root: the folder above data/.
-        sources: files of graphs, or "sample-wiqa" for the bundled ones.
-        seed: of the split and of all draws.
+    `sources` are files of graphs, or "sample-wiqa" for the bundled ones; `seed` is that of the split and of all draws.
 
     Raises:
         IfqaError: a file is missing or not as it should be, or no graph leads to an outcome; nothing is written then.
@@ -199,9 +154,8 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
         say(f"{counted(left, 'graph')} left out: marked as without effect on the outcome")
     folder = root / "data" / "wiqa"
     parts = split((graph.paragraph_id for graph in usable.values()), seed, known_splits(folder))
-    sentences = read_sentences()
     by_split = {name: [graph for graph in usable.values() if parts[graph.paragraph_id] == name] for name in SPLITS}
-    derived = {name: questions(those, seed, sentences) for name, those in by_split.items()}
+    derived = {name: questions(those, seed) for name, those in by_split.items()}
     for name, items in derived.items():
         path, those = folder / f"made-{name}.jsonl", by_split[name]
         write_jsonl(path, (item.record() for item in items))

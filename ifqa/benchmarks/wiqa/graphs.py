@@ -90,7 +90,6 @@ class Graph:
 
     Attributes:
         id, paragraph_id: as released.
-        prompt: the question that the process answers ("How do forests form?").
         paragraph: the text of the process; its sentences end in ". ".
         nodes: name -> phrasings, one at least.
         edges: the influences between them.
@@ -98,7 +97,6 @@ class Graph:
 
     id: str
     paragraph_id: str
-    prompt: str
     paragraph: str
     nodes: Mapping[str, tuple[str, ...]]
     edges: tuple[Edge, ...]
@@ -202,7 +200,7 @@ def read_graph(record: Mapping[str, object], where: str) -> Graph:
     if affects:
         edges += [("Y", MORE, affects), ("Y", LESS, -affects), ("W", MORE, -affects), ("W", LESS, affects)]
     return Graph(
-        line.graph_id, line.para_id, line.prompt, line.paragraph,
+        line.graph_id, line.para_id, line.paragraph,
         nodes={name: texts for name, texts in nodes.items() if texts},
         edges=tuple(Edge(*edge) for edge in edges if nodes[edge[0]] and nodes[edge[1]]),
     )  # fmt: skip

@@ -107,9 +107,7 @@ class Item(Table):
         return self.model_dump(exclude_none=True)
 
 
-def new_item(
-    graph: Graph, name: str, stem: str, label: str, kind: str, length: int, why: Explanation | None = None
-) -> Item:
+def new_item(graph: Graph, name: str, stem: str, label: str, kind: str, length: int) -> Item:
     """A question of a graph whose path has `length` nodes; `kind` is a key of TYPES."""
     question = {
         "stem": stem, "para_steps": graph.steps, "answer_label": label, "answer_label_as_choice": CHOICES[label][0],
@@ -122,7 +120,7 @@ def new_item(
         "question_type": kind,
         "path_len": length,
     }
-    return Item.model_validate({"question": question, "metadata": about, "explanation": why})
+    return Item.model_validate({"question": question, "metadata": about})
 
 
 def read_items(path: Path) -> list[Item]:

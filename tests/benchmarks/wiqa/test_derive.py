@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from itertools import product
 
-from ifqa.benchmarks.wiqa.derive import Sentences, balanced, effects, explanation, no_effects, questions, split
+from ifqa.benchmarks.wiqa.derive import balanced, effects, no_effects, questions, split
 from ifqa.benchmarks.wiqa.graphs import read_graph
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED
@@ -81,11 +81,6 @@ def test_balance_cuts_the_more_frequent_answers():
     drawn = questions(GRAPHS, 3)
     assert drawn == questions(GRAPHS, 3) != questions(GRAPHS, 4)
     assert len(set(Counter(item.question.answer_label for item in drawn).values())) == 1
-
-
-def test_an_explanation_names_the_sentences_and_the_directions_of_a_path():
-    why = explanation(BREAD, BREAD.chains["V", "Y"], Sentences(graph_id="7", i=0, direction="less", j=2))
-    assert [*why.model_dump().values()] == [0, "more", 2, "more", "less"]
 
 
 def test_paragraphs_keep_their_known_split_and_others_are_divided():
