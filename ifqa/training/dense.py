@@ -112,8 +112,6 @@ class Dense(Passes):
             return
         batches = self._batches(data)
         say(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
-        if self.warmup > len(batches):
-            say(f"{folder}: warmup takes {self.warmup:,} steps, more than the training has; set a lower warmup")
         trainer = self._trainer(batches, start, folder)
         record = checkpoints.fit(trainer, folder)
         _save(folder, trainer.model, self.two_encoders)

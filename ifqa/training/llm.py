@@ -95,8 +95,8 @@ class Llm(Passes):
             )
         if self.method == "dpo" and not pairs(list(filter(is_answered, data.questions)), self.seed):
             raise IfqaError(
-                f"none of {len(data.questions)} training questions has an answer of the real world, or a name or number as "
-                "answer that stands in its gold passage; wanted questions that do"
+                f"none of {len(data.questions)} training questions has a name or number as answer that stands in its gold "
+                "passage; wanted questions that do"
             )
         refuse_family(self.model, find(self.model).family, data)
 
@@ -229,7 +229,7 @@ def with_answers(
             if is_answered(question):
                 gold = _gold(question.gold_passages)
                 apart = draw.random() < alone
-                shown = gold if apart and gold else training_passages(question, ranking, passages, "included")
+                shown = gold if apart and gold else training_passages(question, ranking, passages, True)
                 drawn.append(asks.row(question, shown, question.answers[0]))
         rows += _ordered(drawn, batch, f"{seed} {epoch}")
     return rows

@@ -1,18 +1,15 @@
 """Pairs of answers to prefer between: what passage and supposition say, and what is so in the real world, made by rule.
 
-    factual   the question's label "factual" is the answer in the real world; its gold passages stay as they are
-    number    a number of the answer is changed, in the answer and in the gold passages; the number as it was is rejected
-    entity    the answer's name is replaced by the answer to another question that asks alike (who, where, which ...), likewise
-              (Longpre et al. 2021, "Entity-Based Knowledge Conflicts"); the name as it was is rejected
-
-A model that has read the original in its training must so prefer what it is told.
+A number of the answer is changed, in the answer and in the gold passages; or the answer's name is replaced by the answer to another
+question that asks alike (who, where, which ...), likewise (Longpre et al. 2021, "Entity-Based Knowledge Conflicts"). The answer
+as it was is rejected: a model that has read the original in its training must prefer what it is told.
 """
 
 import random
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ifqa.records import Question
 from ifqa.retrieval.queries import split_question
@@ -24,15 +21,10 @@ _ASKING = re.compile(r"\b(?:who|whom|whose|where|which|what)\b", re.IGNORECASE)
 _FAR = 9  # a changed number differs by at most this much
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A question with the texts to answer from, the answer that they and the supposition give, and one that they do not give.
-
-    `kind` is "factual", "number" or "entity".
-    """
+class Pair(NamedTuple):
+    """A question with the texts to answer from, the answer that they and the supposition give, and one that they do not give."""
 
     question: Question
-    kind: str
     passages: tuple[str, ...]
     chosen: str
     rejected: str
@@ -47,9 +39,7 @@ def pairs(questions: Sequence[Question], seed: int) -> list[Pair]:
     names: dict[str, set[str]] = defaultdict(set)
     for question in questions:
         if question.answers and _NAME.fullmatch(name := question.answers[0]):
-            within = re.compile(
-                rf"[a-z,] {re.escape(name)}(?!\w)"
-            )  # within a sentence only proper names have a capital
+            within = re.compile(rf"[a-z,] {re.escape(name)}(?!\w)")  # only proper names have a capital there
             if any(within.search(text) for text in question.gold_passages):
                 names[_asked(question)].add(name)
     every = [_pair(each, sorted(names[_asked(each)]), random.Random(f"{seed} {each.id}")) for each in questions]
@@ -60,32 +50,24 @@ def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair
     texts = question.gold_passages
     if not texts or not question.answers:
         return None
-    answer, factual = question.answers[0], question.label("factual")
-    right = set(map(normalize, question.answers))
-    if factual:
-        return Pair(question, "factual", texts, answer, factual) if normalize(factual) not in right else None
+    answer, right = question.answers[0], set(map(normalize, question.answers))
     if number := _NUMBER.search(answer):
-        old, kind = number[0], "number"
+        old = number[0]
         new = str(draw.choice([n for n in range(max(0, int(old) - _FAR), int(old) + _FAR + 1) if n != int(old)]))
         chosen = answer[: number.start()] + new + answer[number.end() :]
     elif _NAME.fullmatch(answer):
-        old, kind = answer, "entity"
-        like = [
-            name
-            for name in names
-            if len(name.split()) == len(answer.split())
-            and normalize(name) not in right
-            and not any(name in text for text in (question.text, *texts))
-        ]
-        if not like:
+        old, words, told = answer, len(answer.split()), (question.text, *texts)
+        alike = [name for name in names if len(name.split()) == words and normalize(name) not in right]
+        alike = [name for name in alike if not any(name in text for text in told)]
+        if not alike:
             return None
-        new = chosen = draw.choice(like)
+        new = chosen = draw.choice(alike)
     else:
         return None
     place = re.compile(rf"(?<![\w.,]){re.escape(old)}(?!\w|[.,]\d)")
     if place.search(question.text) or not any(place.search(text) for text in texts):
         return None
-    return Pair(question, kind, tuple(place.sub(lambda _: new, text) for text in texts), chosen, answer)
+    return Pair(question, tuple(place.sub(lambda _: new, text) for text in texts), chosen, answer)
 
 
 def _asked(question: Question) -> str:

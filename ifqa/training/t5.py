@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
@@ -28,7 +28,7 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Gold, Settings, identity, refuse_family, require, training_passages
+from ifqa.training.trainer import Settings, identity, refuse_family, require, training_passages
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -74,7 +74,9 @@ class T5Trainer(Settings):
     #: Whether the loss is the mean over all tokens of a step's targets, as in transformers' T5; else the mean over questions of
     #: the mean over a target's tokens, as in FiD.
     by_token: ClassVar[bool] = False
-    max_target = 0  # most tokens of a target, 0 for no limit; a subclass may have it as a setting
+    # a subclass may have these as settings
+    max_target = 0  # most tokens of a target, 0 for no limit
+    gold = "retrieved"
 
     model: str = "google/flan-t5-base"
     passages: Positive = 20
@@ -102,10 +104,6 @@ class T5Trainer(Settings):
         self.device, self.retrieved = resolve_device(self.device), self.passages
         if self.steps:
             self.evaluate_every = min(self.evaluate_every, self.steps)
-
-    def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
-        """The passages that a question is trained with."""
-        return ranking[: self.passages]
 
     def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
         """The inputs of the network: the question with each passage."""
@@ -204,12 +202,8 @@ class Fid(T5Trainer):
     }  # fmt: skip
     reader = "fid"
 
-    gold: Gold = "retrieved"
+    gold: Literal["retrieved", "included"] = "retrieved"
     steps: Positive = 1000
-
-    def read(self, question: Question, ranking: Sequence[Passage]) -> Sequence[Passage]:
-        """The first passages, perhaps with a gold passage."""
-        return training_passages(question, ranking, self.passages, self.gold)
 
 
 @dataclass(kw_only=True)
@@ -357,32 +351,30 @@ class Rows:
 
         That is the score of each input, and for a loss by token the question's weight.
         """
-        number, target = self._drawn[row]
+        (number, target), trainer = self._drawn[row], self.trainer
         if number not in self._read:
-            question = self.data.questions[number]
-            passages = self.trainer.read(question, self.data.rankings[number])
-            self._read[number] = self.token_ids(self.trainer.texts(question, passages))
+            question, ranking = self.data.questions[number], self.data.rankings[number]
+            shown = training_passages(question, ranking, trainer.passages, trainer.gold == "included")
+            self._read[number] = self._tokens(question, shown)
         label = self._label(target)
         features = self._row(self._read[number], label, self.data, number)
-        if self.trainer.by_token:  # so that the mean over the step's questions is the mean over its tokens
-            size = self.trainer.batch
-            step = self._drawn[row - row % size :][:size]
-            features["weight"] = size * len(label) / sum(len(self._label(target)) for _, target in step)
+        if trainer.by_token:  # so that the mean over the step's questions is the mean over its tokens
+            step = self._drawn[row - row % trainer.batch :][: trainer.batch]
+            features["weight"] = trainer.batch * len(label) / sum(len(self._label(target)) for _, target in step)
         return features
 
     def of_dev(self, dev: TrainingData) -> list[dict[str, object]]:
         """The rows of the dev questions; their labels are their numbers."""
-        pairs = zip(dev.questions, dev.rankings, strict=True)
-        inputs = [self.token_ids(self.trainer.texts(question, ranking)) for question, ranking in pairs]
+        inputs = [self._tokens(*pair) for pair in zip(dev.questions, dev.rankings, strict=True)]
         return [self._row(ids, [n], dev, n) for n, ids in enumerate(inputs)]
 
     def _row(self, inputs: list[list[int]], label: list[int], data: TrainingData, n: int) -> dict[str, object]:
         scored = {"scores": scores_of(data.scores[n], len(inputs))} if self.trainer.scored else {}
         return {"passages": inputs, "label": label, **scored}
 
-    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, cut off at the conventions' `max_tokens`."""
-        features = tokenise(self.tokenizer, texts, self.conventions)
+    def _tokens(self, question: Question, passages: Sequence[Passage]) -> list[list[int]]:
+        """Token ids of each input, cut off at the conventions' `max_tokens`."""
+        features = tokenise(self.tokenizer, self.trainer.texts(question, passages), self.conventions)
         pairs = zip(features["input_ids"], features["attention_mask"], strict=True)
         return [ids[mask].tolist() for ids, mask in pairs]
 

@@ -7,7 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.models.devices import resolve_device
@@ -19,7 +19,6 @@ from ifqa.scoring.measures.gold_recall import covers
 from ifqa.settings import Natural, NotNegative, Positive, check_settings
 
 _Trainer = TypeVar("_Trainer", bound=Trainer)
-Gold = Literal["retrieved", "included"]
 _LIKE = 16  # batches whose rows are sorted by length together
 _Row = TypeVar("_Row")
 
@@ -114,13 +113,11 @@ def identity(data: TrainingData, scored: bool = False) -> str:
     return digest.hexdigest()
 
 
-def training_passages(question: Question, ranking: Sequence[Passage], most: int, gold: Gold) -> list[Passage]:
-    """The passages that a question is trained with: the first `most` of its ranking, with a gold passage if "included"."""
-    chosen = list(ranking[:most])
-    if gold == "included" and question.gold_passages:
-        texts = question.gold_passages
-        if not any(covers(passage.text, text) for passage in chosen for text in texts):
-            chosen = [*chosen[: most - 1], Passage(gold_id(texts[0]), "", texts[0])]
+def training_passages(question: Question, ranking: Sequence[Passage], most: int, include_gold: bool) -> list[Passage]:
+    """The first `most` passages of a ranking; with `include_gold`, a gold passage replaces the last if none is among them."""
+    chosen, texts = list(ranking[:most]), question.gold_passages
+    if include_gold and texts and not any(covers(passage.text, text) for passage in chosen for text in texts):
+        return [*chosen[: most - 1], Passage(gold_id(texts[0]), "", texts[0])]
     return chosen
 
 

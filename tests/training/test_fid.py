@@ -66,12 +66,12 @@ def test_the_published_recipe_is_fid_larges():
 def test_a_gold_passage_is_included_where_none_was_retrieved():
     other = [Passage("a", "", TEXTS[1]), Passage("b", "", TEXTS[2])]
     question = QUESTIONS[0]
-    assert training_passages(question, other, 2, "retrieved") == other
-    included = training_passages(question, other, 2, "included")
+    assert training_passages(question, other, 2, False) == other
+    included = training_passages(question, other, 2, True)
     assert included == [other[0], Passage(gold_id(TEXTS[0]), "", TEXTS[0])]
-    assert training_passages(question, RANKINGS[0], 2, "included") == RANKINGS[0][:2]
-    assert training_passages(question, [], 3, "included") == [included[1]]
-    assert training_passages(Question("t", "If?", ("a",)), other, 1, "included") == other[:1]
+    assert training_passages(question, RANKINGS[0], 2, True) == RANKINGS[0][:2]
+    assert training_passages(question, [], 3, True) == [included[1]]
+    assert training_passages(Question("t", "If?", ("a",)), other, 1, True) == other[:1]
 
 
 @pytest.mark.usefixtures("exact")

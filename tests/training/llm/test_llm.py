@@ -257,7 +257,7 @@ def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_p
         tuned(tmp_path / "made", start, **changes)
     assert not (tmp_path / "made").exists()
     bare = [Question("t/0", "If?")], [Question("t/0", "If?", ("nothing much",), TEXTS[:1])]
-    ends = "none of 1 training questions has an answer", "has an answer of the real world, or a name or number"
+    ends = "none of 1 training questions has an answer", "has a name or number as answer"
     for questions, method, end in zip(bare, ("sft", "dpo"), ends, strict=True):
         with refused(end):
             configured(Trainer, model=start, method=method).train(TrainingData(questions, [[]]), tmp_path / "made")

@@ -19,7 +19,6 @@ def asked(number, answer, text, **more):
 def test_a_name_is_replaced_by_another_answer_of_as_many_words():
     questions = [asked(n, town, f"Ada was born in {town}; {town}'s mills closed.") for n, town in enumerate(TOWNS)]
     for question, pair in zip(questions, pairs(questions, 0), strict=True):
-        assert pair.kind == "entity"
         assert pair.rejected == question.answers[0] != pair.chosen
         assert len(pair.chosen.split()) == len(pair.rejected.split())
         assert pair.passages == (question.gold_passages[0].replace(pair.rejected, pair.chosen),)
@@ -30,19 +29,11 @@ def test_a_number_is_changed_in_answer_and_passage_alike(number, seed):
     [pair] = pairs(
         [asked(0, f"{number} men", f"It took {number} men; 1{number:04} others, and 3.{number} miles.")], seed
     )
-    assert pair.kind == "number"
     new = re.match(r"\d+", pair.chosen)[0]
     assert new != str(number)
     assert abs(int(new) - number) <= 9
     assert pair.passages == (f"It took {new} men; 1{number:04} others, and 3.{number} miles.",)
     assert pair.rejected == f"{number} men"
-
-
-def test_a_known_answer_of_the_real_world_is_rejected_as_it_is():
-    question = asked(0, "Bath", "She lived in Wick.", labels=(("factual", "Wick"),))
-    [pair] = pairs([question], 0)
-    assert (pair.kind, pair.passages, pair.chosen, pair.rejected) == ("factual", question.gold_passages, "Bath", "Wick")
-    assert pairs([asked(0, "Bath", "She lived in Bath.", labels=(("factual", "the Bath"),))], 0) == []
 
 
 def test_no_pair_is_made_where_no_rule_holds():
@@ -58,7 +49,7 @@ def test_no_pair_is_made_where_no_rule_holds():
 def test_pairs_of_the_sample_depend_on_the_seed_and_not_on_order():
     questions = open_benchmark("sample").questions("train")
     made = pairs(questions, 0)
-    assert {one.kind for one in made} == {"number", "entity"}
+    assert len({bool(re.search(r"\d", one.chosen)) for one in made}) == 2, "numbers and names"
     by_id = [sorted(some, key=lambda one: one.question.id) for some in (pairs(questions[::-1], 0), made)]
     assert by_id[0] == by_id[1]
     assert pairs(questions, 1) != made
