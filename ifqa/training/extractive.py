@@ -115,7 +115,7 @@ class Extractive(Passes):
         """
         import torch
 
-        from ifqa.training.span import Example, Schedule, network, trained
+        from ifqa.training.span import Example, Schedule, network, train_phase
 
         self.refuse(data, folder)
         found, start = find_encoder(self.encoder), self.start
@@ -146,7 +146,7 @@ class Extractive(Passes):
             batches(some, self.batch, f"{self.seed} {number}", lambda example: example.length)
             for number, some in enumerate(rounds)
         )
-        return trained(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
+        return train_phase(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
 
     def _averaged(
         self, data: TrainingData, folder: Path, found: Found, start: str, inputs: dict[str, object]
@@ -183,7 +183,7 @@ class Extractive(Passes):
 
     def _read(self, folder: Path, found: Found) -> None:
         """The first phase: train all weights of the encoder's layers on reading questions."""
-        from ifqa.training.span import Example, Schedule, network, trained
+        from ifqa.training.span import Example, Schedule, network, train_phase
 
         questions, count = self._questions
         say(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
@@ -210,7 +210,7 @@ class Extractive(Passes):
 
         passes = [batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs)]
         encode, groups = partial(Example, found.folder), chain.from_iterable(passes)
-        trained(model, groups, encode, plan, folder, inputs, self.device, len(questions))
+        train_phase(model, groups, encode, plan, folder, inputs, self.device, len(questions))
 
 
 def _counted(questions: Sequence[Question], label: str) -> dict[str, int]:

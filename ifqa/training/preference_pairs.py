@@ -1,8 +1,8 @@
 """Pairs of answers to prefer between: what passage and supposition say, and what is so in the real world, made by rule.
 
-A number of the answer is changed, in the answer and in the gold passages; or the answer's name is replaced by the answer to another
-question that asks alike (who, where, which ...), likewise (Longpre et al. 2021, "Entity-Based Knowledge Conflicts"). The answer
-as it was is rejected: a model that has read the original in its training must prefer what it is told.
+A number of the answer is changed, in the answer and in the gold passages; or the answer's name is replaced by the answer to
+another question that asks alike (who, where, which ...), likewise (Longpre et al. 2021, "Entity-Based Knowledge Conflicts"). The
+answer as it was is rejected: a model that has read the original in its training must prefer what it is told.
 """
 
 import random

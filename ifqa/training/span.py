@@ -10,8 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -33,8 +34,7 @@ _STATE = "state.safetensors"
 _Row = TypeVar("_Row")
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(NamedTuple):
     """Targets of one pair: spans as (first token, length - 1), computed as (passage number, question number, operation)."""
 
     spans: list[tuple[int, int]]
@@ -152,11 +152,10 @@ def _f1(text: str, gold: str) -> float:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a network is trained.
+    """How a network is trained: AdamW's rate is highest after a tenth of the steps, then falls to 0.
 
     Attributes:
         seed: of dropout and negatives; each step's draws depend on the seed and the step alone.
-        learning_rate, weight_decay: AdamW's highest rate, reached after a tenth of the steps, then linear to 0; its decay.
         heads: the rate of the heads, times that of the encoder.
         negatives: passages beside the gold passages in each step.
     """
@@ -170,26 +169,28 @@ class Schedule:
     checkpoint_every: int
 
 
-def fit(
-    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path
-) -> None:  # fmt: skip
-    """Train on the batches in `groups`, resuming from the newest whole checkpoint in `folder`.
+def train_phase(
+    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path,
+    inputs: dict[str, Any], device: str, count: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Train on the batches in `groups`, of `count` questions, and write the weights; gives the manifest.
 
-    `encode` makes an example of a row of a batch, when its step has come; an example without a target is left out.
+    It resumes from the newest whole checkpoint in `folder`. `encode` makes an example of a row of a batch, when its step has
+    come; an example without a target is left out.
     """
+    precision = half_precision(device)
+    model.encoder.cast(precision)
+    model.to(device)
     parts: list[dict[str, Any]] = [{"params": [], "times": 1.0}, {"params": [], "times": plan.heads}]
     for name, parameter in model.named_parameters():
         parts[0 if name.startswith("encoder.") else 1]["params"].append(parameter)
     optimiser = torch.optim.AdamW(parts, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay)
-    done = _resume(folder, model, optimiser)
+    done, warm = _resume(folder, model, optimiser), max(1, plan.steps // 10)
     if done:
         say(f"{folder}: going on after step {done} of {plan.steps}")
     losses: list[float] = []
     with bar(f"training {folder.name}", plan.steps - done) as advance:
-        for step, group in enumerate(groups, start=1):
-            if step <= done:
-                continue
-            warm = max(1, plan.steps // 10)
+        for step, group in enumerate(islice(groups, done, None), start=done + 1):
             rate = plan.learning_rate * min(step / warm, (plan.steps - step) / max(1, plan.steps - warm))
             examples = [example for example in map(encode, group) if example.has_target]
             if examples:
@@ -200,6 +201,7 @@ def fit(
                 checkpoints.keep_newest(folder)
                 say(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
                 losses.clear()
+    return written(model, folder, inputs, {"examples": count, "steps": plan.steps, "precision": str(precision)})
 
 
 def _step(
@@ -208,11 +210,12 @@ def _step(
     draw = random.Random(key)
     generator = torch.Generator().manual_seed(draw.getrandbits(63))
     passages = [example.drawn(draw, negatives) for example in group]
-    spans, computed = model([pair for several in passages for pair in several], generator)
-    losses, rows = [], list(zip(spans, computed, strict=True))
-    for example, several in zip(group, passages, strict=True):
-        own, rows = rows[: len(several)], rows[len(several) :]
-        losses.append(example.loss(*zip(*own, strict=True)))
+    spans, computed = model([pair for pairs in passages for pair in pairs], generator)
+    rows = iter(zip(spans, computed, strict=True))
+    losses = [
+        example.loss(*zip(*islice(rows, len(pairs)), strict=True))
+        for example, pairs in zip(group, passages, strict=True)
+    ]
     loss = torch.stack(losses).mean()
     for part in optimiser.param_groups:
         part["lr"] = rate * part["times"]
@@ -255,17 +258,6 @@ def network(found: Found, start: str, seed: int, dropout: float) -> SpanModel:
     if start:
         load_weights(model, Path(start))
     return model
-
-
-def trained(
-    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path,
-    inputs: dict[str, Any], device: str, examples: int,
-) -> dict[str, Any]:  # fmt: skip
-    """Train and write the weights of so many examples; gives the manifest."""
-    precision = half_precision(device)
-    model.encoder.cast(precision)
-    fit(model.to(device), groups, encode, plan, folder)
-    return written(model, folder, inputs, {"examples": examples, "steps": plan.steps, "precision": str(precision)})
 
 
 def written(model: SpanModel, folder: Path, inputs: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
