@@ -6,7 +6,7 @@
 `recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
 recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and
 searches 100 queries, each step in its own process. It prints the peak of resident memory above that of a process that has
-only imported its libraries, and the estimate of `ifqa.retrieval.vectors.faiss_index` (a part twice, the whole). Linux only.
+only imported its libraries, and the estimate of `ifqa.retrieval.vectors.nearest` (a part twice, the whole). Linux only.
 """
 
 import argparse
@@ -23,8 +23,7 @@ import numpy as np
 from ifqa.corpus.store import PassageStore
 from ifqa.plugins import open_benchmark
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors.faiss_index import PART, FaissIndex, build, index_bytes
-from ifqa.retrieval.vectors.flat_index import FlatIndex
+from ifqa.retrieval.vectors.nearest import PART, FaissIndex, FlatIndex, build, index_bytes
 from ifqa.retrieval.vectors.vector_store import Filling, Shards
 from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
@@ -35,7 +34,7 @@ STEP = """
 import json, re, sys
 import faiss, numpy as np
 from pathlib import Path
-from ifqa.retrieval.vectors.faiss_index import FaissIndex, build
+from ifqa.retrieval.vectors.nearest import FaissIndex, build
 from ifqa.retrieval.vectors.vector_store import Shards
 def peak():  # ru_maxrss would start at the parent's peak
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])

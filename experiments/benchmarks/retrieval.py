@@ -33,10 +33,9 @@ from ifqa.plugins import load, open_benchmark
 from ifqa.progress import bar
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import GOLD, Hit, Passage, Question
-from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.parts import Part, best, by_rank, by_score
-from ifqa.retrieval.rerank import WEIGHT, reordered
+from ifqa.retrieval.rerank import OWN, WEIGHT, CrossEncoder, reordered
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 

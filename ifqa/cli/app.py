@@ -268,7 +268,7 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions, annotated tasks."
+            help="An experiment, a benchmark's split (ifqa:full-dev), or a file: questions, annotated tasks."
         ),
     ],
     to: Annotated[Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
@@ -276,20 +276,17 @@ def convert(
         str,
         typer.Option(
             "--format",
-            help="Else: ctxs, trec, qrels, topics, squad, file (questions of your own), verification.",
+            help="Else: ctxs, trec, qrels, topics, file (questions of your own), verification.",
         ),
     ] = "",
     k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
-    benchmark: Annotated[str, typer.Option(help="For a TREC run that becomes ctxs: its benchmark.")] = "ifqa",
-    split: Annotated[str | None, typer.Option(help="For a TREC run that becomes ctxs: its split.")] = None,
     scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
-    corpus: Annotated[str, typer.Option(help="For a TREC run that becomes ctxs: its corpus.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Write runs, questions and judgements for other tools, and annotated tasks as a benchmark or to be verified."""
     from ifqa.pipeline.convert import convert as convert_file
 
-    print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus))
+    print_line(convert_file(source, to, k, force, scores, form))
 
 
 @app.command()

@@ -23,15 +23,12 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
-import pydantic
-
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import entries, starts_list
-from ifqa.formats.rows import kind_of, read_rows
+from ifqa.formats.rows import kind_of, objects, read_rows
 from ifqa.records import Question
 from ifqa.scoring.statistics import alpha
-from ifqa.settings import Stored
-from ifqa.storage.files import create, unicode_text, write
+from ifqa.storage.files import create, field, unicode_text, write
 
 Row = dict[str, list[str]]  # the texts of each column or field, without blank ones
 WORKER = "worker"  # the row's key and column for who annotated
@@ -51,17 +48,16 @@ class Field:
     name: str
     about: str
     choices: tuple[str, ...] = ()
-    required: bool = True
-    several: bool = False  # several texts, each its own entry
+    several: bool = False  # any number of texts, or none; else one, which is required
 
 
 WRITING = (
     Field("question", "A question that supposes something that did not happen: If ..., who would ...?"),
     Field("answer", "Its answer in the imagined world, as short as possible"),
-    Field("other_answers", "Other valid answers, and other forms of it: 5, five. One a line", (), False, True),
+    Field("other_answers", "Other valid answers, and other forms of it: 5, five. One a line", several=True),
     Field("answer_type", "The kind of answer", KINDS),
     Field("free_form", "Is the question about another passage than this one?", _YES_NO),
-    Field("other_passages", "Further passages that it needs; of free form: its passages. One a line", (), False, True),
+    Field("other_passages", "Further passages that it needs; of free form: its passages. One a line", several=True),
 )
 VERIFYING = (
     Field(
@@ -69,7 +65,7 @@ VERIFYING = (
         "Is the question counterfactual, can it be answered from the passages, is the answer right?",
         VERDICTS,
     ),
-    Field("another_answer", "Another valid answer, if there is one. One a line", (), False, True),
+    Field("another_answer", "Another valid answer, if there is one. One a line", several=True),
 )
 
 
@@ -101,7 +97,7 @@ def write_tasks(
     if path.suffix == ".csv":
         table = io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
-        names = [*rows[0], *(field.name for field in fields), WORKER]
+        names = [*rows[0], *(column.name for column in fields), WORKER]
         writer.writerow(names)
         writer.writerows([_cell(row.get(name, "")) for name in names] for row in rows for _ in range(copies))
         texts = [table.getvalue()]
@@ -139,14 +135,14 @@ def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[Fi
         elif isinstance(value, str) and not name.endswith("_id"):
             lines.append(f'  <Header size="5" value={quoteattr(name.replace("_", " "))}/>')
             lines.append(f'  <Text name="{name}_" value="${name}"/>')
-    for field in fields:
-        lines.append(f'  <Header size="4" value={quoteattr(field.about)}/>')
-        common = f'name="{field.name}" toName="passage" required="{str(field.required).lower()}"'
-        if field.choices:
-            choices = "".join(f"<Choice value={quoteattr(choice)}/>" for choice in field.choices)
+    for column in fields:
+        lines.append(f'  <Header size="4" value={quoteattr(column.about)}/>')
+        common = f'name="{column.name}" toName="passage" required="{str(not column.several).lower()}"'
+        if column.choices:
+            choices = "".join(f"<Choice value={quoteattr(choice)}/>" for choice in column.choices)
             lines.append(f'  <Choices {common} choice="single">{choices}</Choices>')
         else:
-            most = "" if field.several else ' maxSubmissions="1"'
+            most = "" if column.several else ' maxSubmissions="1"'
             lines.append(f'  <TextArea {common} rows="2" editable="true"{most}/>')
     return "\n".join([*lines, "</View>", ""])
 
@@ -165,22 +161,6 @@ def are_tasks(path: Path) -> bool:
     return isinstance(next(entries(path), {}).get("data"), dict)
 
 
-class _Result(Stored):
-    from_name: str
-    value: dict[str, object]
-
-
-class _Annotation(Stored):
-    result: list[_Result] = pydantic.Field(default_factory=list)
-    completed_by: int | str | dict[str, object] | None = None  # an object has the person's e-mail address
-    was_cancelled: bool | None = False  # skipped
-
-
-class _Task(Stored):
-    data: dict[str, object]
-    annotations: list[_Annotation] = pydantic.Field(default_factory=list)
-
-
 def read_tasks(path: Path) -> list[tuple[str, Row]]:
     """Each annotation of a file as a row, with its place in the file; a task that nobody annotated is a row of its data.
 
@@ -195,27 +175,26 @@ def read_tasks(path: Path) -> list[tuple[str, Row]]:
             for where, cells in read_rows(path, "passage")
         ]
     rows: list[tuple[str, Row]] = []
-    for number, entry in enumerate(entries(path), start=1):
+    for number, task in enumerate(entries(path), start=1):
         where = f"{path}: task {number}"
-        try:
-            task = _Task.model_validate(entry)
-        except pydantic.ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise IfqaError(f"{where}: not as Label Studio exports tasks as JSON ({place}: {first['msg']})") from error
-        row = {name: _texts(value, name, where) for name, value in task.data.items()}
-        done = [annotation for annotation in task.annotations if not annotation.was_cancelled]
-        for annotation in done:
-            filled: Row = {}
-            for result in annotation.result:
-                texts = _texts(result.value.get("text", result.value.get("choices")), result.from_name, where)
-                filled.setdefault(result.from_name, []).extend(texts)
-            by = annotation.completed_by
-            worker = _texts(by.get("email", by.get("id")) if isinstance(by, dict) else by, WORKER, where)
-            rows.append((where, row | filled | {WORKER: worker}))
-        if not done:
-            rows.append((where, row))
+        row = {name: _texts(value, name, where) for name, value in field(task, "data", dict, where).items()}
+        filled = [
+            _filled(annotation, where)
+            for annotation in objects({"annotations": [], **task}, "annotations", where)
+            if not annotation.get("was_cancelled")
+        ]
+        rows += [(where, row | fields) for fields in filled or [{}]]
     return rows
+
+
+def _filled(annotation: Mapping[str, object], where: str) -> Row:
+    """The fields of an annotation as Label Studio exports it."""
+    filled: Row = {}
+    for result in objects(annotation, "result", where):
+        name, value = field(result, "from_name", str, where), field(result, "value", dict, where)
+        filled.setdefault(name, []).extend(_texts(value.get("text", value.get("choices")), name, where))
+    by = annotation.get("completed_by")  # a number, or an object with the person's e-mail address
+    return filled | {WORKER: _texts(by.get("email", by.get("id")) if isinstance(by, dict) else by, WORKER, where)}
 
 
 def _of_cell(cell: object) -> object:
@@ -246,11 +225,6 @@ class Annotated(NamedTuple):
 
     questions: list[Question]
     summary: str
-
-
-class _Written(NamedTuple):
-    question: Question
-    writer: str
 
 
 def read_annotated(path: Path) -> Annotated:
@@ -295,15 +269,15 @@ def verification_tasks(path: Path) -> list[dict[str, str | list[str]]]:
     ]
 
 
-def _written(rows: Sequence[tuple[str, Row]]) -> tuple[list[_Written], int]:
-    """The questions of rows, and the number of passages without one."""
-    written: list[_Written] = []
+def _written(rows: Sequence[tuple[str, Row]]) -> tuple[list[tuple[Question, str]], int]:
+    """The questions of rows, each with its writer, and the number of passages without one."""
+    written: list[tuple[Question, str]] = []
     about: Counter[str] = Counter()
     for where, row in rows:
         name = _required(row, "passage_id", where)
         if name.split() != [name]:
             raise IfqaError(f"{where}: passage_id {name!r} holds white space; wanted the id that the task came with")
-        if not any(row.get(field.name) for field in WRITING if not field.choices):
+        if not any(row.get(column.name) for column in WRITING if not column.choices):
             about[name] += 0
             continue
         about[name] += 1
@@ -319,7 +293,7 @@ def _written(rows: Sequence[tuple[str, Row]]) -> tuple[list[_Written], int]:
             tuple(dict.fromkeys(passages)),
             labels=labels,
         )
-        written.append(_Written(question, "".join(row.get(WORKER, []))))
+        written.append((question, "".join(row.get(WORKER, []))))
     return written, sum(count == 0 for count in about.values())
 
 
@@ -327,29 +301,26 @@ def _verified(rows: Sequence[tuple[str, Row]], path: Path) -> Annotated:
     questions: dict[str, Question] = {}
     votes: dict[str, dict[str, tuple[str, list[str]]]] = {}  # question -> worker -> verdict and other answers
     for where, row in rows:
-        name, text, labels = (
-            _required(row, "question_id", where),
-            _required(row, "question", where),
-            _labels(row, where),
-        )
+        name, text = (_required(row, key, where) for key in ("question_id", "question"))
         if not row.get("answers") or not row.get("passages"):
             raise IfqaError(f"{where}: 'passages' or 'answers' is empty; wanted the tasks as they were written")
-        question = Question(name, text, tuple(row["answers"]), tuple(row["passages"]), labels=labels)
+        question = Question(name, text, tuple(row["answers"]), tuple(row["passages"]), labels=_labels(row, where))
         if questions.setdefault(name, question) != question:
             raise IfqaError(f"{where}: question {name} is another one in an earlier row; wanted the tasks unchanged")
-        if not row.get("verdict"):
-            continue
-        worker, of_question = _required(row, WORKER, where), votes.setdefault(name, {})
-        if worker in (*of_question, *row.get("writer", [])):
-            why = f"votes twice on question {name}" if worker in of_question else "votes on a question of his own"
-            raise IfqaError(f"{where}: {worker!r} {why}; wanted one vote each, of other workers than the writer")
-        of_question[worker] = _choice(row, "verdict", VERDICTS, where), _all_of(row.get("another_answer", []))
-    if not votes:
+        by_worker = votes.setdefault(name, {})
+        if row.get("verdict"):
+            worker = _required(row, WORKER, where)
+            if worker in (*by_worker, *row.get("writer", [])):
+                why = f"votes twice on question {name}" if worker in by_worker else "votes on a question of his own"
+                raise IfqaError(f"{where}: {worker!r} {why}; wanted one vote each, of other workers than the writer")
+            by_worker[worker] = _choice(row, "verdict", VERDICTS, where), _all_of(row.get("another_answer", []))
+    verdicts = [[verdict for verdict, _ in by_worker.values()] for by_worker in votes.values() if by_worker]
+    if not verdicts:
         raise IfqaError(f"{path}: wanted a verdict on the questions; found none filled in")
     kept: list[Question] = []
     dropped: Counter[str] = Counter()
     for name, question in questions.items():
-        cast = votes.get(name, {}).values()
+        cast = votes[name].values()
         against = Counter(verdict for verdict, _ in cast if verdict != RIGHT)
         if not cast:
             dropped["without a vote"] += 1
@@ -358,7 +329,6 @@ def _verified(rows: Sequence[tuple[str, Row]], path: Path) -> Annotated:
         else:
             more = [answer for verdict, answers in cast if verdict == RIGHT for answer in answers]
             kept.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *more]))))
-    verdicts = [[verdict for verdict, _ in by_worker.values()] for by_worker in votes.values()]
     workers = {worker for by_worker in votes.values() for worker in by_worker}
     why = ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common())
     agreement = alpha(verdicts)

@@ -1,28 +1,21 @@
-"""Questions in the formats of other tools, written and read.
+"""Questions in the formats of other tools: read, and written as topics."""
 
-- *topics* (Pyserini, Anserini): `id TAB text`, one line for each question, white space in a text squeezed to blanks.
-- *squad*: SQuAD 1.1's JSON. A question's context is its first gold passage that holds an answer, without a title.
-"""
-
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.formats.rows import JSON, TABLES, columns_of, first_line, kind_of, read_rows, row_id
 from ifqa.formats.runs import id_word
 from ifqa.records import Question
-from ifqa.storage.files import create, field, json_line, text_field, texts_field, unicode_text, write
+from ifqa.storage.files import create, field, text_field, texts_field, unicode_text, write
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 _ORIGIN = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
 _ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
 
 
 def write_topics(path: Path, questions: Sequence[Question]) -> int:
-    """Write Pyserini's topics; returns how many.
+    """Write Pyserini's topics, `id TAB text`, white space in a text squeezed to blanks; returns how many.
 
     Raises:
         IfqaError: an id holds white space, or an id or a text half a surrogate pair.
@@ -32,31 +25,6 @@ def write_topics(path: Path, questions: Sequence[Question]) -> int:
             text = unicode_text(" ".join(question.text.split()), "question", question.id)
             write(handle, f"{id_word(question.id)}\t{text}\n".encode())
     return len(questions)
-
-
-def write_squad(path: Path, questions: Iterable[Question]) -> int:
-    """Write SQuAD 1.1's JSON; returns how many questions it has.
-
-    A question is left out if none of its gold passages holds an answer. SQuAD 2.0's `is_impossible` would not fit, because
-    such a question has an answer, which must be inferred. An answer is written as it is spelt in the context, with its
-    first offset there, in characters; answers that the context does not hold are dropped.
-
-    Raises:
-        IfqaError: no question is left.
-    """
-    data = [
-        {"title": "", "paragraphs": [{"context": context, "qas": [
-            {"id": question.id, "question": question.text, "answers": answers}]}]}
-        for question in questions
-        for context, answers in _first_context(question)
-    ]  # fmt: skip
-    if not data:
-        raise IfqaError(
-            f"{path} would hold no question: wanted one with an answer that stands in a gold passage; found none"
-        )
-    with create(path) as handle:
-        write(handle, json_line({"version": "1.1", "data": data}))
-    return len(data)
 
 
 def iter_questions(path: Path) -> Iterator[Question]:
@@ -167,30 +135,3 @@ def _texts(value: object, key: str, where: str) -> tuple[str, ...]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
     return texts_field({key: [value] if isinstance(value, str) else value}, key, where)
-
-
-def _first_context(question: Question) -> Iterator[tuple[str, list[dict[str, object]]]]:
-    """The first gold passage that holds an answer, with the answers in it; nothing if none does."""
-    for context in question.gold_passages:
-        spans = dict.fromkeys(span for answer in question.answers if (span := find_answer(context, answer)))
-        if spans:
-            yield context, [{"text": context[start:end], "answer_start": start} for start, end in spans]
-            return
-
-
-def find_answer(text: str, answer: str) -> tuple[int, int] | None:
-    """The first place of an answer in a text, as whole words: start and end in characters; None if it is not there.
-
-    White space may differ. Upper and lower case may differ if no place has the same case.
-    """
-    tokens = _TOKEN.findall(answer)
-    if not tokens:
-        return None
-    pattern = re.escape(tokens[0])
-    for before, token in pairwise(tokens):
-        both_words = re.match(r"\w", before) and re.match(r"\w", token)
-        pattern += (r"\s+" if both_words else r"\s*") + re.escape(token)
-    edges = [r"\b" if re.match(r"\w", token) else "" for token in (tokens[0], tokens[-1])]
-    pattern = edges[0] + pattern + edges[1]
-    match = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
-    return match.span() if match else None

@@ -82,13 +82,14 @@ def _squad(path: Path) -> Iterator[Row]:
         for _ in stream.member("data"):
             for number, _ in enumerate(stream.elements(), start=1):
                 where = f"{path}: article {number}"
-                for paragraph in _objects(stream.value(), "paragraphs", where):
-                    for qa in _objects(paragraph, "qas", where):
+                for paragraph in objects(stream.value(), "paragraphs", where):
+                    for qa in objects(paragraph, "qas", where):
                         answers = [] if qa.get("is_impossible") is True else qa.get("answers", [])
                         yield where, {**qa, "answers": answers, "passages": field(paragraph, "context", str, where)}
 
 
-def _objects(value: object, key: str, where: str) -> list[dict[str, object]]:
+def objects(value: object, key: str, where: str) -> list[dict[str, object]]:
+    """The list of objects that an object has under a key; anything else is refused."""
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
     elements = field(value, key, list, where)

@@ -1,9 +1,8 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
-An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels; a ctxs JSON becomes a TREC run, and a TREC
-run a ctxs JSON with the questions of a split and the passages of a corpus. Questions (an experiment's, a split's, a file's)
-become Pyserini's topics, SQuAD, or the layout of the benchmark `file`. Questions that people wrote (`ifqa.formats.annotations`)
-become all of these, or tasks for those who verify them. Runs of other tools are read by the retriever `run`.
+An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (an experiment's, a split's, a
+file's) become Pyserini's topics, or the layout of the benchmark `file`. Questions that people wrote (`ifqa.formats.annotations`)
+become both, or tasks for those who verify them. Runs of other tools are read by the retriever `run`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +12,12 @@ from pathlib import Path
 from ifqa.benchmarks.file import write_file
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.corpus.store import fetch
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.annotations import VERIFYING, are_tasks, read_annotated, verification_tasks, write_tasks
-from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
-from ifqa.formats.questions import read_questions, write_squad, write_topics
-from ifqa.formats.runs import read_run, write_qrels, write_run
+from ifqa.formats.ctxs import write_ctxs
+from ifqa.formats.questions import read_questions, write_topics
+from ifqa.formats.rows import kind_of
+from ifqa.formats.runs import write_qrels, write_run
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import names, open_benchmark
@@ -29,31 +28,28 @@ from ifqa.storage.files import require
 
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
     "topics": write_topics,
-    "squad": write_squad,
     "file": write_file,
 }  # of questions; each gives how many it wrote
+RUNS = ("ctxs", "trec", "qrels")
 VERIFICATION = "verification"
 _VERIFIERS = 2  # the second and the third worker
-_FILES = (".json", ".jsonl", ".csv", ".trec", ".tsv", ".gz", ".xz", ".bz2", ".pkl")
 _BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "file"}
-_FORMATS = ("ctxs", "trec", "qrels", *WRITERS, VERIFICATION)
+_FORMATS = (*RUNS, *WRITERS, VERIFICATION)
 
 
 def convert(
-    source: str, to: Path, k: int | None = None, benchmark: str = "ifqa", split: str | None = None, force: bool = False,
-    scores: str = "run", form: str = "", corpus: str = "",
-) -> Path:  # fmt: skip
+    source: str, to: Path, k: int | None = None, force: bool = False, scores: str = "run", form: str = ""
+) -> Path:
     """Write a run, questions or judgements to a file of another format; returns that file.
 
     Args:
-        source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file.
+        source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file of questions.
         to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
-        benchmark, split, corpus: of the questions and the passages of a TREC run that becomes a ctxs JSON.
         force: whether an existing file is overwritten.
         scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
-        form: a key of `WRITERS`, or "ctxs", "trec", "qrels", "verification".
+        form: one of `RUNS`, a key of `WRITERS`, or "verification".
 
     Raises:
         IfqaError: `to` exists or is no regular file; the run is not finished or older than the experiment's settings; or the
@@ -61,9 +57,7 @@ def convert(
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # from 2: a path of Windows begins with "C:"
-    is_file = path.is_file() or (not is_split and (source.endswith(_FILES) or path.name != source))
-    if is_file:
-        refuse_pickle(require(path, "file"))
+    is_file = path.is_file() or (not is_split and (bool(kind_of(path)) or path.name != source))
     form = form or _BY_SUFFIX.get(to.suffix, "")
     if form not in _FORMATS:
         raise unknown("format", form or to.suffix, _FORMATS)
@@ -71,19 +65,20 @@ def convert(
         raise IfqaError(f"--k, the number of passages to keep, must be at least 1; found {k}")
     if scores not in ("run", "reader"):
         raise unknown("--scores", scores, ("run", "reader"))
-    of_trec = is_file and form == "ctxs"
-    for option, value, fits in (
-        ("--k", k, form not in (*WRITERS, VERIFICATION)),
-        ("--split", split, of_trec),
-        ("--corpus", corpus, of_trec),
-        ("--scores", scores != "run", not is_file and form in ("ctxs", "trec")),
-    ):
-        if value and not fits:
+    for option, value, fits in (("--k", k, RUNS), ("--scores", scores != "run", ("ctxs", "trec"))):
+        if value and form not in fits:
             raise IfqaError(f"{option} changes nothing where {source} becomes {form}; leave it out")
+    if form in RUNS and (is_file or is_split):
+        raise IfqaError(
+            f"{source}: wanted an experiment with a run for {form}; questions become {', '.join(WRITERS)}, and the retriever "
+            "'run' reads runs of other tools"
+        )
     if to.exists() and not (to.is_file() and force):
         what = "there already; overwrite it with --force" if to.is_file() else "no regular file; name another one"
         raise IfqaError(f"{to} is {what}")
     to = to.resolve() if to.is_symlink() else to  # a link stays one
+    if is_file:
+        require(path, "file")
     if form == VERIFICATION:
         if not is_file or not are_tasks(path):
             raise IfqaError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
@@ -93,13 +88,8 @@ def convert(
     elif form in WRITERS:
         questions = _questions(source, is_file)
         written = WRITERS[form](to, questions)
-        left_out = f"; {len(questions) - written:,} left out: no answer that this layout can hold"
-        say(f"{to}: {written:,} questions{left_out if written < len(questions) else ''}")
-    elif is_split or (is_file and form == "qrels"):
-        raise IfqaError(f"{source}: wanted an experiment with a run for {form}; questions become {', '.join(WRITERS)}")
-    elif is_file:
-        count = _ctxs_of_trec(path, to, k, benchmark, split, corpus) if form == "ctxs" else _trec_of_ctxs(path, to, k)
-        say(f"{to}: passages of {count:,} questions")
+        left_out = f"; {len(questions) - written:,} left out: no answer" if written < len(questions) else ""
+        say(f"{to}: {written:,} questions{left_out}")
     else:
         _write_run(source, to, k, form, scores)
     return to
@@ -147,36 +137,6 @@ def _rankings_of_reader(run: Run) -> list[list[Hit]]:
         raise IfqaError(f"reader {name!r} of {run.experiment.name} scores no passages; readers 'fid' and 'rag' do")
     pairs = [zip(each.passage_ids, each.passage_scores, strict=False) for each in predictions]
     return [[Hit(passage_id, score) for passage_id, score in scored] for scored in pairs]
-
-
-def _ctxs_of_trec(path: Path, to: Path, k: int | None, benchmark: str, split: str | None, corpus: str) -> int:
-    if is_ctxs(path) or split is None or not corpus:
-        raise IfqaError(
-            f"{path}: wanted a TREC run, with --benchmark NAME --split SPLIT for its questions, and --corpus NAME for its "
-            "passages"
-        )
-    rankings = read_run(path)
-    questions, build = open_benchmark(benchmark).questions(split), CorpusBuild(load_corpus(corpus))
-    if strange := rankings.keys() - {question.id for question in questions}:
-        raise IfqaError(f"{path} ranks {min(strange)}, and {benchmark} {split} has ids like {questions[0].id}")
-    cut = [rankings.get(question.id, [])[:k] for question in questions]
-    return write_ctxs(
-        to, questions, cut, (fetch([build.store], [hit.passage_id for hit in ranking]) for ranking in cut)
-    )
-
-
-def _trec_of_ctxs(path: Path, to: Path, k: int | None) -> int:
-    if not is_ctxs(path):
-        raise IfqaError(f"{path}: wanted an experiment, or a ctxs JSON ([{{...}}, ...]); found neither")
-    rankings: dict[str, list[Hit]] = {}
-    for number, (question, ranking) in enumerate(read_ctxs(path), start=1):
-        if question.id.split() != [question.id] or question.id in rankings:
-            raise IfqaError(
-                f"{path}: entry {number}: wanted an 'id' of its own without white space, found {question.id!r}"
-            )
-        rankings[question.id] = [Hit(passage.id, score) for passage, score in ranking[:k]]
-    write_run(to, rankings, "ctxs")
-    return len(rankings)
 
 
 def _judge(experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path) -> str:

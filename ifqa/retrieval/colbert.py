@@ -17,9 +17,8 @@ from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.parts import FIRST, Part, SinglePart
 from ifqa.retrieval.vectors.encoders import whole
-from ifqa.retrieval.vectors.sharded_build import Arrays
 from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
-from ifqa.retrieval.vectors.vector_store import Shards, half
+from ifqa.retrieval.vectors.vector_store import Arrays, Shards, half
 from ifqa.settings import checked
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folde
 from ifqa.progress import say
 from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Cost, Question, SearchResult
-from ifqa.retrieval.vectors import faiss_index
+from ifqa.retrieval.vectors import nearest
 from ifqa.retrieval.vectors.encoders import (
     EncoderSettings,
     encode_with,
@@ -26,9 +26,8 @@ from ifqa.retrieval.vectors.encoders import (
     precision_name,
     refuse_other_weights,
 )
-from ifqa.retrieval.vectors.flat_index import FlatIndex
-from ifqa.retrieval.vectors.sharded_build import VERSION, encode_corpus, forecast
-from ifqa.retrieval.vectors.vector_store import Shards
+from ifqa.retrieval.vectors.nearest import FlatIndex
+from ifqa.retrieval.vectors.vector_store import VERSION, Shards, encode_corpus, forecast
 from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
@@ -43,7 +42,7 @@ class Dense(Indexed):
     version = 1
     not_identity = ("device", "engine", "workers", "memory_gb")
     resumes = True
-    _searcher: faiss_index.FaissIndex | FlatIndex
+    _searcher: nearest.FaissIndex | FlatIndex
 
     @checked("setting of retriever 'dense'")
     def __init__(
@@ -81,7 +80,7 @@ class Dense(Indexed):
         if facts.factory:
             shape = (facts.passages, facts.dimension or 0)
             where = "cuda" if self.encoder.device == "cuda" else "cpu"  # FAISS runs on no other device
-            self._searcher = faiss_index.FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
+            self._searcher = nearest.FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
         else:
             if nprobe or ef_search:
                 raise IfqaError(f"nprobe and ef_search are for a FAISS index, and {index} is searched exactly")
@@ -152,7 +151,7 @@ class Dense(Indexed):
             passages, folder, ("vectors",), made_with, encode, engine=engine, workers=workers, gpus=gpus
         )
         if factory:
-            facts["faiss"] = faiss_index.build(Shards(folder), folder, factory, train_sample=train_sample, seed=seed)
+            facts["faiss"] = nearest.build(Shards(folder), folder, factory, train_sample=train_sample, seed=seed)
         left_over = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
         for path in (path for pattern in left_over for path in folder.glob(pattern)):
             path.unlink()
@@ -183,8 +182,8 @@ class Dense(Indexed):
         cost = forecast(passages, partial(encode_with, settings), encoder.device, gpus=max(1, _gpus(encoder.device)))
         searched, part = cost.disk, 0
         if factory:
-            counts, dimension = (passages, min(passages, faiss_index.PART)), encoder.facts["dimension"] or 0
-            searched, part = (faiss_index.index_bytes(factory, count, dimension) for count in counts)
+            counts, dimension = (passages, min(passages, nearest.PART)), encoder.facts["dimension"] or 0
+            searched, part = (nearest.index_bytes(factory, count, dimension) for count in counts)
             cost = replace(cost, disk=cost.disk + searched)
         about = f"{cost.about}; then {decimal(int(cost.memory + searched))} of memory to search, or less part by part"
         return replace(cost, memory=cost.memory + 2 * part, about=about)

@@ -1,4 +1,7 @@
-"""Reranks the best passages of another retriever with a cross-encoder, or by the answers that the span reader finds in them."""
+"""Reranks the best passages of another retriever: by a cross-encoder, or by the answers that the span reader finds in them.
+
+A cross-encoder reads question and passage together and scores the pair (Nogueira and Cho 2019).
+"""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -9,21 +12,41 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from ifqa.models.hub import model_requirement
+from ifqa.errors import IfqaError
+from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
+from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.hub import (
+    WEIGHTS_SHA256,
+    encoder_folder,
+    loading,
+    model_folder,
+    model_requirement,
+    number_in,
+    quiet,
+    refuse_missing,
+    weights_identity,
+)
 from ifqa.plugins import code_of
 from ifqa.protocols import Place, Requirement
+from ifqa.reading.span.reader import Extractive
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of, standard
 from ifqa.retrieval.queries import rewrite
-from ifqa.settings import Natural, checked
+from ifqa.settings import Natural, Positive, Stored, check_stored, checked
+from ifqa.storage.files import read_json
+from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from transformers import PreTrainedModel
 
+OWN = "ifqa"  # the adapter that ships with the package
 READER = "extractive"  # as a model: the reader of that name
 WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter of full-train (README)
+_WEIGHTS = BUNDLED / "weights" / "rerank"
+_MOST = 512  # maximal tokens of a pair, also for a model that names no limit
+_MEND = "train it again: ifqa train rerank"
 
 
 class Rerank(SinglePart):
@@ -39,7 +62,7 @@ class Rerank(SinglePart):
         *,
         parts: Sequence[Part],
         passages: Fetch,
-        model: Place = cross_encoder.OWN,
+        model: Place = OWN,
         reads: str = "question",
         depth: Natural = 0,
         model_weight: Annotated[float, Field(gt=0, le=1)] = WEIGHT,
@@ -64,56 +87,49 @@ class Rerank(SinglePart):
         rewrite([], reads)
         self._relevance: Callable[[Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]]
         if model == READER:
-            from ifqa.reading.span.reader import Extractive
-
             reader = Extractive(device=device)
             self._relevance, self.family = reader.relevance, reader.family
             self.trained_on = (*reader.trained_on, *self.trained_on)
         else:
-            encoder = cross_encoder.CrossEncoder(model, device)
+            encoder = CrossEncoder(model, device)
             self._relevance = encoder.relevance
             if encoder.adapter:
                 self.family = encoder.adapter.family
                 self.trained_on = (*encoder.adapter.sources.values(), *self.trained_on)
 
     @classmethod
-    def requirements(cls, *, model: str = cross_encoder.OWN, root: Path = Path(), **_: object) -> list[Requirement]:
+    def requirements(cls, *, model: str = OWN, root: Path = Path(), **_: object) -> list[Requirement]:
         """A model that is not part of this package."""
-        return [] if model in (cross_encoder.OWN, READER) else [model_requirement(model, root)]
+        return [] if model in (OWN, READER) else [model_requirement(model, root)]
 
     @classmethod
-    def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:
+    def trained(cls, model: str = OWN, **_: object) -> str:
         """The split family that the model was trained on, without loading the model; empty for a model from elsewhere."""
         if model == READER:
-            from ifqa.reading.span.reader import Extractive
-
             return Extractive.trained()
-        adapter = cross_encoder.adapter_of(model)
+        adapter = adapter_of(model)
         return adapter.family if adapter else ""
 
     @classmethod
-    def fingerprint(cls, model: str = cross_encoder.OWN, **_: object) -> str:
+    def fingerprint(cls, model: str = OWN, **_: object) -> str:
         """SHA-256 of the model's files; the span reader's code counts too."""
         if model != READER:
-            return cross_encoder.identity(model)
-        from ifqa.reading.span.reader import Extractive
-
+            return weights_identity(adapter_folder(model) or model_folder(model))
         return hashlib.sha256(f"{code_of(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first."""
         rankings = self._part.search(questions)
+        firsts = [ranking[: self._depth] for ranking in rankings]
         pairs = [
             (question.text, passage.text)
-            for question, ranking in zip(rewrite(questions, self._reads), rankings, strict=True)
-            for passage in passages_of(ranking[: self._depth], self._fetch)
+            for question, first in zip(rewrite(questions, self._reads), firsts, strict=True)
+            for passage in passages_of(first, self._fetch)
         ]
         scores = iter(map(float, self._relevance(pairs)))
         return [
-            replace(
-                ranking, hits=reordered(ranking, list(islice(scores, len(ranking[: self._depth]))), self._weight)[:k]
-            )
-            for ranking in rankings
+            replace(ranking, hits=reordered(ranking, list(islice(scores, len(first))), self._weight)[:k])
+            for ranking, first in zip(rankings, firsts, strict=True)
         ]
 
 
@@ -136,3 +152,112 @@ def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: flo
     order = np.argsort(-mixed, kind="stable").tolist()
     hits = [Hit(first[place].passage_id, float(mixed[place])) for place in order]
     return hits + [Hit(hit.passage_id, hits[-1].score - (first[-1].score - hit.score)) for hit in rest]
+
+
+class _Settings(Stored):
+    max_tokens: Positive
+
+
+class Adapter(Stored):
+    """What is read of the manifest of an adapter of all-MiniLM-L6-v2, as `ifqa train rerank` writes it."""
+
+    family: str  # the split family that it was trained on, such as "ifqa/full"
+    sources: dict[str, str]  # file of training questions -> SHA-256
+    encoder: dict[str, str]
+    settings: _Settings
+
+
+def adapter_folder(model: str) -> Path | None:
+    """The folder of an adapter; None for a whole model."""
+    folder = _WEIGHTS if model == OWN else Path(model)
+    return folder if (folder / "adapter_config.json").exists() else None
+
+
+def adapter_of(model: str) -> Adapter | None:
+    """The manifest of an adapter; None for a whole model.
+
+    Raises:
+        IfqaError: it is damaged, or that of an adapter of another model.
+    """
+    if (folder := adapter_folder(model)) is None:
+        return None
+    adapter = check_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
+    if adapter.encoder.get("sha256") != WEIGHTS_SHA256:
+        raise IfqaError(f"{folder} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`")
+    return adapter
+
+
+class CrossEncoder:
+    """Scores pairs of question and passage; a higher score is more relevant."""
+
+    def __init__(self, model: str = OWN, device: str = "auto") -> None:
+        """Load a model. It runs in bfloat16 where the device multiplies in it, else in float32.
+
+        Args:
+            model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
+                hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
+            device: see `resolve_device`.
+
+        Raises:
+            IfqaError: the model is missing, does not load, or is no cross-encoder with one label.
+        """
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        quiet()
+        self.device, self.adapter, adapted = resolve_device(device), adapter_of(model), adapter_folder(model)
+        folder = encoder_folder() if adapted else model_folder(model)
+        labels = {"num_labels": 1} if adapted else {}
+        with loading(model, "a cross-encoder"):
+            self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            network, report = AutoModelForSequenceClassification.from_pretrained(
+                folder, trust_remote_code=False, output_loading_info=True, **labels
+            )
+        if self.adapter and adapted:  # it brings the classifier that its encoder lacks
+            self._tokens = self.adapter.settings.max_tokens
+            with loading(model, "an adapter of `ifqa train rerank`"):
+                _merge(network, adapted)
+        else:
+            self._tokens = min(number_in(network.config, "max_position_embeddings") or _MOST, _MOST)
+            refuse_missing(model, report)
+        if network.config.num_labels != 1:
+            raise IfqaError(
+                f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one label"
+            )
+        self._network = network.to(self.device, half_precision(self.device)).eval()
+
+    def relevance(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float32]":
+        """Scores of (question, passage text) pairs, float32 [pairs]."""
+        import numpy as np
+        import torch
+
+        scores = np.empty(len(pairs), np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(pairs), CHUNK):
+                questions, texts = map(list, zip(*pairs[start : start + CHUNK], strict=True))
+                features = self._tokenizer(
+                    questions, texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
+                )
+                for places, batch in batches(dict(features), len(questions), BUDGET[self.device]):
+                    logits = self._network(**to_device(batch, self.device)).logits
+                    scores[start + np.array(places)] = logits.squeeze(-1).float().cpu().numpy()
+        return scores
+
+
+def _merge(network: "PreTrainedModel", folder: Path) -> None:
+    """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    config = read_json(folder / "adapter_config.json")
+    scale = config["lora_alpha"] / config["r"]
+    try:
+        tensors, weights = load_file(folder / "adapter_model.safetensors"), network.state_dict()
+    except (SafetensorError, FileNotFoundError) as error:
+        raise IfqaError(f"{folder}: its weights cannot be read ({error}); {_MEND}") from error
+    for name, tensor in tensors.items():
+        place = name.removeprefix("base_model.model.")  # peft's
+        if place.endswith(".lora_A.weight"):
+            raised = tensors[name.replace("lora_A", "lora_B")].float()
+            weights[place.replace(".lora_A", "")] += scale * (raised @ tensor.float())
+        elif not place.endswith(".lora_B.weight"):
+            weights[place].copy_(tensor.float())

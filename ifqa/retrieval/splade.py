@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from ifqa.errors import IfqaError
 from ifqa.records import Passage, Question, SearchResult
 from ifqa.retrieval.vectors.encoders import whole
-from ifqa.retrieval.vectors.flat_index import keep_best
-from ifqa.retrieval.vectors.sharded_build import Arrays
+from ifqa.retrieval.vectors.nearest import keep_best
 from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
-from ifqa.retrieval.vectors.vector_store import Shards, half
+from ifqa.retrieval.vectors.vector_store import Arrays, Shards, half
 from ifqa.settings import checked
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tiny_encoder import tiny, tiny_dpr
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_folder, model_folder, weights_identity
-from ifqa.retrieval.cross_encoder import CrossEncoder
+from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
 

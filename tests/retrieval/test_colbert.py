@@ -21,9 +21,8 @@ from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.colbert import ColBERT, TokenVectors, maxsim, query_vectors
 from ifqa.retrieval.parts import Part
-from ifqa.retrieval.vectors.sharded_build import sample_for
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import Shards
+from ifqa.retrieval.vectors.vector_store import Shards, sample_for
 
 TEXTS = [f"{WORDS[n % 16]} : {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]

@@ -18,7 +18,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors import sharded_build
+from ifqa.retrieval.vectors import vector_store
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256
@@ -45,7 +45,7 @@ def _a_place_of_its_own(tmp_path, monkeypatch, models):
         path.write_text(json.dumps(RECORDS))
     shutil.copytree(models, ".", dirs_exist_ok=True)
     Path("indexes").mkdir()
-    monkeypatch.setattr(sharded_build, "PIECE", 16)
+    monkeypatch.setattr(vector_store, "PIECE", 16)
 
 
 def corpus(**settings):

@@ -14,7 +14,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
-from ifqa.retrieval import cross_encoder
+from ifqa.retrieval import rerank as module
 from ifqa.retrieval.context import Gold
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.rerank import Rerank, reordered
@@ -80,9 +80,9 @@ def test_passages_below_the_depth_follow_as_they_were(values, data):
 
 
 def test_the_model_reads_the_configured_clause_and_the_first_passages_alone(monkeypatch):
-    read, real = [], cross_encoder.CrossEncoder.relevance
+    read, real = [], module.CrossEncoder.relevance
     spied = lambda self, pairs: (read.append(pairs), real(self, pairs))[1]  # noqa: E731
-    monkeypatch.setattr(cross_encoder.CrossEncoder, "relevance", spied)
+    monkeypatch.setattr(module.CrossEncoder, "relevance", spied)
     part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
     how = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
     whole = Rerank(**how)
@@ -126,7 +126,7 @@ def test_settings_that_do_not_fit_are_refused_in_one_line(settings, message):
 
 
 def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, monkeypatch):
-    folder = cross_encoder.adapter_folder(cross_encoder.OWN)
+    folder = module.adapter_folder(module.OWN)
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     monkeypatch.chdir(tmp_path)
     tables = {"benchmark": "ifqa", "retriever": {"name": "rerank", "parts": [{"name": "gold"}], "device": "cpu"}}
@@ -136,7 +136,7 @@ def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, mon
 
 
 def test_a_pair_scores_the_same_alone_and_in_a_batch():
-    model = cross_encoder.CrossEncoder(device="cpu")
+    model = module.CrossEncoder(device="cpu")
     model._network.float()
     pairs = [(question.text, text) for question in QUESTIONS for text in PASSAGES.values()]
     alone = np.concatenate([model.relevance([pair]) for pair in pairs])
@@ -151,8 +151,8 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     BertForSequenceClassification(config).save_pretrained(tmp_path / "two")
     (tmp_path / "two" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
     with refused("gives 2 scores a pair"):
-        cross_encoder.CrossEncoder(str(tmp_path / "two"), "cpu")
-    own = cross_encoder.adapter_folder(cross_encoder.OWN)
+        module.CrossEncoder(str(tmp_path / "two"), "cpu")
+    own = module.adapter_folder(module.OWN)
     for path in own.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for name, content, said in (
@@ -167,13 +167,13 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     ):
         (tmp_path / name).write_bytes(content)
         with refused(said):
-            cross_encoder.CrossEncoder(str(tmp_path), "cpu")
+            module.CrossEncoder(str(tmp_path), "cpu")
     # transformers would draw the classifier at random: other scores in each process
-    shutil.copytree(cross_encoder.encoder_folder(), tmp_path / "encoder")
+    shutil.copytree(module.encoder_folder(), tmp_path / "encoder")
     config = json.loads((tmp_path / "encoder/config.json").read_text())
     (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
     with refused(r"lack 2 weights or hold them in another shape: classifier\.bias"):
-        cross_encoder.CrossEncoder(str(tmp_path / "encoder"), "cpu")
+        module.CrossEncoder(str(tmp_path / "encoder"), "cpu")
 
 
 def test_an_experiment_fills_in_the_default_parts():

@@ -14,9 +14,8 @@ from vector_folder import after_a_kill, write_passages
 
 from ifqa.records import Question
 from ifqa.retrieval.splade import InvertedLists, Splade, query_weights
-from ifqa.retrieval.vectors.sharded_build import sample_for
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import Filling, Shards
+from ifqa.retrieval.vectors.vector_store import Filling, Shards, sample_for
 
 TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]

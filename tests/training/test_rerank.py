@@ -11,8 +11,8 @@ from short_trainings import Killed, ended_at
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
-from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.cross_encoder import CrossEncoder
+from ifqa.retrieval import rerank
+from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.training.rerank import Rerank
 from ifqa.training.trainer import configured, hard_negatives
 
@@ -71,7 +71,7 @@ def test_the_adapter_merged_scores_as_peft_does(whole, monkeypatch):
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     pairs = [(question.text, text) for question in QUESTIONS for text in TEXTS]
-    monkeypatch.setattr(cross_encoder, "half_precision", lambda device: torch.float32)
+    monkeypatch.setattr(rerank, "half_precision", lambda device: torch.float32)
     ours = CrossEncoder(str(whole), device="cpu")
     torch.manual_seed(1)  # the base's classifier is random, and must not matter
     base = AutoModelForSequenceClassification.from_pretrained(encoder_folder(), num_labels=1)

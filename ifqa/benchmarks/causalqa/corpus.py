@@ -26,8 +26,8 @@ from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.errors import IfqaError, unknown
-from ifqa.formats.publishers.datasets import PUBLISHERS
-from ifqa.formats.publishers.publisher import Candidates, Causal, Part, Reading, Rest, parts
+from ifqa.formats.datasets import PUBLISHERS
+from ifqa.formats.publisher import Candidates, Causal, Part, Reading, Rest, parts
 from ifqa.progress import bar
 from ifqa.settings import check_shape
 from ifqa.storage.artifacts import MANIFEST, Artifact, damaged, identity, read_manifest

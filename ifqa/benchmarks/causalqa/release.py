@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ifqa.errors import IfqaError
-from ifqa.formats.publishers.publisher import Candidate, Candidates, Causal, Part, Reading, Rest, parts
+from ifqa.formats.publisher import Candidate, Candidates, Causal, Part, Reading, Rest, parts
 
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"

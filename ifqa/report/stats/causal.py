@@ -14,7 +14,7 @@ from ifqa.benchmarks.causalqa.corpus import Facts, facts_of
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown
-from ifqa.formats.publishers.datasets import PUBLISHERS
+from ifqa.formats.datasets import PUBLISHERS
 from ifqa.formats.questions import iter_questions
 from ifqa.formats.rows import kind_of
 from ifqa.plugins import names, open_benchmark

@@ -22,6 +22,7 @@ from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import NAME, identity_of, loading, model_folder, question_model, quiet, refuse_missing
 from ifqa.progress import say
 from ifqa.records import Passage
+from ifqa.retrieval.vectors.vector_store import half
 from ifqa.settings import Precision, YesNo
 from ifqa.storage.files import read_json
 
@@ -116,9 +117,10 @@ def _encoder(settings: EncoderSettings, weights: str) -> Encoder:
     return open_encoder(settings)
 
 
-def encode_with(settings: EncoderSettings, passages: Sequence[Passage]) -> tuple[NDArray[np.float32]]:
-    """The vectors of passages, float32 [passages, dimension]."""
-    return (encoder_of(settings).encode_passages(passages),)
+def encode_with(settings: EncoderSettings, passages: Sequence[Passage]) -> tuple[NDArray[np.float16]]:
+    """The vectors of passages as they are stored, float16 [passages, dimension]."""
+    vectors = encoder_of(settings).encode_passages(passages)
+    return (half(vectors, [passage.id for passage in passages]),)
 
 
 def open_encoder(settings: EncoderSettings) -> Encoder:

@@ -11,7 +11,7 @@ from ifqa.models.hub import encoder_requirements, identity_of, loading, model_fo
 from ifqa.protocols import Indexed, Place, Requirement
 from ifqa.records import Cost, Passage
 from ifqa.retrieval.vectors.encoders import in_float, load_report, precision_name, refuse_other_weights, whole
-from ifqa.retrieval.vectors.sharded_build import VERSION, Arrays, encode_corpus, forecast
+from ifqa.retrieval.vectors.vector_store import VERSION, Arrays, encode_corpus, forecast
 from ifqa.settings import Positive, Precision, Stored, Text, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.causalqa import corpus
 from ifqa.benchmarks.causalqa.corpus import build, splits_of
 from ifqa.errors import IfqaError
-from ifqa.formats.publishers.publisher import Rest
+from ifqa.formats.publisher import Rest
 
 
 def content(root):

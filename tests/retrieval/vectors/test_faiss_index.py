@@ -7,8 +7,7 @@ import pytest
 from refusals import refused
 from vector_folder import all_vectors, folder_of
 
-from ifqa.retrieval.vectors.faiss_index import FaissIndex, build, draw, index_bytes
-from ifqa.retrieval.vectors.flat_index import FlatIndex
+from ifqa.retrieval.vectors.nearest import FaissIndex, FlatIndex, build, draw, index_bytes
 
 DIMENSION = 32
 

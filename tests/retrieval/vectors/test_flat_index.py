@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vector_folder import folder_of
 
-from ifqa.retrieval.vectors.flat_index import FlatIndex
+from ifqa.retrieval.vectors.nearest import FlatIndex
 
 
 def brute_force(shards, queries, k):

@@ -14,7 +14,7 @@ from vector_folder import all_vectors
 
 from ifqa.records import Passage
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors import sharded_build as module
+from ifqa.retrieval.vectors import vector_store as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.retrieval.vectors.vector_store import Shards, array_path
 from ifqa.workers import local

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, NamedTuple
@@ -250,6 +251,10 @@ class Record(NamedTuple):
             raise IfqaError(f"{self.where}: {key!r} must be a list of objects, found {type(value).__name__}")
         return [self._replace(values=_object(element, f"{self.where}: {key!r}")) for element in value]
 
+    def extended(self, **values: object) -> "Record":
+        """The record with further values, such as those of the record that it stands in."""
+        return self._replace(values=self.values | values)
+
     @property
     def split(self) -> str:
         """The split that the name of its file tells."""
@@ -263,13 +268,14 @@ def _object(value: object, where: str) -> dict[str, object]:
 
 
 class Publisher(ABC):
-    """One dataset's layout. A subclass names the files and gives the questions of a record; this class reads.
+    """One dataset's layout. A subclass names the files, and gives what belongs to the question of a record; this class reads.
 
     Attributes:
         wanted: the files' names, for messages.
         files: patterns of the files with questions; of each group, the first that fits any file counts.
         beside: the pattern of files that are looked up in.
         array: None for JSON lines; else the member of the document that is the array of records, empty for the document.
+        key: of a record's question.
         reads: how often a file is read, for the progress.
     """
 
@@ -277,6 +283,7 @@ class Publisher(ABC):
     files: ClassVar[tuple[tuple[str, ...], ...]] = ()
     beside: ClassVar[str] = ""
     array: ClassVar[str | None] = None
+    key: ClassVar[str] = "question"
     reads: ClassVar[int] = 1
 
     def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
@@ -314,10 +321,10 @@ class Publisher(ABC):
         for part in chosen:
             if part not in beside:
                 for record in publisher.records(part):
-                    yield from publisher.candidates(record)
+                    yield Candidate(publisher.question(record), partial(publisher.rest, record))
 
     def records(self, part: Part) -> Iterator[Record]:
-        """The records of a part."""
+        """The records of a part, one for each question."""
         if self.array is None:
             for number, line in self.reading.lines(part):
                 if line and not line.isspace():
@@ -329,9 +336,13 @@ class Publisher(ABC):
                     where = f"{part}:{stream.line}"
                     yield Record.of(stream.value(), where, part)
 
+    def question(self, record: Record) -> str:
+        """The text of a record's question."""
+        return record.text(self.key)
+
     @abstractmethod
-    def candidates(self, record: Record) -> Iterable[Candidate]:
-        """The questions of a record."""
+    def rest(self, record: Record) -> Rest:
+        """What belongs to the question of a record."""
 
 
 def split_of(name: str) -> str:

@@ -5,12 +5,11 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from csv import reader
-from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from ifqa.errors import IfqaError
-from ifqa.formats.publishers.publisher import Candidate, Causal, Part, Publisher, Reading, Record, Rest, split_of
+from ifqa.formats.publisher import Causal, Part, Publisher, Reading, Record, Rest, split_of
 from ifqa.progress import bar
 from ifqa.storage.files import LONGEST_LINE, field, text_field
 from ifqa.storage.json_stream import JsonStream
@@ -35,26 +34,18 @@ class PAQ(Publisher):
         super().__init__(reading, beside, causal)
         self._passages = Passages(reading, beside[0]) if beside else None
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        def rest() -> Rest:
-            return Rest(record.where.rpartition(":")[2], self._context(record), [record.optional("answer")], "both")
-
-        yield Candidate(record.text("question"), rest)
-
-    def _context(self, record: Record) -> str:
-        places = record.records("answers")
+    def rest(self, record: Record) -> Rest:
+        places, context = record.records("answers"), ""
         if self._passages and places:
-            return self._passages.text(places[0].identifier("passage_id"), record.where)
-        return ""
+            context = self._passages.text(places[0].identifier("passage_id"), record.where)
+        return Rest(record.where.rpartition(":")[2], context, [record.optional("answer")], "both")
 
 
 class Passages:
     """Texts of DPR's passages by id, read from their places in the file. The ids count from 1, as the lines after the head do."""
 
-    _EVERY = 16  # lines between two places that are remembered: 10 MB for DPR's 21 million passages
-
     def __init__(self, reading: Reading, part: Part) -> None:
-        """Find every 16th line.
+        """Find the lines.
 
         Raises:
             IfqaError: the file is packed, which allows no look-up.
@@ -65,16 +56,14 @@ class Passages:
             )
         self._path = part.path
         self._handle = reading.hold(part.path)
-        self._places = array("Q", [0])
-        place = told = 0
+        self._starts = array("Q", [0])  # of each line, and the end: 170 MB for DPR's 21 million passages
+        told = 0
         with bar(f"lines of {part.path.name}", part.size, unit="bytes") as advance:
-            for number, line in enumerate(self._handle, start=1):
-                place += len(line)
-                if number % self._EVERY == 0:
-                    self._places.append(place)
-                if number % (4096 * self._EVERY) == 0:
-                    advance(place - told)
-                    told = place
+            for line in self._handle:
+                self._starts.append(self._starts[-1] + len(line))
+                if len(self._starts) % 65_536 == 0:
+                    advance(self._starts[-1] - told)
+                    told = self._starts[-1]
 
     def text(self, passage_id: str, where: str) -> str:
         """The text of a passage.
@@ -83,13 +72,10 @@ class Passages:
             IfqaError: there is no such passage; `where` opens the message.
         """
         line = int(passage_id) if passage_id.isdecimal() and len(passage_id) < 12 else 0  # line 0 is the head
-        block = line // self._EVERY
-        if line and block < len(self._places):
-            self._handle.seek(self._places[block])
-            raw = b""
-            for _ in range(line % self._EVERY + 1):
-                raw = self._handle.readline()
-            fields = next(reader([raw.decode("utf-8", "replace").rstrip("\r\n")], delimiter="\t"), [])
+        if 0 < line < len(self._starts) - 1:
+            self._handle.seek(self._starts[line])
+            row = self._handle.readline().decode("utf-8", "replace").rstrip("\r\n")
+            fields = next(reader([row], delimiter="\t"), [])
             if len(fields) == 3 and fields[0] == passage_id:
                 return fields[1]
         raise IfqaError(
@@ -135,16 +121,10 @@ class GooAQ(Publisher):
             self._of_ids.extend(bytes(max(number + 1 - len(self._of_ids), len(self._of_ids))))
         self._of_ids[number] = split
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        def rest() -> Rest:
-            answer = record.optional("answer") or record.optional("short_answer")
-            return Rest(record.identifier("id"), "", [answer], self._split(record.identifier("id")))
-
-        yield Candidate(record.text("question"), rest)
-
-    def _split(self, number: str) -> str:
+    def rest(self, record: Record) -> Rest:
+        number, answer = record.identifier("id"), record.optional("answer") or record.optional("short_answer")
         known = number.isdecimal() and len(number) < 12 and int(number) < len(self._of_ids)
-        return split_of(self._SPLITS[self._of_ids[int(number)]]) if known else ""
+        return Rest(number, "", [answer], split_of(self._SPLITS[self._of_ids[int(number)]]) if known else "")
 
 
 class MSMARCO(Publisher):
@@ -155,13 +135,14 @@ class MSMARCO(Publisher):
 
         {"answers": {"0": ["..."]}, "passages": {"0": [{"passage_text": "...", ...}]}, "query": {"0": "..."}, "query_id": ...}
 
-    A file is read three times, because its queries come last: for the causal rows, for their answers, for their passages.
-    The gold answers are `answers` without "No Answer Present."; the context is the ten passages, a line each. `eval` only counts.
+    A file is read twice, because its queries come last: for the causal rows, and for all else that these have. The gold answers
+    are `answers` without "No Answer Present."; the context is the ten passages, a line each. `eval` only counts.
     """
 
     wanted = "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json"
     files = ((r"(train|dev)_v2\.1\.json|eval_v2\.1_public\.json",),)
-    reads = 3
+    reads = 2
+    key = "query"
 
     def records(self, part: Part) -> Iterator[Record]:
         rows: dict[str, dict[str, object]] = {}
@@ -171,19 +152,18 @@ class MSMARCO(Publisher):
                 raise IfqaError(f"{part}:{stream.line}: query {row!r} must be a string, found {type(query).__name__}")
             if self.causal(query):
                 rows[row] = {"query": query}
-        for key, row, stream in self._columns(part, "query_id", "answers"):
+            else:
+                yield Record({"query": ""}, str(part), part)
+        for key, row, stream in self._columns(part, "query_id", "passages", "answers"):
             if row in rows:
                 rows[row][key] = stream.value()
-        not_causal: dict[str, object] = {"query": ""}
-        for _, row, stream in self._columns(part, "passages"):
-            where = f"{part}:{stream.line}: row {row!r}"
-            values = rows.pop(row) | {"passages": stream.value()} if row in rows else not_causal
-            yield Record(values, where, part)
-        if rows:
-            raise IfqaError(f"{part}: row {next(iter(rows))!r} has a query and no passages; fetch the file again")
+        for row, values in rows.items():
+            if "passages" not in values:
+                raise IfqaError(f"{part}: row {row!r} has a query and no passages; fetch the file again")
+            yield Record(values, f"{part}: row {row!r}", part)
 
     def _columns(self, part: Part, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
-        """Column, row and cursor of each value of some columns; the first of them must be there (eval has no answers)."""
+        """Column, row and cursor of each value of some columns, which must be there, but for the answers: eval has none."""
         seen = []
         with self.reading.json(part) as stream:
             for key in stream.members():
@@ -191,18 +171,15 @@ class MSMARCO(Publisher):
                 if key in keys:
                     for row in stream.members():
                         yield key, row, stream
-        if keys[0] not in seen:
+        if missing := next((key for key in keys if key not in (*seen, "answers")), ""):
             names = ", ".join(map(repr, seen[:9])) or "no columns"
-            raise IfqaError(f"{part}: column {keys[0]!r} is missing; found {names}")
+            raise IfqaError(f"{part}: column {missing!r} is missing; found {names}")
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        def rest() -> Rest:
-            answers = record.texts("answers") if "answers" in record.values else []
-            answers = [answer for answer in answers if answer != "No Answer Present."]
-            passages = [passage.optional("passage_text") for passage in record.records("passages")]
-            return Rest(record.identifier("query_id"), "\n".join(passages), answers, record.split)
-
-        yield Candidate(record.text("query"), rest)
+    def rest(self, record: Record) -> Rest:
+        answers = record.texts("answers") if "answers" in record.values else []
+        answers = [answer for answer in answers if answer != "No Answer Present."]
+        passages = [passage.optional("passage_text") for passage in record.records("passages")]
+        return Rest(record.identifier("query_id"), "\n".join(passages), answers, record.split)
 
 
 class NaturalQuestions(Publisher):
@@ -225,18 +202,14 @@ class NaturalQuestions(Publisher):
         (r"(v1\.0-simplified_)?simplified-nq-train\.jsonl", r"nq-train-\d\d\.jsonl"),
         (r"(v1\.0-simplified_)?(simplified-nq-dev|nq-dev-all)\.jsonl", r"nq-dev-\d\d\.jsonl"),
     )
+    key = "question_text"
     _TAG = re.compile(r"</?[A-Za-z][^ ]*>")
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        def rest() -> Rest:
-            tokens = self._tokens(record)
-            spans = [
-                span for annotation in record.records("annotations") for span in annotation.records("short_answers")
-            ]
-            answers = [_join(tokens[slice(*_ends(span, len(tokens)))]) for span in spans]
-            return Rest(record.identifier("example_id"), _join(tokens), answers, record.split)
-
-        yield Candidate(record.text("question_text"), rest)
+    def rest(self, record: Record) -> Rest:
+        tokens = self._tokens(record)
+        spans = [span for annotation in record.records("annotations") for span in annotation.records("short_answers")]
+        answers = [_join(tokens[slice(*_ends(span, "start_token", "end_token", len(tokens)))]) for span in spans]
+        return Rest(record.identifier("example_id"), _join(tokens), answers, record.split)
 
     def _tokens(self, question: Record) -> list[str]:
         """The page's tokens, with an empty string for each tag, so that spans count right."""
@@ -246,10 +219,11 @@ class NaturalQuestions(Publisher):
         return ["" if token.values.get("html_token") else token.text("token") for token in tokens]
 
 
-def _ends(span: Record, count: int) -> tuple[int, int]:
-    first, last = span.number("start_token"), span.number("end_token")
-    if not 0 <= first <= last <= count:
-        raise IfqaError(f"{span.where}: a short answer goes from token {first} to {last}; the page has {count} tokens")
+def _ends(span: Record, start: str, end: str, length: int) -> tuple[int, int]:
+    """The ends of a span, by the names of their keys, in a text of that many tokens or characters."""
+    first, last = span.number(start), span.number(end)
+    if not 0 <= first <= last <= length:
+        raise IfqaError(f"{span.where}: an answer goes from {first} to {last}; its text ends at {length}")
     return first, last
 
 
@@ -273,19 +247,16 @@ class ELI5(Publisher):
     wanted = "train_eli5.jsonl, or eli5-train-kilt.jsonl"
     files = ((r"train_eli5\.jsonl", r"eli5-train-kilt\.jsonl"),)
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
+    def question(self, record: Record) -> str:
         if "input" in record.values:
-            yield Candidate(record.text("input"), partial(self._of_kilt, record))
-        else:
-            pieces = record.text("title"), record.optional("selftext")
-            text = " ".join(piece.strip() for piece in pieces if piece.strip())
-            yield Candidate(text, partial(self._of_hugging_face, record))
+            return record.text("input")
+        pieces = record.text("title"), record.optional("selftext")
+        return " ".join(piece.strip() for piece in pieces if piece.strip())
 
-    def _of_kilt(self, record: Record) -> Rest:
-        answers = [output.optional("answer") for output in record.records("output")]
-        return Rest(record.identifier("id"), "", answers, "both")
-
-    def _of_hugging_face(self, record: Record) -> Rest:
+    def rest(self, record: Record) -> Rest:
+        if "input" in record.values:
+            answers = [output.optional("answer") for output in record.records("output")]
+            return Rest(record.identifier("id"), "", answers, "both")
         return Rest(record.identifier("q_id"), "", record.record("answers").texts("text"), "both")
 
 
@@ -315,13 +286,10 @@ class SearchQA(Publisher):
             where = f"{part}:{stream.line}"
             yield Record.of(stream.value(), where, part)
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        def rest() -> Rest:
-            folder, name = _folder(record.part), record.part.base.removesuffix(".json")
-            snippets = filter(None, (page.optional("snippet") for page in record.records("search_results")))
-            return Rest(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], split_of(folder))
-
-        yield Candidate(record.text("question"), rest)
+    def rest(self, record: Record) -> Rest:
+        folder, name = _folder(record.part), record.part.base.removesuffix(".json")
+        snippets = filter(None, (page.optional("snippet") for page in record.records("search_results")))
+        return Rest(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], split_of(folder))
 
 
 def _folder(part: Part) -> str:
@@ -340,14 +308,15 @@ class SQuAD2(Publisher):
     files = ((r"(train|dev)-v2\.0\.json",),)
     array = "data"
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        for paragraph in record.records("paragraphs"):
-            for question in paragraph.records("qas"):
-                yield Candidate(question.text("question"), partial(self._rest, question, paragraph.text("context")))
+    def records(self, part: Part) -> Iterator[Record]:
+        for article in super().records(part):
+            for paragraph in article.records("paragraphs"):
+                context = paragraph.text("context")
+                yield from (question.extended(context=context) for question in paragraph.records("qas"))
 
-    def _rest(self, question: Record, context: str) -> Rest:
-        answers = [answer.optional("text") for answer in question.records("answers")]
-        return Rest(question.identifier("id"), context, answers, question.split)
+    def rest(self, record: Record) -> Rest:
+        answers = [answer.optional("text") for answer in record.records("answers")]
+        return Rest(record.identifier("id"), record.text("context"), answers, record.split)
 
 
 class NewsQA(Publisher):
@@ -364,22 +333,19 @@ class NewsQA(Publisher):
     wanted = "combined-newsqa-data-v1.json"
     files = ((r"combined-newsqa-data-v1\.json",),)
     array = "data"
+    key = "q"
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        name, text, kind = text_field(record.values, "storyId", record.where), record.text("text"), record.text("type")
-        for number, question in enumerate(record.records("questions")):
-            yield Candidate(question.text("q"), partial(self._rest, question, f"{name}/{number}", text, split_of(kind)))
+    def records(self, part: Part) -> Iterator[Record]:
+        for story in super().records(part):
+            name, text = text_field(story.values, "storyId", story.where), story.text("text")
+            split = split_of(story.text("type"))
+            for number, question in enumerate(story.records("questions")):
+                yield question.extended(id=f"{name}/{number}", text=text, split=split)
 
-    def _rest(self, question: Record, name: str, text: str, split: str) -> Rest:
-        agreed = question.record("consensus")
-        if "s" not in agreed.values:
-            return Rest(name, text, [], split)
-        first, last = agreed.number("s"), agreed.number("e")
-        if not 0 <= first <= last <= len(text):
-            raise IfqaError(
-                f"{question.where}: an answer goes from character {first} to {last}; the story has {len(text)}"
-            )
-        return Rest(name, text, [text[first:last]], split)
+    def rest(self, record: Record) -> Rest:
+        agreed, text = record.record("consensus"), record.text("text")
+        answers = [text[slice(*_ends(agreed, "s", "e", len(text)))]] if "s" in agreed.values else []
+        return Rest(record.text("id"), text, answers, record.text("split"))
 
 
 class HotpotQA(Publisher):
@@ -401,13 +367,10 @@ class HotpotQA(Publisher):
     )
     array = ""
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        def rest() -> Rest:
-            pairs = field(record.values, "context", list, record.where)
-            context = "\n".join(_paragraph(pair, record.where) for pair in pairs)
-            return Rest(record.identifier("_id"), context, [record.optional("answer")], record.split)
-
-        yield Candidate(record.text("question"), rest)
+    def rest(self, record: Record) -> Rest:
+        pairs = field(record.values, "context", list, record.where)
+        context = "\n".join(_paragraph(pair, record.where) for pair in pairs)
+        return Rest(record.identifier("_id"), context, [record.optional("answer")], record.split)
 
 
 def _paragraph(pair: object, where: str) -> str:
@@ -436,6 +399,7 @@ class TriviaQA(Publisher):
     )
     files = ((r"unfiltered-web-(train|dev|test-without-answers)\.json", r"web-(train|dev|test-without-answers)\.json"),)
     array = "Data"
+    key = "Question"
 
     @classmethod
     def identity(cls, folder: Path) -> Iterable[str]:
@@ -447,15 +411,12 @@ class TriviaQA(Publisher):
                 for file in sorted(files):
                     yield f"{'/'.join(below)}/{file} {(Path(place) / file).stat().st_size}"
 
-    def candidates(self, record: Record) -> Iterator[Candidate]:
-        def rest() -> Rest:
-            answers: list[str] = []
-            if "Answer" in record.values:
-                answer = record.record("Answer")
-                answers = list(dict.fromkeys([answer.text("Value"), *answer.texts("Aliases")]))
-            return Rest(record.identifier("QuestionId"), self._context(record), answers, record.split)
-
-        yield Candidate(record.text("Question"), rest)
+    def rest(self, record: Record) -> Rest:
+        answers: list[str] = []
+        if "Answer" in record.values:
+            answer = record.record("Answer")
+            answers = list(dict.fromkeys([answer.text("Value"), *answer.texts("Aliases")]))
+        return Rest(record.identifier("QuestionId"), self._context(record), answers, record.split)
 
     def _context(self, question: Record) -> str:
         folder = question.part.path.parent  # documents lie beside the questions, or up to two folders higher
