@@ -136,7 +136,7 @@ def write_random(folder: Path, count: int, dimension: int) -> None:
         rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         keys[number] = "random"
-        filling.add(number, "random", [f"p{start + row}" for row in range(len(rows))], rows)
+        filling.add(number, "random", [f"p{start + row}" for row in range(len(rows))], rows.astype(np.float16))
     filling.finish(keys)
 
 

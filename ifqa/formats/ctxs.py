@@ -51,10 +51,7 @@ def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]
 
 
 def write_ctxs(
-    path: Path,
-    questions: Iterable[Question],
-    rankings: Iterable[Sequence[Hit]],
-    passages: Iterable[Sequence[Passage]],
+    path: Path, questions: Iterable[Question], rankings: Iterable[Sequence[Hit]], passages: Iterable[Sequence[Passage]]
 ) -> int:
     """Write a list with an entry for each question, atomically; returns the number of entries.
 

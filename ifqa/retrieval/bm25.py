@@ -136,13 +136,7 @@ class BM25(Indexed):
     @classmethod
     @checked("build setting of retriever 'bm25'", given=["passages", "folder"])
     def build(
-        cls,
-        passages: Path,
-        folder: Path,
-        *,
-        stemmer: _Stemmer = "porter",
-        title: bool = False,
-        threads: Natural = 0,
+        cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0
     ) -> None:
         """Index a folder of passages, in a Java process of its own, several files at a time.
 

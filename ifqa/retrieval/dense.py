@@ -6,9 +6,10 @@ normalises its vectors, the inner product is the cosine.
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.filesize import decimal
 
@@ -159,25 +160,14 @@ class Dense(Indexed):
         write_json(folder / _FACTS, facts | {"factory": factory, "family": family, "trained_on": trained_on})
 
     @classmethod
-    def forecast(
-        cls,
-        passages: int,
-        *,
-        model: str = NAME,
-        query_model: str = "",
-        titles: YesNo = "auto",
-        max_tokens: int = 0,
-        precision: Precision = "auto",
-        factory: str = "",
-        device: str = "auto",
-        **_: object,
-    ) -> Cost:
+    def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> Cost:
         """What `build` will take on this machine, measured by encoding some passages.
 
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
         """
-        settings = EncoderSettings(model, query_model, titles, max_tokens, precision, device)
+        names = {field.name for field in fields(EncoderSettings)}
+        settings = EncoderSettings(**{name: value for name, value in build_settings.items() if name in names})
         encoder = encoder_of(settings)
         cost = forecast(passages, partial(encode_with, settings), encoder.device, gpus=max(1, _gpus(encoder.device)))
         searched, part = cost.disk, 0

@@ -32,11 +32,7 @@ class GenRead(Retriever):
 
     @checked("setting of retriever 'genread'")
     def __init__(
-        self,
-        llm: LanguageModel,
-        prompt: str = "genread-generate",
-        temperature: Temperature = 0.0,
-        root: Path = Path(),
+        self, llm: LanguageModel, prompt: str = "genread-generate", temperature: Temperature = 0.0, root: Path = Path()
     ) -> None:
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
         self.trained_on = llm.trained_on

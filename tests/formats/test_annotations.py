@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
-from ifqa.errors import IfqaError
 from ifqa.formats import annotations
 from ifqa.formats.annotations import VERDICTS, VERIFYING, WRITING, read_annotated, read_tasks, write_tasks
 
@@ -112,21 +112,19 @@ def test_votes_tell_their_agreement(written):
     agreed = read_annotated(votes(written, "csv", [("right", "right"), ("wrong answer",) * 2])).summary
     assert agreed.endswith("1 dropped (1 wrong answer); Krippendorff's alpha of the verdicts: 1.000")
     told = read_annotated(votes(written, "json", [("right", "right"), ("right", "right")])).summary
-    assert told == (
-        "2 questions kept by 4 votes of 2 workers; 0 dropped; Krippendorff's alpha of the verdicts: not defined"
-    )
+    assert told.startswith("2 questions kept by 4 votes of 2 workers; 0 dropped; ")
+    assert told.endswith("not defined")
 
 
-def test_workers_that_vote_twice_or_on_their_own_question_are_refused(written):
+@pytest.mark.parametrize(
+    ("worker", "complaint"), [("x", "votes twice on question 0-0"), (7, "'7' votes on a question of his own")]
+)
+def test_workers_that_vote_twice_or_on_their_own_question_are_refused(written, worker, complaint):
     path = votes(written, "json", [("right", "right"), ("right", "right")])
     tasks = json.loads(path.read_text())
-    tasks[0]["annotations"][1]["completed_by"] = "x"
+    tasks[0]["annotations"][1]["completed_by"] = worker
     path.write_text(json.dumps(tasks))
-    with pytest.raises(IfqaError, match=r"task 1: 'x' votes twice on question 0-0"):
-        read_annotated(path)
-    tasks[0]["annotations"][1]["completed_by"] = 7
-    path.write_text(json.dumps(tasks))
-    with pytest.raises(IfqaError, match=r"task 1: '7' votes on a question of his own"):
+    with refused(f"task 1: .*{complaint}"):
         read_annotated(path)
 
 
@@ -142,7 +140,7 @@ def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wron
     path = tmp_path / "tasks.json"
     write_tasks(path, PASSAGES[:1], WRITING)
     export(path, [[(1, FILLED | wrong)]])
-    with pytest.raises(IfqaError, match=message):
+    with refused(message):
         read_annotated(path)
     write_tasks(path, PASSAGES[:1], WRITING, force=True)
     export(path, [[(1, FILLED), (2, FILLED | {"answer": "nothing"})]])
@@ -150,19 +148,18 @@ def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wron
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("task", "message"),
     [
-        ('[{"data": 1}]', "task 1: not as Label Studio exports tasks as JSON .data: "),
-        ('[{"data": {}, "annotations": 3}]', "annotations: Input should be a valid list"),
-        ('[{"data": {"a": {}}}]', "'a' must be a text or a list of texts"),
-        ('[{"data": {}, "annotations": [{"result": [{}]}]}]', "annotations.0.result.0.from_name: Field required"),
+        ({"data": 1}, "task 1: 'data' must be dict, found int"),
+        ({"data": {}, "annotations": 3}, "'annotations' must be list, found int"),
+        ({"data": {"a": {}}}, "'a' must be a text or a list of texts"),
+        ({"data": {}, "annotations": [{"result": [{}]}]}, "key 'from_name' is missing"),
     ],
 )
-def test_another_layout_is_refused_with_its_place(tmp_path, text, message):
-    path = tmp_path / "tasks.json"
-    path.write_text(text)
-    with pytest.raises(IfqaError, match=message):
-        list(read_tasks(path))
+def test_another_layout_is_refused_with_its_place(tmp_path, task, message):
+    (tmp_path / "tasks.json").write_text(json.dumps([task]))
+    with refused(message):
+        read_tasks(tmp_path / "tasks.json")
 
 
 def test_only_annotation_files_are_taken_for_tasks(tmp_path):
@@ -176,7 +173,7 @@ def test_only_annotation_files_are_taken_for_tasks(tmp_path):
 def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
     (tmp_path / "tasks.xml").write_text("mine")
     for name in ("tasks.json", "tasks.tsv"):
-        with pytest.raises(IfqaError, match=r"tasks.xml is there already|ends in .json .Label Studio. or .csv"):
+        with refused(r"tasks.xml is there already|ends in .json .Label Studio. or .csv"):
             write_tasks(tmp_path / name, PASSAGES, WRITING)
     assert (tmp_path / "tasks.xml").read_text() == "mine"
     assert len(write_tasks(tmp_path / "tasks.json", PASSAGES, WRITING, force=True)) == 2

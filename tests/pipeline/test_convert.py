@@ -1,7 +1,6 @@
 import json
 import os
 import pickle
-import shutil
 import statistics
 
 import pytest
@@ -59,43 +58,6 @@ def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(done):
     assert {len(ranking) for _, ranking in read_ctxs(done / "one.json")} == {1}
 
 
-def test_ctxs_become_the_run_they_came_from(done):
-    run = read_run(done / "experiments/mine/retrieve/run.trec")
-    convert("mine", done / "x.json")
-    convert("x.json", done / "own-ids.trec")
-    convert("x.json", done / "x.tsv")
-    assert [one.id for one in read_questions(done / "x.tsv")] == [
-        one.id for one in Run(load_experiment("mine")).questions
-    ]
-    assert read_run(done / "own-ids.trec") == run
-    entries = json.loads((done / "x.json").read_text())
-    (done / "no-ids.json").write_text(json.dumps([{key: one[key] for key in one if key != "id"} for one in entries]))
-    with pytest.raises(IfqaError, match=r"entry 1: wanted an 'id' .*found ''"):
-        convert("no-ids.json", done / "no.trec")
-    (done / "twice.json").write_text(json.dumps(entries[:1] * 2))
-    with pytest.raises(IfqaError, match="entry 2: wanted an 'id' of its own"):
-        convert("twice.json", done / "no.trec")
-    assert not (done / "no.trec").exists()
-
-
-def test_a_trec_run_becomes_the_ctxs_that_its_experiment_becomes(work, sample_indexes):
-    shutil.copytree(sample_indexes, work / "indexes")
-    bm25 = f'limit = 5\ncorpus = "sample"\n{GOLD.replace("gold", "bm25")}k = 4\n'
-    (work / "experiments/bm25.toml").write_text(bm25)
-    stages.retrieve(Run(load_experiment("bm25")))
-    convert("bm25", work / "wanted.json", k=3)
-    convert("bm25", work / "run.trec")
-    asked = {"benchmark": "sample", "split": "dev", "corpus": "sample"}
-    convert("run.trec", work / "found.json", k=3, **asked)
-    wanted, found = (json.loads((work / f"{name}.json").read_text()) for name in ("wanted", "found"))
-    assert found[:5] == wanted
-    assert [one["ctxs"] for one in found[5:]] == [[]] * 78  # the run ranks nothing for them
-    (work / "run.trec").write_text("sample/dev/0 Q0 no-such-passage 1 1.0 t\n")
-    with pytest.raises(IfqaError, match="no-such-passage"):
-        convert("run.trec", work / "new.json", **asked)
-    assert not (work / "new.json").exists()
-
-
 def test_an_existing_file_is_kept_unless_forced_and_a_link_is_followed(done):
     (done / "x.json").write_text("precious")
     with pytest.raises(IfqaError, match=r"x\.json is there already; overwrite it with --force"):
@@ -133,30 +95,24 @@ def test_a_run_older_than_its_experiment_is_refused(work):
     ("source", "to", "settings", "complaint"),
     [
         ("mine", "x.csv", {}, "unknown format '.csv'"),
-        ("mine", "x.json", {"form": "sqaud"}, "did you mean 'squad'"),
+        ("mine", "x.json", {"form": "topcis"}, "did you mean 'topics'"),
         ("mine", "x.tsv", {"k": 2}, "--k changes nothing where mine becomes topics"),
-        ("mine", "x.trec", {"corpus": "gold"}, "--corpus changes nothing where mine becomes trec"),
         ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
         ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
         ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
-        ("topics.tsv", "x.json", {"form": "squad"}, "would hold no question: .* stands in a gold passage"),
+        ("topics.tsv", "x.jsonl", {}, "would hold no question: wanted one with an answer"),
         ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
         ("mine", "x.trec", {"scores": "readr"}, "did you mean 'reader'"),
         ("closed", "x.json", {}, "has no .retriever."),
-        ("some/where", "x.trec", {}, "file not found"),
-        ("run.trec", "x.json", {}, "wanted a TREC run, with --benchmark NAME --split SPLIT .* --corpus NAME"),
-        ("run.trec", "x.json", {"split": "dev", "corpus": "none", "benchmark": "sample"}, "unknown corpus 'none'"),
-        ("run.trec", "x.json", {"split": "dev", "corpus": "sample", "benchmark": "sample"}, "ranks q, .* like sample/dev/0"),
-        ("run.trec", "y.trec", {}, "wanted an experiment, or a ctxs JSON"),
-        ("ctxs.json", "x.json", {}, "wanted a TREC run, with"),
-        ("wikipedia_passages_00", "x.trec", {}, "is a pickle"),
+        ("some/where", "x.tsv", {}, "file not found"),
+        ("run.trec", "x.json", {}, "wanted an experiment with a run for ctxs; .* retriever 'run' reads runs of other tools"),
+        ("wikipedia_passages_00", "x.tsv", {}, "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_converted_is_refused_in_one_line(work, source, to, settings, complaint):
     (work / "experiments/closed.toml").write_text(CLOSED)
     (work / "run.trec").write_text("q Q0 p 1 1.0 t\n")
     (work / "topics.tsv").write_text("1\tIf so, what?\n")
-    (work / "ctxs.json").write_text("[]")
     (work / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
     with pytest.raises(IfqaError, match=complaint) as caught:
         convert(source, work / to, **settings)
@@ -199,24 +155,17 @@ def test_the_readers_scores_of_passages_become_a_ranking_if_it_gives_some(work, 
     ]
 
 
-def test_the_questions_of_a_split_and_of_an_experiment_come_back_and_squad_leaves_some_out(work, capsys):
+def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(done):
     questions = Run(load_experiment("mine")).questions
-    convert("sample:dev", work / "x.tsv")
-    assert [(one.id, one.text) for one in read_questions(work / "x.tsv")] == [(one.id, one.text) for one in questions]
-    convert("sample:dev", work / "x.any.json", form="squad")
-    again = {one.id: one for one in read_questions(work / "x.any.json")}
-    assert 0 < len(again) < len(questions)
-    assert f"{len(again)} questions; {len(questions) - len(again)} left out: no answer" in capsys.readouterr().err
-    for question in questions:
-        if found := again.get(question.id):
-            assert (found.text, found.gold_passages[0] in question.gold_passages) == (question.text, True)
-            assert {one.lower() for one in found.answers} <= {one.lower() for one in question.answers}
-    before = (work / "x.any.json").read_bytes()
-    convert("mine", work / "x.any.json", form="squad", force=True)
-    assert (work / "x.any.json").read_bytes() == before
-    (work / "mine.csv").write_text("question,answers\nIf so?,a\n")
-    convert("file:mine.csv", work / "mine.tsv")
-    assert (work / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
+    convert("mine", done / "x.json")
+    (done / "mine.csv").write_text("question,answers\nIf so?,a\n")
+    for source in ("sample:dev", "mine", "x.json"):
+        convert(source, done / "x.tsv", force=True)
+        assert [(one.id, one.text) for one in read_questions(done / "x.tsv")] == [
+            (question.id, question.text) for question in questions
+        ]
+    convert("file:mine.csv", done / "mine.tsv")
+    assert (done / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
 
 
 @pytest.fixture

@@ -15,14 +15,14 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import MultiVectorEncoder
 from tiny_encoder import WORDS, tiny, tiny_colbert, tiny_mlm
 from transformers import AutoTokenizer, BertModel
-from vector_folder import after_a_kill, write_passages
+from vector_folder import write_passages
 
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.colbert import ColBERT, TokenVectors, maxsim, query_vectors
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import Shards, sample_for
+from ifqa.retrieval.vectors.vector_store import Shards
 
 TEXTS = [f"{WORDS[n % 16]} : {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
@@ -118,12 +118,6 @@ def test_passages_of_equal_score_keep_the_parts_order(model, tmp_path):
     assert ColBERT(tmp_path / "index", parts=[part(())], device="cpu").search(ASKED, 3) == [SearchResult([])] * 4
 
 
-def test_a_killed_build_goes_on_and_gives_the_same_vectors(model, passages, tmp_path):
-    whole = built(model, passages, tmp_path / "whole")
-    again, made = after_a_kill(lambda: built(model, passages, tmp_path / "killed"))
-    assert (again.search(ASKED, 60), made) == (whole.search(ASKED, 60), [1])
-
-
 def test_vectors_are_stored_in_half_precision_with_titles_where_asked_for(model, passages, tmp_path):
     for titles in (False, True):
         built(model, passages, tmp_path / str(titles), titles=titles)
@@ -133,14 +127,6 @@ def test_vectors_are_stored_in_half_precision_with_titles_where_asked_for(model,
         assert lengths.tolist()[1] == len(wanted)
         assert np.allclose(tokens[lengths[0] :], wanted, atol=1e-3)
         assert np.load(tmp_path / str(titles) / "tokens-00000.npy").dtype == np.float16
-
-
-def test_the_forecast_is_the_size_of_such_an_index(model, tmp_path):
-    built(model, write_passages(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
-    cost = ColBERT.forecast(96, model=model, precision="float32", device="cpu")
-    kept = sum(np.load(path).nbytes for kind in ("tokens", "lengths") for path in (tmp_path / "index").glob(f"{kind}*"))
-    assert cost.disk == pytest.approx(kept + 96 * 16, rel=0.01)
-    assert "passages a second, measured now" in cost.about
 
 
 def test_the_layout_of_the_authors_checkpoints_opens(tmp_path):

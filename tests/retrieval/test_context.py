@@ -1,9 +1,11 @@
-"""The text that comes with a question, as passages."""
+"""The texts that come with a question: its gold passages, and its context."""
+
+import hashlib
 
 from refusals import refused
 
 from ifqa.records import Question
-from ifqa.retrieval.context import Context
+from ifqa.retrieval.context import Context, Gold
 
 LONG = " ".join(f"w{n}" for n in range(250))
 
@@ -29,3 +31,15 @@ def test_a_context_is_one_passage_and_an_equal_passage_is_ranked_once():
     assert [hit.score for hit in hits] == [1, 1 / 2, 1 / 3]
     with refused("words"):
         Context(words=-1)
+
+
+FIRST, SECOND = "The Thai baht was pegged to the dollar.", "Soros shorted it in 1997. – «Ünïcode»"
+
+
+def test_each_question_gets_its_own_passages_once_in_the_annotators_order():
+    asked = [("a", (SECOND, FIRST, FIRST)), ("b", ()), ("c", ("  ",)), ("d", (FIRST,))]
+    found = Gold().search([Question(one, "?", gold_passages=texts) for one, texts in asked], 5)
+    first, second = ("gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (FIRST, SECOND))
+    assert [[hit.passage_id for hit in one] for one in found] == [[second, first], [], [], [first]]
+    assert found[0].hits[0].score > found[0].hits[1].score
+    assert [(passage.title, passage.text) for passage in found[0].generated] == [("", SECOND), ("", FIRST)]

@@ -174,11 +174,3 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
     with refused(r"lack 2 weights or hold them in another shape: classifier\.bias"):
         module.CrossEncoder(str(tmp_path / "encoder"), "cpu")
-
-
-def test_an_experiment_fills_in_the_default_parts():
-    tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "rerank", "k": 10}}
-    experiment = parse_experiment("mine", tables, "mine.toml")
-    fusion = experiment.retriever["parts"][0]
-    assert (fusion["name"], [part["name"] for part in fusion["parts"]]) == ("fusion", ["bm25", "dense"])
-    assert experiment.indexes == ["bm25", "dense"]

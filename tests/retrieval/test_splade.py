@@ -77,7 +77,7 @@ def test_search_is_the_inner_product_as_sentence_transformers_has_it(models, pas
 def test_a_passage_that_shares_no_word_is_not_found(tmp_path):
     filling = Filling(tmp_path, ("starts", "rows", "weights"))
     starts, rows = np.array([0, 2, 2, 3], np.uint32), np.array([0, 2, 1], np.uint16)
-    filling.add(0, "key", ["a", "b", "c"], starts, rows, np.array([0.5, 2, 1], np.float32))
+    filling.add(0, "key", ["a", "b", "c"], starts, rows, np.array([0.5, 2, 1], np.float16))
     filling.finish({0: "key"})
     lists = InvertedLists(Shards(tmp_path), 0)
     assert lists.scores(np.array([0, 2]), np.array([2.0, 3.0], np.float32)).tolist() == [1.0, 3.0, 4.0]

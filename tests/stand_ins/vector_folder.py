@@ -13,7 +13,7 @@ def folder_of(folder, *shards):
     folder.mkdir(parents=True, exist_ok=True)
     for number, shard in enumerate(shards):
         keys[number] = "key"
-        filling.add(number, "key", [f"{number}-{row}" for row in range(len(shard))], np.asarray(shard, np.float32))
+        filling.add(number, "key", [f"{number}-{row}" for row in range(len(shard))], np.asarray(shard, np.float16))
     filling.finish(keys)
     return Shards(folder)
 

@@ -94,13 +94,7 @@ class _Log(Stored):
 
 
 def build(
-    shards: Shards,
-    folder: Path,
-    factory: str,
-    *,
-    train_sample: int = 0,
-    part_passages: int = PART,
-    seed: int = 0,
+    shards: Shards, folder: Path, factory: str, *, train_sample: int = 0, part_passages: int = PART, seed: int = 0
 ) -> dict[str, object]:
     """Build an index of the vectors of `shards` in `folder`; the files of another build are removed.
 

@@ -1,8 +1,5 @@
 """Folders of vectors: vectors come back as stored, unfinished shards are made again, damage is refused in one line."""
 
-import os
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,12 +8,12 @@ from refusals import refused
 from vector_folder import all_vectors, folder_of
 
 from ifqa.retrieval.vectors import vector_store as module
-from ifqa.retrieval.vectors.vector_store import Filling, Shards, array_path
+from ifqa.retrieval.vectors.vector_store import Filling, Shards, array_path, half
 
 
 def rows_of(count, first=0):
     """Vectors [first, 1], [first + 1, 1], ...; half precision holds whole numbers up to 2048."""
-    return np.stack([np.arange(first, first + count), np.ones(count)], 1).astype(np.float32)
+    return np.stack([np.arange(first, first + count), np.ones(count)], 1).astype(np.float16)
 
 
 def shards(*sizes):
@@ -44,12 +41,11 @@ def test_row_numbers_run_through_all_shards(tmp_path_factory, sizes, data):
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 70_000.0])  # 70,000 is too large for half precision
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-def test_a_vector_not_finite_in_half_precision_is_refused_by_id(tmp_path, wrong):
-    vectors = rows_of(3)
+def test_a_vector_not_finite_in_half_precision_is_refused_by_id(wrong):
+    vectors = rows_of(3).astype(np.float32)
     vectors[1, 0] = wrong
     with refused(r"the vector of passage b holds NaN or infinity \(one of 1\)"):
-        Filling(tmp_path).add(7, "key", ["a", "b", "c"], vectors)
-    assert Filling(tmp_path).has(7, "key") is None
+        half(vectors, ["a", "b", "c"])
 
 
 def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
@@ -81,7 +77,7 @@ def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, 
         np.testing.assert_array_equal(np.load(array_path(tmp_path, "vectors", 0)), rows_of(2))
 
 
-GOOD = rows_of(2, 2).astype(np.float16)
+GOOD = rows_of(2, 2)
 DAMAGED = [
     (np.hstack([GOOD, GOOD]), r"wanted float16 \(2, 2\), found float16 \(2, 4\)"), (GOOD[0], r"found float16 \(2,\)"),
     (GOOD[:1], r"found float16 \(1, 2\)"), (GOOD.astype(float), "found float64"), (np.array([{"a": 1}]), "is damaged"),
@@ -113,17 +109,3 @@ def test_missing_and_damaged_vectors_are_refused(tmp_path):
     array_path(tmp_path, "ids", 0).write_bytes(b"cut")
     with refused(r"ids-00000\.npy is damaged"):
         ids.ids([0])
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits open files as POSIX does")
-def test_ids_of_many_shards_are_read_with_few_files_open(tmp_path):
-    """macOS allows a process 256 open files unless told otherwise."""
-    import resource
-
-    folder_of(tmp_path, *shards(*[1] * 150))
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 80, limits[1]))
-    try:
-        assert Shards(tmp_path).ids(range(150)) == [f"{shard}-0" for shard in range(150)]
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
