@@ -6,19 +6,30 @@ Workers hold no state and write nothing: a worker receives a task and returns it
 So the output does not depend on the number of workers, on their machines, or on a worker's death.
 """
 
+import ctypes
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Literal, TypeVar, get_args
+from itertools import chain, cycle, islice
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.workers.cluster import on_ray
-from ifqa.workers.local import on_processes
 from ifqa.workers.machine import cores
 
 Engine = Literal["local", "ray"]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+ATTEMPTS = 2  # at a task whose worker dies
+_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # whose handlers Ray replaces
+_ROOM = 1024  # bytes, more than any system's struct sigaction has
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,7 @@ def run(
     broken: list[IfqaError] = []
     source = _until_broken(tasks, broken)
     if engine == "ray":
-        yield from on_ray(function, source, workers, gpus, name)
+        yield from _on_ray(function, source, workers, gpus, name)
     else:
         workers = workers or cores()
         first = list(islice(source, 2))
@@ -73,7 +84,7 @@ def run(
         if alone:
             yield from ((task, function(task)) for task in source)
         else:
-            yield from on_processes(function, source, workers, gpus, name)
+            yield from _on_processes(function, source, workers, gpus, name)
     if broken:
         raise broken[0]
 
@@ -84,3 +95,196 @@ def _until_broken(tasks: Iterable[Task], broken: list[IfqaError]) -> Iterator[Ta
         yield from tasks
     except IfqaError as error:
         broken.append(error)
+
+
+@contextmanager
+def no_interrupts() -> Iterator[None]:
+    """Block SIGINT in the block; a process started there inherits that (Ctrl-C reaches every process of a terminal)."""
+    if os.name != "posix":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Worker(Generic[Task, Result]):
+    """A worker process, the parent's end of the pipe to it, and the task that it does, in a list; none when idle."""
+
+    def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(function, theirs, gpu), daemon=True)
+        with no_interrupts():  # until `_serve` ignores them
+            self.process.start()
+        theirs.close()
+        self.tasks: list[tuple[int, Task]] = []
+
+    def give(self, numbered: tuple[int, Task]) -> None:
+        self.tasks = [numbered]
+        with suppress(BrokenPipeError):  # the worker died while idle; reading its pipe will show that
+            self.pipe.send(numbered[1])
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None) -> None:
+    """The loop of a worker: receive a task, send its result, until the pipe closes or the parent is gone."""
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it when it starts, after torch is imported
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(EOFError):
+        while True:
+            try:
+                pipe.send((function(pipe.recv()),))  # task and result are large: unnamed, both can be freed
+            except (IfqaError, OSError) as error:
+                pipe.send(error)
+
+
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
+
+
+def _on_processes(
+    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
+) -> Iterator[tuple[Task, Result]]:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
+    devices = cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None])
+    numbered = enumerate(tasks)
+    waiting: deque[tuple[int, Task]] = deque()  # tasks read while every worker was busy, and tasks to retry
+    deaths: Counter[int] = Counter()
+    busy: list[_Worker[Task, Result]] = []
+    idle: list[_Worker[Task, Result]] = []
+    failure: Exception | None = None
+    more = True
+    try:
+        while True:
+            while waiting and len(busy) < workers and not failure:
+                busy.append(idle.pop() if idle else _Worker(function, next(devices)))
+                busy[-1].give(waiting.popleft())
+            if reading := more and not failure and len(waiting) < workers:
+                waiting.extend(read := list(islice(numbered, 1)))
+                more = bool(read)
+            elif not busy:
+                break
+            for pipe in wait([worker.pipe for worker in busy], timeout=0 if reading else None):
+                worker = next(worker for worker in busy if worker.pipe is pipe)
+                busy.remove(worker)
+                [(number, task)] = worker.tasks
+                try:
+                    answer = worker.pipe.recv()
+                except (EOFError, OSError):
+                    worker.stop()
+                    deaths[number] += 1
+                    if deaths[number] < ATTEMPTS:
+                        waiting.appendleft((number, task))
+                    else:
+                        failure = failure or _died(name(task), worker.process.exitcode or 0)
+                    continue
+                idle.append(worker)
+                if isinstance(answer, Exception):
+                    failure = failure or answer
+                else:
+                    yield task, answer[0]
+                worker.tasks.clear()  # it is large, as the next two
+                task = answer = None  # type: ignore[assignment]
+    finally:
+        for worker in busy + idle:
+            worker.stop()
+    if failure:
+        raise failure
+
+
+def _died(task: str, code: int | str) -> Exception:
+    """The error of a worker that died at each attempt at a task; `code` is its exit code, or what a cluster says of it."""
+    if code == 1:
+        return RuntimeError(f"a worker failed at {task}; its traceback is above")
+    how = f"signal {-code}" if isinstance(code, int) and code < 0 else code
+    return IfqaError(
+        f"a worker died {ATTEMPTS} times at {task} ({how}); if memory ran out, use fewer workers; what is finished is "
+        "kept, the same command goes on from there"
+    )
+
+
+def _on_ray(
+    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
+) -> Iterator[tuple[Task, Result]]:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise IfqaError("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
+    started = not ray.is_initialized()
+    if started:
+        with _handlers_kept():
+            _join_cluster(ray)
+    remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
+    most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+    running: dict[ray.ObjectRef[Result], Task] = {}
+    failure: Exception | None = None
+    more = True
+    try:
+        while running or (more and not failure):
+            if more and not failure and len(running) < most:
+                batch = list(islice(tasks, 1))
+                running |= {remote.remote(task): task for task in batch}
+                more = bool(batch)
+                continue
+            (ready,), _ = ray.wait(list(running), num_returns=1)
+            finished = running.pop(ready)
+            try:
+                yield finished, ray.get(ready)
+            except ray.exceptions.RayTaskError as error:
+                if not isinstance(error.cause, IfqaError | OSError):
+                    raise
+                failure = failure or error.cause
+            except ray.exceptions.RayError as error:
+                failure = failure or _died(name(finished), type(error).__name__)
+    finally:
+        if started:
+            with _handlers_kept():
+                ray.shutdown()
+    if failure:
+        raise failure
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Restore the C handlers of all crash signals on leaving; Python's `signal` module knows only Python's handlers.
+
+    Java stops its threads by a fault that its SIGSEGV handler answers. Ray replaces the handler, and on shutdown sets the
+    default one, with which the next such fault ends the process.
+    """
+    if os.name != "posix":  # Windows has no such handlers
+        yield
+        return
+    sigaction = ctypes.CDLL(None).sigaction
+    before = {signal.Signals[name]: ctypes.create_string_buffer(_ROOM) for name in _SIGNALS}
+    for number, handler in before.items():
+        sigaction(int(number), None, handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            sigaction(int(number), handler, None)
+
+
+def _join_cluster(ray: Any) -> None:
+    """Connect to the cluster that RAY_ADDRESS names, or start a cluster on this machine."""
+    address = os.environ.get("RAY_ADDRESS", "")
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        if colon:  # Ray would retry for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+    except (OSError, ValueError, RuntimeError) as error:
+        wanted = "wanted the address of a running cluster, as host:6379, or no RAY_ADDRESS to start one here"
+        raise IfqaError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error
