@@ -1,19 +1,16 @@
 """Arithmetic and dates that a language model asks for: "1890 + 5", "3 March 1912 + 2 years", "15% of 240".
 
 The tokenizer and the recursive descent parser below read an expression, not Python: there are no names, attributes or
-calls. Length, depth and the size of every value are bounded, so every expression is computed fast.
+calls. Length and depth are bounded, so every expression is computed fast.
 
     sum      = product (("+" | "-") product)*
-    product  = sign (("*" | "/" | "//" | "%" | "of") sign)*           "of" multiplies: 15% of 240
-    sign     = ("+" | "-") sign | power
-    power    = percent ("**" ["-"] power)?                            -2 ** 2 is -4, as in Python
-    percent  = atom "%"?                                              if no operand follows the "%"
+    product  = sign (("*" | "/" | "of") sign)*           "of" multiplies: 15% of 240
+    sign     = ("+" | "-")* atom "%"?
     atom     = number | number unit | date | "(" sum ")" | "year of" atom | (unit | "age") "from" atom "to" atom
 
-Numbers are exact fractions: 0.1 + 0.2 is 0.3, and // and % round down as in Python. A date is "3 March 1912", "March 3,
-1912" or "1912-03-03" (without blanks; "1912 - 3 - 3" subtracts). Units are days, weeks, months and years, in whole
-numbers. They move a date; years also move a year, as in "1890 + 5 years". In a month too short for the day, the date is
-the month's last day.
+Numbers are exact fractions: 0.1 + 0.2 is 0.3. A date is "3 March 1912", "March 3, 1912" or "1912-03-03" (without blanks;
+"1912 - 3 - 3" subtracts). Units are days, weeks, months and years, in whole numbers. They move a date; years also move a year,
+as in "1890 + 5 years". In a month too short for the day, the date is the month's last day.
 """
 
 import re
@@ -24,15 +21,11 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-_LARGEST = 10**30
-_BITS = 4096  # of a fraction's numerator and denominator, each
-_EXPONENT = 1000
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "year": 12}
 _LENGTH = 200  # characters of an expression
-_DEPTH = 30  # parentheses, signs and powers inside each other
+_DEPTH = 30  # parentheses inside each other
 _EXPRESSIONS = 20  # in an answer
-_SMALLEST = Fraction(1, 10**12)
 _DIGITS = 6
 
 _NAMES = "January February March April May June July August September October November December".split()
@@ -44,10 +37,10 @@ _TOKEN = re.compile(
     |(?P<m3>{_MONTH})\.?[ ]+(?P<d3>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[ ]+(?P<y3>[0-9]{{4}})(?![0-9])
     |(?P<number>[0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)
     |(?P<word>[a-z]+)
-    |(?P<sign>\*\*|//|[-+*/%()])""",
+    |(?P<sign>[-+*/%()])""",
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
-_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**"})
+_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
 _UNITS = (*_DAYS, *_MONTHS)
 _WORDS = (*_UNITS, "of", "from", "to", "age")
 
@@ -73,16 +66,14 @@ def compute(expression: str) -> str:
     digits), without trailing zeros. Dates are American ("April 15, 2003"), as in IfQA's answers.
 
     Raises:
-        CalculatorError: the text is no expression, divides by zero, or is longer, deeper or larger than the bounds.
+        CalculatorError: the text is no expression, divides by zero, or is longer or deeper than the bounds.
     """
     value = evaluate(expression)
     if isinstance(value, date):
         return f"{_NAMES[value.month - 1]} {value.day}, {value.year}"
     if value.denominator == 1:
         return str(value.numerator)
-    if abs(value) < _SMALLEST:
-        raise CalculatorError("too small a number")
-    wide = Context(prec=60)  # the largest number has 31 digits before the point
+    wide = Context(prec=2 * _LENGTH)  # a value has no more digits than its expression
     exact = wide.divide(Decimal(value.numerator), Decimal(value.denominator))
     large = abs(value) >= Fraction(1, 10)
     rounded = exact.quantize(Decimal((0, (1,), -_DIGITS)), context=wide) if large else Context(_DIGITS).plus(exact)
@@ -128,7 +119,7 @@ def _tokens(text: str) -> Iterator[Fraction | date | str]:
             raise CalculatorError(f"unexpected character {text[position]!a}")
         position, token = match.end(), match[0].lower()
         if match["number"]:
-            yield bounded(Fraction(token.replace(",", "")))
+            yield Fraction(token.replace(",", ""))
         elif match["word"]:
             word = token.removesuffix("s") if token.removesuffix("s") in _UNITS else token
             if word not in _WORDS:
@@ -177,43 +168,27 @@ class _Parser:
 
     def product(self) -> Value:
         value = self.sign()
-        while sign := self.take("*", "/", "//", "%", "of"):
-            value = multiply(number(value, repr(sign)), number(self.sign(), repr(sign)), sign)
+        while sign := self.take("*", "/", "of"):
+            left, right = number(value, repr(sign)), number(self.sign(), repr(sign))
+            if sign == "/" and right == 0:
+                raise CalculatorError("division by zero")
+            value = left / right if sign == "/" else left * right
         return value
 
     def sign(self) -> Value:
-        negative = signed = False
+        factor = Fraction(1)
+        signed = False
         while sign := self.take("+", "-"):
-            negative, signed = negative != (sign == "-"), True
-        value = self.power()
-        return number(value, "a sign") * (-1 if negative else 1) if signed else value
-
-    def power(self) -> Value:
-        value = self.percent()
-        if not self.take("**"):
-            return value
-        negative = self.take("-")
-        self.deeper()
-        exponent = number(self.power(), "**")
-        self.depth -= 1
-        return power(number(value, "**"), -exponent if negative else exponent)
-
-    def percent(self) -> Value:
+            factor, signed = (-factor if sign == "-" else factor), True
         value = self.atom()
-        if self.rest[-1] == "%":  # "7 % 2" is a remainder; "7%", "7% - 2" and "7% of 2" are shares
-            after = self.rest[-2]
-            if isinstance(after, str) and after not in ("(", *_UNITS, "age"):
-                self.rest.pop()
-                return number(value, "%") / 100
-        return value
+        if self.take("%"):
+            factor, signed = factor / 100, True
+        return number(value, "a sign") * factor if signed else value
 
-    def deeper(self) -> None:
+    def atom(self) -> Value:
         self.depth += 1
         if self.depth > _DEPTH:
             raise CalculatorError(f"nested deeper than {_DEPTH}")
-
-    def atom(self) -> Value:
-        self.deeper()
         value = self.inner()
         self.depth -= 1
         return value
@@ -269,37 +244,7 @@ def add(left: Value, right: Value, sign: int) -> Value:
         )
     if isinstance(left, Fraction) and isinstance(right, Span) and right.unit == "year":
         right = Fraction(right.length)  # "1890 + 5 years"
-    return bounded(number(left, "'+' or '-'") + sign * number(right, "'+' or '-' after a number"))
-
-
-def multiply(left: Fraction, right: Fraction, sign: str) -> Fraction:
-    """Two numbers combined by "*" or "of", "/", "//" or "%"; "//" and "%" round down as in Python."""
-    if sign in ("*", "of"):
-        return bounded(left * right)
-    if right == 0:
-        raise CalculatorError("division by zero")
-    if sign == "//":
-        return bounded(Fraction(left // right))
-    return bounded(left % right if sign == "%" else left / right)
-
-
-def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """A power with a whole exponent."""
-    if base == 0 and exponent < 0:
-        raise CalculatorError("division by zero")
-    if exponent.denominator != 1:
-        raise CalculatorError("a root; wanted a whole exponent")
-    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if abs(exponent) > _EXPONENT or (base not in (-1, 0, 1) and bits * abs(exponent) > 2 * _BITS):
-        raise CalculatorError("too large an exponent")
-    return bounded(base ** int(exponent))
-
-
-def bounded(value: Fraction) -> Fraction:
-    """The number; CalculatorError if it exceeds 10**30 or its numerator or denominator is too long."""
-    if abs(value) > _LARGEST or max(value.numerator.bit_length(), value.denominator.bit_length()) > _BITS:
-        raise CalculatorError("too large or too long a number")
-    return value
+    return number(left, "'+' or '-'") + sign * number(right, "'+' or '-' after a number")
 
 
 def _moved(start: date, count: int, unit: str) -> date:

@@ -1,5 +1,6 @@
 """Fits as many passages into a prompt as the language model's context window has room for."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -79,20 +80,12 @@ def fit_prompt(
     best = with_best(n_passages)
     if best.tokens <= room:
         return best
-    best = with_best(0)
-    if best.tokens > room:
+    bare = with_best(0)
+    if bare.tokens > room:
         shown = f" and {len(demos)} demonstrations" if demos else ""
-        problem = f"the question takes {best.tokens} tokens with its prompt{shown}, and there is room for {room}"
-        return replace(best, problem=problem)
-    low, high = 0, n_passages  # `low` passages fit, `high` do not
-    while high - low > 1:
-        middle = (low + high) // 2
-        longer = with_best(middle)
-        if longer.tokens <= room:
-            low, best = middle, longer
-        else:
-            high = middle
-    return best
+        problem = f"the question takes {bare.tokens} tokens with its prompt{shown}, and there is room for {room}"
+        return replace(bare, problem=problem)
+    return with_best(bisect_right(range(1, n_passages), room, key=lambda n: with_best(n).tokens))
 
 
 def _tokens(messages: Messages, text: str, model: LanguageModel) -> int:

@@ -20,7 +20,7 @@ searched for placeholders or markers: a passage may contain braces or "Answer:".
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,10 +35,10 @@ from ifqa.storage.files import read_toml
 from ifqa.storage.resources import named_resource
 
 Messages = tuple[tuple[str, str], ...]
-_Template = tuple[tuple[str, str], ...]  # pairs of a literal text and the placeholder after it, or ""
 
 _BETWEEN = "\n\n"
 _FILLED = ("answer", "factual", "background")
+_TITLE = re.compile(r"\{title\}([^{}]*(?=\{))?")  # with the text up to the next placeholder
 _Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 _Filled = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\S")]
 
@@ -79,7 +79,6 @@ class Prompt(Table):
     calculator: bool = False
     _name: str = PrivateAttr("")
     _parser: Parser = PrivateAttr()
-    _templates: dict[str, _Template] = PrivateAttr()
 
     @property
     def parser(self) -> Parser:
@@ -113,13 +112,13 @@ class Prompt(Table):
         background = " ".join(passage.text for passage in demo.passages)
         answer = demo.expression if self.calculator and demo.expression else demo.answer
         known = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
-        for _, placeholder in self._templates["assistant"]:
-            if placeholder and not known.get(placeholder, "").strip():
+        for placeholder in _placeholders(self.assistant):
+            if not known.get(placeholder, "").strip():
                 raise IfqaError(
                     f"prompt {self._name!r} shows {placeholder!r} of each demonstration, and that of {demo.question[:60]!r} "
                     f"has none; take demonstrations that do, such as 'sample', or none"
                 )
-        return _fill(self._templates["assistant"], known)
+        return self.assistant.format(**known)
 
     def parse(self, completion: str, choices: Sequence[str] = ()) -> Parsed:
         """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why.
@@ -132,12 +131,13 @@ class Prompt(Table):
     @property
     def shows_choices(self) -> bool:
         """Whether the prompt shows the answers that a question offers."""
-        return any(placeholder == "choices" for _, placeholder in self._templates["user"])
+        return "choices" in _placeholders(self.user)
 
     @property
     def opening(self) -> str:
         """The beginning of the assistant template, which ends the completion form."""
-        return self._templates["assistant"][0][0].rstrip()
+        literal, *_ = next(iter(string.Formatter().parse(self.assistant)))
+        return literal.rstrip()
 
     def _user(
         self, question: str, passages: Sequence[Passage], choices: Sequence[str], searched: Sequence[str] = ()
@@ -147,19 +147,16 @@ class Prompt(Table):
                 f"prompt {self._name!r} shows choices, and the question {question[:60]!r} offers none; take another prompt"
             )
         listed = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in lettered(choices))
-        titled, untitled = self._templates["passage"], _without(self._templates["passage"], "title")
+        untitled = _TITLE.sub("", self.passage)
         texts = [
-            _fill(
-                titled if passage.title.strip() else untitled,
-                {"number": str(n), "title": passage.title, "text": passage.text},
+            (self.passage if passage.title.strip() else untitled).format(
+                number=n, title=passage.title, text=passage.text
             )
             for n, passage in enumerate(passages if self.reads_passages else (), start=1)
         ]
         shown = _BETWEEN.join(texts) if texts else self.no_passages
         before = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
-        return _fill(
-            self._templates["user"], {"question": question, "passages": shown, "choices": listed, "searched": before}
-        )
+        return self.user.format(question=question, passages=shown, choices=listed, searched=before)
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
@@ -185,13 +182,10 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
             raise IfqaError(f"{where}: {key!r} {wanted} passages")
     filled = ["question", "passages"] if reads else ["question"]
     prompt._name = name
-    prompt._templates = {
-        "user": _template(prompt.user, "user", filled, where, ["choices", "searched"]),
-        "passage": _template(prompt.passage, "passage", ["text"] if reads else [], where, ["number", "title"]),
-        "assistant": _template(prompt.assistant, "assistant", prompt.steps, where, _FILLED),
-    }
-    literals = "{}".join(literal for literal, _ in prompt._templates["user"])
-    labels = tuple(re.findall(r"^[A-Z][\w ]*:", literals, re.MULTILINE))
+    _check_template(prompt.user, "user", filled, ["choices", "searched"], where)
+    _check_template(prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where)
+    _check_template(prompt.assistant, "assistant", prompt.steps, _FILLED, where)
+    labels = tuple(re.findall(r"^[A-Z][\w ]*:", prompt.user, re.MULTILINE))
     prompt._parser = Parser(parse.rule, parse.answer, parse.factual, labels, prompt.calculator)
     # The rule finds the answer in the completion that the prompt asks for, in both forms
     demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), dict.fromkeys(prompt.steps, "word"), "seven")
@@ -206,9 +200,12 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     return prompt
 
 
-def _template(text: str, key: str, required: Iterable[str], where: str, optional: Iterable[str] = ()) -> _Template:
-    """A template's literal texts, each with the placeholder after it."""
-    required, optional = list(required), list(optional)
+def _placeholders(template: str) -> list[str]:
+    return [placeholder for _, placeholder, _, _ in string.Formatter().parse(template) if placeholder is not None]
+
+
+def _check_template(text: str, key: str, required: Sequence[str], optional: Sequence[str], where: str) -> None:
+    """Refuse a template with another placeholder than these, or without one that is required."""
     try:
         pieces = list(string.Formatter().parse(text))
     except ValueError as error:
@@ -217,21 +214,5 @@ def _template(text: str, key: str, required: Iterable[str], where: str, optional
         if placeholder is not None and (placeholder not in (*required, *optional) or form or conversion):
             name = placeholder + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
             raise unknown(f"{where}: placeholder of {key!r}", name, (*required, *optional))
-    there = {placeholder for _, placeholder, _, _ in pieces}
-    if missing := [name for name in required if name not in there]:
+    if missing := [name for name in required if name not in _placeholders(text)]:
         raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; add it where the value belongs")
-    return tuple((literal, placeholder or "") for literal, placeholder, _, _ in pieces)
-
-
-def _fill(template: _Template, values: Mapping[str, str]) -> str:
-    return "".join(literal + (values[placeholder] if placeholder else "") for literal, placeholder in template)
-
-
-def _without(template: _Template, name: str) -> _Template:
-    """A template without a placeholder, and without the text between it and the next placeholder."""
-    kept: list[tuple[str, str]] = []
-    dropped = False
-    for literal, placeholder in template:
-        kept.append(("" if dropped and placeholder else literal, "" if placeholder == name else placeholder))
-        dropped = placeholder == name
-    return tuple(kept)

@@ -11,9 +11,9 @@ from ifqa.prompting.calculator import CalculatorError, compute, compute_in, eval
 
 COMPUTED = {
     "1890 + 5": "1895", "10,000 * 2": "20000", "1,234.50": "1234.5", "0.1 + 0.2": "0.3", "1 / 3": "0.333333",
-    "1 / 7000": "0.000142857", "10 ** 29 + 1 / 3": "100000000000000000000000000000.333333", "-7 // 2": "-4",
-    "-2 ** 2": "-4", "2 ** -1": "0.5", "2 ** 3 ** 2": "512", "7 % 4": "3", "15% of 240": "36", "50% - 3": "-2.5",
-    "200 * (1 - 15%)": "170", "--5": "5", "3 × 4 ÷ 2 − 1": "5", "3 March 1912 + 2 years": "March 3, 1914",
+    "1 / 7000": "0.000142857", "15% of 240": "36", "50% - 3": "-2.5", "200 * (1 - 15%)": "170", "--5": "5", "-15% * 2": "-0.3",
+    f"{10**29} + 1 / 3": "100000000000000000000000000000.333333", "3 × 4 ÷ 2 − 1": "5",
+    "3 March 1912 + 2 years": "March 3, 1914",
     "March 3, 1912 - 10 days": "February 22, 1912", "Oct. 2, 1955 + 1 week": "October 9, 1955",
     "may 1st, 1900": "May 1, 1900", "1912-03-03 - 1 month": "February 3, 1912", "15 April 2003": "April 15, 2003",
     "January 31, 2001 + 1 month": "February 28, 2001", "February 29, 2000 + 1 year": "February 28, 2001",
@@ -39,9 +39,8 @@ def test_expressions_have_the_values_that_python_gives_in_exact_fractions():
 
     def chain(depth):
         text = term(depth)
-        for sign in draw.choices(["+", "-", "*", "/", "//", "%", "**"], k=draw.randint(1, 3)):
-            right = {"**": f"{draw.randint(0, 2)}", "%": f"({term(depth)})"}.get(sign, term(depth))
-            text += f" {sign} {right}"
+        for sign in draw.choices("+-*/", k=draw.randint(1, 3)):
+            text += f" {sign} {term(depth)}"
         return text
 
     while values < 1000:
@@ -51,7 +50,7 @@ def test_expressions_have_the_values_that_python_gives_in_exact_fractions():
             expected = eval(python)  # the text is the test's own: digits and signs
         except ZeroDivisionError:
             continue
-        if len(text) < 200 and abs(expected) < 10**12 and "** 2 ** 2" not in text:
+        if len(text) < 200:
             assert evaluate(text) == expected, text
             values += 1
 
@@ -87,10 +86,8 @@ def test_the_text_of_a_number_is_the_number_rounded(value):
 
 
 HOSTILE = {
-    "9**9**9": "exponent", "9**0.5": "whole exponent", "9" * 10_000_000: "characters", "9" * 200: "too large",
-    "(" * 100 + "1" + ")" * 99: "deeper", "2**" * 60 + "2": "deeper", "1000000**1000": "too large",
-    "((1.1**300)**10)**10": "too large", "1/10**13": "too small", "1/0": "zero", "1//0": "zero", "1%0": "zero",
-    "0**-1": "zero", "().__class__": "unexpected character", "__import__('os')": "unexpected character",
+    "9**9": "wanted a number", "9" * 10_000_000: "characters", "(" * 100 + "1" + ")" * 99: "deeper", "1/0": "zero",
+    "7 % 4": "wanted an operator", "().__class__": "unexpected character", "__import__('os')": "unexpected character",
     "abs(3)": "unknown word", "1e9": "unknown word", "lambda: 3": "unknown word", "March 3": "unknown word",
     "١+١": "unexpected character", "1²": "unexpected character", "1\n+2": "unexpected character",
     "1,23": "unexpected character", "1 2": "wanted an operator", "(1": "wanted ')'", "1 +": "wanted a number or a date",
@@ -123,7 +120,7 @@ def test_any_text_has_a_value_or_is_refused(text):
         value = compute(text)
     except CalculatorError:
         return
-    assert len(value) < 60
+    assert len(value) < 400
 
 
 def test_marked_expressions_in_a_text_become_their_values_or_are_refused():
