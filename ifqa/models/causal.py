@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.models.gguf import dequantise, folder_of, is_gguf
-from ifqa.models.hub import model_folder, model_requirement, weights_identity
-from ifqa.models.pypi_weights import SMOLLM2
+from ifqa.models.fetched import dequantise, folder_of, is_gguf
+from ifqa.models.hub import SMOLLM2, model_folder, model_requirement, weights_identity
 from ifqa.storage.files import cached_sha256, field, read_json
 
 ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "manifest.json"
@@ -39,26 +38,18 @@ class Found:
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def find(name: str, root: Path = Path(), mend: str = "") -> Found:
+def find(name: str, root: Path = Path()) -> Found:
     """The files of a language model; a GGUF file is dequantised if it was not yet.
 
     Args:
         name: "smollm2", which `ifqa data smollm2` fetches; a GGUF file; a folder with a model or an adapter; a model of the hub.
-        root: the folder with `models`.
-        mend: ends the message if there is no such model.
+        root: the folder with `models`, from which a relative path counts.
     """
-    if name == SMOLLM2.name:
-        folder = root / SMOLLM2.place
-        if not folder.exists():
-            raise IfqaError(f"{name} is not here; {SMOLLM2.how}")
-        return Found(folder)
     if is_gguf(name):
-        folder = folder_of(Path(name), root)
-        dequantise(Path(name), folder)
+        folder = folder_of(root / name, root)
+        dequantise(root / name, folder)
         return Found(folder)
-    if is_adapter(Path(name)):
-        return _of_adapter(Path(name), root)
-    return Found(model_folder(name, mend) if mend else model_folder(name))
+    return _of_adapter(root / name, root) if is_adapter(root / name) else Found(model_folder(name, root=root))
 
 
 def is_adapter(folder: Path) -> bool:
@@ -75,13 +66,9 @@ def runs_here(name: str, root: Path = Path()) -> bool:
 
 def lacks(name: str, root: Path = Path()) -> str:
     """How to get a model that is not on this machine; empty for one that is. Nothing is fetched or dequantised."""
-    if name == SMOLLM2.name:
-        return "" if (root / SMOLLM2.place).exists() else SMOLLM2.how
     if is_gguf(name):
         return "" if (root / name).is_file() else "no such file; put it there or name another"
-    if is_adapter(root / name):
-        return lacks(base_of(root / name), root)
-    return model_requirement(name, root).how
+    return lacks(base_of(root / name), root) if is_adapter(root / name) else model_requirement(name, root).how
 
 
 def base_of(folder: Path) -> str:
@@ -96,7 +83,7 @@ def _of_adapter(folder: Path, root: Path) -> Found:
     if not (folder / ADAPTER).is_file():
         raise IfqaError(f"{folder} has {SETTINGS} and no {ADAPTER}; wanted an adapter with weights in safetensors")
     name = base_of(folder)
-    base = find(name if name == SMOLLM2.name or not (root / name).exists() else str(root / name), root)
+    base = find(name, root)
     if base.adapter:
         raise IfqaError(f"{folder}: its model {name} is an adapter itself; wanted an adapter on a whole model")
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}

@@ -1,25 +1,20 @@
 """The encoders of the span reader: all-MiniLM-L6-v2, all-mpnet-base-v2, or any BERT or MPNet, by name or in a folder."""
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.models.hub import NAME, WEIGHTS_SHA256, is_here, is_packaged, model_folder
+from ifqa.models.hub import MPNET, NAME, WEIGHTS, WEIGHTS_SHA256, model_folder
 from ifqa.storage.files import cached_sha256, read_json
 
 if TYPE_CHECKING:
     from ifqa.models.transformer import Encoder
 
-MPNET = "sentence-transformers/all-mpnet-base-v2"
-MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"  # of its model.safetensors
-SHORT = MPNET.rpartition("/")[2]
-PLACE = Path("models") / SHORT  # where `ifqa data all-mpnet-base-v2` puts it
-WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
-_OFFICIAL = {WEIGHTS_SHA256: NAME, MPNET_SHA256: MPNET}
-_MEND = f"wanted a folder with an encoder, or {SHORT}, which this fetches: ifqa data {SHORT}"
+_TOKENIZER = "tokenizer.json"
+_OFFICIAL = {WEIGHTS_SHA256: NAME, MPNET.sha256: MPNET.hub}
+_MEND = f"wanted a folder with an encoder, or {MPNET.name}, which this fetches: ifqa data {MPNET.name}"
 
 
 @dataclass(frozen=True)
@@ -46,40 +41,20 @@ def find_encoder(name: str, root: Path = Path()) -> Found:
     """The files of an encoder.
 
     Args:
-        name: `NAME` or `MPNET`, with or without the organisation; a folder; or a model of the hub.
+        name: all-MiniLM-L6-v2 or all-mpnet-base-v2, with or without the organisation; a folder; or a model of the hub.
         root: the folder that a relative folder counts from, and in which `ifqa data` has put all-mpnet-base-v2.
     """
-    folder = model_folder(_asked(name, root), _MEND)
+    folder = model_folder(name, _MEND, root)
     for file in (WEIGHTS, _TOKENIZER):
         if not (folder / file).is_file():
             raise IfqaError(f"{folder} has no {file}; {_MEND}")
-    found = cached_sha256(folder / WEIGHTS)
-    if is_mpnet(name) and found != MPNET_SHA256:
+    sha256 = cached_sha256(folder / WEIGHTS)
+    if name in (MPNET.name, MPNET.hub) and sha256 != MPNET.sha256:
         raise IfqaError(
-            f"{folder / WEIGHTS}: SHA-256 is {found[:8]}..., the official file's is {MPNET_SHA256[:8]}...; remove the folder "
-            f"and fetch it again: ifqa data {SHORT}"
+            f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is {MPNET.sha256[:8]}...; remove the folder "
+            f"and fetch it again: ifqa data {MPNET.name}"
         )
-    return Found(_OFFICIAL.get(found, name), folder, found)
-
-
-def is_mpnet(name: str) -> bool:
-    """Whether this names all-mpnet-base-v2."""
-    return name in (MPNET, SHORT)
-
-
-def is_found(name: str, root: Path) -> bool:
-    """Whether an encoder opens without the network; its files are not looked at."""
-    return is_here(_asked(name, root))
-
-
-def _asked(name: str, root: Path) -> str:
-    """The folder of an encoder if it is there, else its full name."""
-    if is_packaged(name):
-        return name
-    folder = root / (PLACE if is_mpnet(name) else name)
-    if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for too long names
-        return str(folder)
-    return MPNET if is_mpnet(name) else name
+    return Found(_OFFICIAL.get(sha256, name), folder, sha256)
 
 
 def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":

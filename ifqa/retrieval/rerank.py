@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
-from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.devices import BUDGET, CHUNK, batches, half_precision, resolve_device, to_device
 from ifqa.models.hub import (
     WEIGHTS_SHA256,
     encoder_folder,

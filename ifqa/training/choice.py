@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import BUDGET, Features, batches
+from ifqa.models.devices import BUDGET, Features, batches
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, identity_of
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Place, TrainingData

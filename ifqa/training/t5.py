@@ -8,8 +8,7 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import Features
-from ifqa.models.devices import resolve_device
+from ifqa.models.devices import Features, resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Flag, Recipe, TrainingData

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.models.batches import batches, to_device
+from ifqa.models.devices import batches, to_device
 
 
 def padded(lengths, left):

@@ -8,8 +8,8 @@ from safetensors.torch import load_file, save_file
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
-from ifqa.models.encoders import find_encoder, is_found, marks, open_encoder
-from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder
+from ifqa.models.encoders import find_encoder, marks, open_encoder
+from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, model_requirement
 from ifqa.reading.span.network import SpanModel
 
 
@@ -19,7 +19,7 @@ def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
         assert (found.folder, found.identity) == (encoder_folder(), {"name": NAME, "sha256": WEIGHTS_SHA256})
     tiny_mpnet(tmp_path / "mine", "a")
     assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == ("mine", tmp_path / "mine")
-    assert (is_found("mine", tmp_path), is_found("mine", tmp_path / "elsewhere")) == (True, False)
+    assert [model_requirement("mine", root).here for root in (tmp_path, tmp_path / "elsewhere")] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.models import causal
-from ifqa.models import gguf as module
-from ifqa.models.gguf import dequantise, folder_of
-from ifqa.models.pypi_weights import SMOLLM2, fetch
+from ifqa.models import fetched as module
+from ifqa.models.fetched import dequantise, fetch, folder_of
+from ifqa.models.hub import SMOLLM2
 from ifqa.records import Request
 from ifqa.storage.files import cached_sha256
 

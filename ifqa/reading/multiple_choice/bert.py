@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import BUDGET, batches, to_device
-from ifqa.models.devices import resolve_device, resolve_precision
+from ifqa.models.devices import BUDGET, batches, resolve_device, resolve_precision, to_device
 from ifqa.models.hub import loading, model_folder, number_in, open_tokenizer, quiet, refuse_missing, weights_identity
 from ifqa.protocols import Place
 from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ifqa.corpus.documents.chunking import place_of
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.encoders import SHORT, is_found, is_mpnet
-from ifqa.models.hub import FETCHED, is_packaged, model_requirement
+from ifqa.models.hub import is_packaged, model_requirement
 from ifqa.protocols import Advance, Place, Reader, Requirement, silent
 from ifqa.reading.span.confidence import FILE as CALIBRATION
 from ifqa.reading.span.confidence import features, load_calibration
@@ -190,8 +189,7 @@ class Extractive(Reader):
             except IfqaError as error:
                 yield Requirement(f"the manifest of {weights}", str(error))
         if encoder and not is_packaged(encoder):
-            how = f"fetch it with: ifqa data {SHORT}" if is_mpnet(encoder) else FETCHED
-            yield Requirement(encoder, "" if is_found(encoder, root) else how)
+            yield model_requirement(encoder, root)
 
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:

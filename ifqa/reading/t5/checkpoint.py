@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import CHUNK, Features
+from ifqa.models.devices import CHUNK, Features
 from ifqa.models.hub import loading, model_folder, number_in, open_tokenizer, quiet, weights_identity
 from ifqa.settings import Stored, Table, check_stored
 from ifqa.storage.files import read_json

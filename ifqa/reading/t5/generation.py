@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import BUDGET, Features, batches, out_of_memory, to_device
+from ifqa.models.devices import BUDGET, Features, batches, out_of_memory, to_device
 from ifqa.progress import say
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import Features
+from ifqa.models.devices import Features
 from ifqa.reading.t5.checkpoint import Mode
 from ifqa.reading.t5.generation import NO_NUMBERS, Budget, Reading, budget, encode, in_groups
 from ifqa.reading.t5.model import FusionInDecoder

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
-from ifqa.models.batches import BUDGET, CHUNK, Features, batches, to_device
-from ifqa.models.devices import resolve_device, resolve_precision
+from ifqa.models.devices import BUDGET, CHUNK, Features, batches, resolve_device, resolve_precision, to_device
 from ifqa.models.hub import NAME, identity_of, loading, model_folder, question_model, quiet, refuse_missing
 from ifqa.progress import say
 from ifqa.records import Passage
