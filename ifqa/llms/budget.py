@@ -5,7 +5,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -31,21 +30,11 @@ class PricesTable(Table):
     models: dict[str, object]
 
 
-class PriceTable(Table):
-    """The prices of a model."""
+class Price(Table):
+    """US dollars per million tokens of input and output."""
 
     input: Dollars
     output: Dollars
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens of input and output, the date of the prices, and their source."""
-
-    input: float
-    output: float
-    dated: str = ""
-    source: str = ""
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """US dollars for these tokens."""
@@ -65,9 +54,8 @@ def price_of(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None
         table = check_table(PricesTable, read_toml(path), str(path))
         for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
             if name in table.models:
-                price = check_table(PriceTable, table.models[name], f"{path}: models.{name!r}")
-                return Price(price.input, price.output, table.dated, table.source)
-    return Price(0.0, 0.0, source="a server on this machine") if is_local(url) else None
+                return check_table(Price, table.models[name], f"{path}: models.{name!r}")
+    return Price(input=0.0, output=0.0) if is_local(url) else None
 
 
 class Reservation(NamedTuple):

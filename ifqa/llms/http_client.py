@@ -1,14 +1,23 @@
-"""Sends one request by OpenAI's client, once. The size of bodies is limited, so that no server fills the memory."""
+"""Sends one request by OpenAI's client, once, and reads the response: a completion, or what the failure means.
+
+The size of bodies is limited, so that no server fills the memory, and every text that comes back is without the key.
+"""
 
 import asyncio
+import email.utils
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
-from ifqa.llms.credentials import NO_KEY, is_local, is_openai, is_own, redact
-from ifqa.llms.response_parsing import Failure, StreamedAnswer, admitted, key_in_answers, of_status, read_answer
+from ifqa.llms.cache import LONGEST_TEXT, bounded
+from ifqa.llms.credentials import LONGEST_WORDS, NO_KEY, forms_of, is_local, is_openai, is_own, redact, without_key
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion
 
@@ -16,6 +25,204 @@ CONNECT = 10.0  # seconds to connect; after that the server counts as down
 LONGEST_BODY = 16_000_000  # bytes; an answer of 100,000 tokens has some hundred thousand
 _NEEDED = {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
 _PLAIN = {"Accept-Encoding": "identity"}  # no compression, so that counted bytes are bytes in memory
+# Codes of errors that concern one prompt alone; servers other than OpenAI's say it in words
+_ALONE_CODES = {
+    "context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "content_filter",
+    "content_policy_violation", "invalid_prompt",
+}  # fmt: skip
+_ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
+_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_HINTS = {
+    401: " (check OPENAI_API_KEY, or the variable in IFQA_KEYS)",
+    403: " (the key may not use this model)",
+    404: " (check the model and base_url)",
+}
+_MOST_TOKENS = 10**9  # of one answer; no window is nearly as large
+_SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request has no completion.
+
+    Attributes:
+        verdict: "again" if another try may help, "alone" if only this request fails, "all" if every other request
+            would fail too.
+        words: the reason in one line, without secrets.
+        wait: seconds to wait before the next try, as the server asks; None if it does not.
+        used: tokens of prompt and answer that were used all the same; None if the server may have done the work and did
+            not say how much.
+        unreachable: no connection was made.
+    """
+
+    verdict: Literal["again", "alone", "all"]
+    words: str
+    wait: float | None = None
+    used: tuple[int, int] | None = (0, 0)
+    unreachable: bool = False
+
+
+def _key_in_answers(key: str) -> str:
+    """The key, if it is long enough to be looked for in an answer; otherwise ""."""
+    return key if len(key) >= _SHORTEST_KEY else ""
+
+
+def _admitted(reply: Completion | Failure, key: str) -> Completion | Failure:
+    """What is let in of a server's answer, before anything is stored, shown or counted.
+
+    Every text is without the key that the server was sent ("" for none), and of bounded length.
+    """
+    if isinstance(reply, Failure):  # its words are the server's, shortened, and our own
+        return replace(reply, words=without_key(reply.words, key)[: 2 * LONGEST_WORDS])
+    key = _key_in_answers(key)
+    return bounded(replace(reply, text=without_key(reply.text, key), finish=redact(reply.finish, key)))
+
+
+def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
+    """The completion in the body of a response, or why there is none.
+
+    The text ends before the first of the stop strings, as some servers leave them in. A chat's refusal is its text. An
+    empty text is an answer, unless the limit on tokens was reached before the text began.
+    """
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        return Failure("again", "the answer is no JSON object, or is cut short", used=None)
+    used, choice = _usage(answer.get("usage")), _first_choice(answer)
+    message = choice.get("message") if chat else choice
+    if not isinstance(message, dict):
+        return Failure("again", "the answer has no text in it", used=used)
+    text, finish = message.get("content" if chat else "text"), str(choice.get("finish_reason") or "")
+    if text is None and chat:
+        text = message.get("refusal")
+    if finish == "content_filter" and not text:
+        return Failure("alone", "the server's content filter held the answer back", used=used)
+    if finish == "length" and not text:
+        return Failure("alone", "max_tokens was used up before any text (reasoning?); raise it", used=used)
+    if not isinstance(text, str):
+        return Failure("again", "the answer has no text in it", used=used)
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # UTF-8 has no lone surrogates
+    end = min((text.index(string) for string in stop if string in text), default=len(text))
+    if end < len(text):
+        text, finish = text[:end], "stop"
+    return Completion(text, *(used or (0, 0)), finish)
+
+
+def _first_choice(answer: Mapping[str, object]) -> dict[str, Any]:
+    """The first of several answers; empty if there is none."""
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) else {}
+
+
+def _usage(usage: object) -> tuple[int, int] | None:
+    """Tokens of the prompt and the answer; None if the server does not give both as possible numbers."""
+    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
+    known = [count for count in counts if type(count) is int and 0 <= count <= _MOST_TOKENS]
+    return (known[0], known[1]) if len(known) == 2 else None
+
+
+def _of_status(error: openai.APIStatusError, key: str) -> Failure:
+    """What a response with a status other than 2xx means.
+
+    408, 409, 429 and 5xx are tried again, except when a quota is used up. A 413 concerns its request alone. So does a 400
+    if its code or message is about length or content (a context too long, a filter). Every other status (a bad key, no
+    such model, a parameter the model does not take) stops everything.
+    """
+    status = error.status_code
+    code, words = _details(error.body)
+    line = redact(f"HTTP {status}: {words}", key)
+    if code in _QUOTA:
+        return Failure("all", f"{line} (no quota is left; add credit, or wait for the next period)")
+    if status in (408, 409, 429) or status >= 500:
+        # A refusal is free; if a gateway gave up, the server behind it may have done the work
+        used = None if status >= 500 and status != 503 else (0, 0)
+        return Failure("again", line, retry_after(error.response.headers), used)
+    if 300 <= status < 400:
+        there = urlsplit(error.response.headers.get("location", "")).netloc or "another place"
+        mend = "which is not followed; if you trust that host, set base_url to it"
+        return Failure("all", f"HTTP {status}: a redirect to {redact(there[:100], key)}, {mend}")
+    if status == 413 or (status == 400 and (code in _ALONE_CODES or _ALONE_WORDS.search(words))):
+        return Failure("alone", line)
+    return Failure("all", line + _HINTS.get(status, ""))
+
+
+def _details(body: object) -> tuple[str, str]:
+    """Code and message of an error's body, in any of the common shapes."""
+    if not isinstance(body, Mapping):
+        return "", str(body or "no words")
+    codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
+    code = next((code for code in codes if code in _ALONE_CODES | _QUOTA), codes[0] if codes else "")
+    words = next((body[name] for name in ("message", "detail", "error") if body.get(name)), body)
+    return code, words if isinstance(words, str) else json.dumps(words)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from a response's headers: milliseconds, seconds, or a date; None if the headers do not say."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            return max(0.0, float(headers.get(name, "")) / unit)
+        except ValueError:
+            continue
+    try:
+        then = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, then.timestamp() - time.time())
+
+
+class StreamedAnswer:
+    """Adds up the pieces of a streamed answer of OpenAI's API, and gives `on_text` the text so far.
+
+    Args:
+        chat: whether the pieces are a chat's.
+        on_text: gets the text without `key`, and without an end that may begin it.
+        key: that the server was sent, and may repeat; "" if it was sent none.
+    """
+
+    def __init__(self, chat: bool, on_text: TextCallback, key: str = "") -> None:
+        self._chat, self._on_text, self._key = chat, on_text, key
+        self._text: str | None = None
+        self._refusal, self._finish = "", ""
+        self._usage: object = None
+        on_text("")
+
+    def add(self, piece: object) -> None:
+        """Take the next piece; one that is not as the API has it adds nothing."""
+        if not isinstance(piece, dict):
+            return
+        self._usage = piece.get("usage") or self._usage
+        choice = _first_choice(piece)
+        if choice.get("index"):  # of several answers the first
+            return
+        self._finish = choice.get("finish_reason") or self._finish
+        delta = choice.get("delta") if self._chat else choice
+        if not isinstance(delta, dict):
+            return
+        text, refusal = delta.get("content" if self._chat else "text"), delta.get("refusal")
+        self._refusal += refusal if isinstance(refusal, str) else ""
+        if isinstance(text, str):
+            self._text = (self._text or "") + text
+            if text:
+                self._on_text(self._shown(self._text))
+
+    def whole(self) -> dict[str, object]:
+        """The answer as the server sends it in one piece, as `read_answer` takes it; without choices if it was cut off."""
+        text = None if self._refusal and not self._text else self._text
+        answer: dict[str, object] = {"text": text}
+        if self._chat:
+            answer = {"message": {"content": text, "refusal": self._refusal or None}}
+        choices = [answer | {"finish_reason": self._finish}] if self._finish else []
+        return {"choices": choices, "usage": self._usage}
+
+    def _shown(self, text: str) -> str:
+        text, held = without_key(text, self._key), 0
+        for form in forms_of(self._key):
+            longest = min(len(text), len(form) - 1)
+            held = max(held, next((size for size in range(longest, 3, -1) if form.startswith(text[-size:])), 0))
+        return text[: len(text) - held][:LONGEST_TEXT]
 
 
 class _BodyRefused(httpx2.RequestError):  # the library passes on every error of a connection
@@ -83,26 +290,24 @@ async def send(
     try:
         async with asyncio.timeout(timeout):  # the library's own timeout restarts with every byte
             if on_text:
-                body = await _streamed(
-                    client, path, arguments, lambda: StreamedAnswer(chat, on_text, key_in_answers(key))
-                )
+                body = await _streamed(client, path, arguments, on_text, _key_in_answers(key))
             else:
                 body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
         reply = read_answer(body, chat, stop if isinstance(stop, list) else ())
     except (openai.APIError, TimeoutError) as error:
         reply = _failure(error, key, timeout)
-    return admitted(reply, key)
+    return _admitted(reply, key)
 
 
 async def _streamed(
-    client: openai.AsyncOpenAI, path: str, arguments: dict[str, object], begin: Callable[[], StreamedAnswer]
+    client: openai.AsyncOpenAI, path: str, arguments: dict[str, object], on_text: TextCallback, key: str
 ) -> bytes:
     """The body that the server would have sent in one piece."""
     options = arguments | {"stream": True, "stream_options": {"include_usage": True}}
     stream = await client.post(path, body=options, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object])
     if "text/event-stream" not in stream.response.headers.get("content-type", ""):
         return await stream.response.aread()  # a server that sends its answers whole
-    answer = begin()
+    answer = StreamedAnswer("messages" in arguments, on_text, key)
     try:
         async for piece in stream:
             answer.add(piece)
@@ -113,7 +318,7 @@ async def _streamed(
 
 def _failure(error: openai.APIError | TimeoutError, key: str, timeout: float) -> Failure:
     if isinstance(error, openai.APIStatusError):
-        return of_status(error, key)
+        return _of_status(error, key)
     if not isinstance(error, openai.APIConnectionError | TimeoutError):  # the server says it within a stream
         return Failure("again", redact(f"the answer broke off: {error}", key), used=None)
     cause = error.__cause__ or error

@@ -1,7 +1,6 @@
 """Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -12,7 +11,6 @@ from ifqa.errors import IfqaError
 from ifqa.llms.budget import Account, Budget, price_of
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
 from ifqa.llms.credentials import address_of, check_address, is_local, is_openai, key_for, server_of
-from ifqa.llms.request_scheduler import RequestScheduler, run
 from ifqa.llms.streaming import text_callback
 from ifqa.llms.token_counts import WINDOW, counter, prompt_tokens, window_of
 from ifqa.progress import say
@@ -84,9 +82,6 @@ class OpenAI(LanguageModel):
     ) -> None:
         self.url = address_of(base_url)
         self.server = server_of(self.url)
-        for needed in ("openai", "tiktoken"):
-            if find_spec(needed) is None:
-                raise IfqaError(f"llm 'openai' needs {needed}; install it with: pip install {needed}")
         self.model = model
         self.name = (f"{model} effort {effort}" if effort else model) + _of_host(self.url)
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
@@ -175,6 +170,8 @@ class OpenAI(LanguageModel):
         batch = RequestBatch(self._cache, self.name, requests, advance)
         try:
             if missing := batch.missing:
+                from ifqa.llms.request_scheduler import RequestScheduler, run  # loads OpenAI's client
+
                 key = key_for(self.url)
                 with CacheWriter(self._cache, self.name, missing, self.concurrency) as writer:
                     on_text = text_callback() if missing[0] == requests[0] else None

@@ -3,24 +3,22 @@
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
+
+import openai
 
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import Account
 from ifqa.llms.cache import CacheWriter, RequestBatch
-from ifqa.llms.response_parsing import Failure
-from ifqa.llms.streaming import TextCallback
+from ifqa.llms.http_client import Failure, open_client, send
+from ifqa.llms.streaming import TextCallback, cancellation
 from ifqa.llms.token_counts import at_most, counter, most_prompt_tokens
 from ifqa.progress import say
 from ifqa.records import Completion, Request
-
-if TYPE_CHECKING:
-    import openai
 
 BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
 LONGEST_BACKOFF = 30.0
@@ -30,17 +28,6 @@ _CLAIMS = 4  # requests that a worker claims at a time, at most, so that two run
 _POLL = 0.1  # seconds
 
 _T = TypeVar("_T")
-_cancelled: ContextVar["Future[None] | None"] = ContextVar("cancelled", default=None)
-
-
-@contextmanager
-def cancellable(cancelled: "Future[None]") -> Iterator[None]:
-    """Within the block and this thread, requests to a server end with `asyncio.CancelledError` once `cancelled` is done."""
-    before = _cancelled.set(cancelled)
-    try:
-        yield
-    finally:
-        _cancelled.reset(before)
 
 
 class ServedModel(Protocol):
@@ -94,8 +81,6 @@ class RequestScheduler:
         Raises:
             IfqaError: the server refuses, and another try would not help; completions in flight have been stored.
         """
-        from ifqa.llms.http_client import open_client
-
         await asyncio.sleep(0)  # a call that was cancelled before sends nothing
         if not self._account.calls:
             say(f"asking {self.name}")
@@ -110,7 +95,7 @@ class RequestScheduler:
                         await asyncio.wait(running)
                 except asyncio.CancelledError:
                     self._stopped.set()
-                    if not _cancelled.get() and not all(task.done() for task in tasks):
+                    if not cancellation() and not all(task.done() for task in tasks):
                         say(
                             f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
                         )
@@ -126,7 +111,7 @@ class RequestScheduler:
         if self._why:
             raise IfqaError(self._why)
 
-    async def _work(self, client: "openai.AsyncOpenAI") -> None:
+    async def _work(self, client: openai.AsyncOpenAI) -> None:
         """Ask one request after another, until none is left or asking stops."""
         while request := await self._next():
             completion = await self._complete(client, request)
@@ -158,10 +143,8 @@ class RequestScheduler:
                     await self._pause(_POLL)
         return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
-    async def _complete(self, client: "openai.AsyncOpenAI", request: Request) -> Completion | None:
+    async def _complete(self, client: openai.AsyncOpenAI, request: Request) -> Completion | None:
         """A request's completion or final failure; None if asking stopped before the request was sent."""
-        from ifqa.llms.http_client import send
-
         words, retries = "", self._model.retries
         on_text = self._on_text if request == self._batch.missing[0] else None
         bounds = most_prompt_tokens(request, self._count), request.max_tokens
@@ -244,7 +227,7 @@ def run(coroutine: Coroutine[object, object, None]) -> None:
         asyncio.CancelledError: it was `cancellable`, and was cancelled.
     """
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
-    cancelled = _cancelled.get()
+    cancelled = cancellation()
 
     def cancel(_: object = None) -> None:
         with suppress(RuntimeError):  # the loop has ended in the meantime

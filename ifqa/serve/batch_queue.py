@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Generic, TypeVar
 
-from ifqa.llms.request_scheduler import cancellable
-from ifqa.llms.streaming import TextCallback
+from ifqa.llms.streaming import TextCallback, cancellable
 from ifqa.records import Question
 
 _Result = TypeVar("_Result")

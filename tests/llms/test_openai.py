@@ -13,8 +13,8 @@ from ifqa.errors import IfqaError
 from ifqa.llms.cache import LONGEST_TEXT
 from ifqa.llms.credentials import OPENAI, redact
 from ifqa.llms.hf import HF
+from ifqa.llms.http_client import retry_after
 from ifqa.llms.openai import OpenAI
-from ifqa.llms.response_parsing import retry_after
 from ifqa.records import Completion, Request
 
 
@@ -110,7 +110,6 @@ STOPPING = {
     "404": (lambda: error(404, "The model `m` does not exist", "model_not_found"), "`m` does not exist"),
     "404 of FastAPI": (lambda: Reply(404, {"detail": "Not Found"}, usage=None), "check the model and base_url"),
     **{str(status): (lambda status=status: error(status, "what is it"), "what is it") for status in (400, 403, 422)},
-    "a refused parameter": (lambda: error(400, "0", "unsupported_value", param="temperature"), "parameter temperature"),
     "quota": (lambda: error(429, "You exceeded your current quota", "insufficient_quota"), "exceeded your current"),
     "a wait of an hour": (lambda: error(429, "daily limit", None, {"retry-after": "3600"}), "wait 3,600 s"),
 }
@@ -229,15 +228,6 @@ def test_arguments_out_of_range_are_refused_by_name():
         with pytest.raises(IfqaError, match=words) as caught:
             OpenAI(**{"model": "m", **settings})
         assert "secret" not in str(caught.value)
-
-
-def test_a_library_that_is_not_installed_is_named(monkeypatch):
-    for missing in ("openai", "tiktoken"):
-        monkeypatch.setattr(
-            "ifqa.llms.openai.find_spec", lambda name, missing=missing: None if name == missing else name
-        )
-        with pytest.raises(IfqaError, match=f"needs {missing}; install it with: pip install {missing}"):
-            OpenAI(model="m")
 
 
 def test_the_wait_a_server_asks_for():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving, streamed
 
-from ifqa.llms.response_parsing import StreamedAnswer, read_answer
+from ifqa.llms.http_client import StreamedAnswer, read_answer
 from ifqa.llms.streaming import streaming
 from ifqa.records import Request
 
