@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -155,7 +155,7 @@ class Account:
 
 
 Count = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]
-COUNTS: tuple[Count, ...] = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
+COUNTS: tuple[Count, ...] = get_args(Count)
 
 
 class UsageMeter:

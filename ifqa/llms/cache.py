@@ -137,6 +137,12 @@ class CompletionCache:
             completions = {request: self.find(connection, model, request) for request in requests}
         return {request: completion for request, completion in completions.items() if completion}
 
+    def missing(self, model: str, requests: Iterable[Request]) -> list[Request]:
+        """Those of the requests that have none, each once."""
+        unique = dict.fromkeys(requests)
+        stored = self.get(model, unique)
+        return [request for request in unique if request not in stored]
+
     def put(self, model: str, completions: Mapping[Request, Completion]) -> None:
         """Store completions; on return they are on the disk."""
         rows = {
@@ -161,8 +167,6 @@ class CompletionCache:
         completion, place = _completion(record, content(model, request)), f"{self.path}: {key}" if row else path
         if completion is None and not quiet:
             say(f"{place}: not a completion of its request; it will be asked for again")
-        if completion and (length := len(completion.text)) > LONGEST_TEXT and not quiet:
-            say(f"{place}: an answer of {length:,} characters, of which the first {LONGEST_TEXT:,} are taken")
         return bounded(completion) if completion else None
 
     @contextmanager
@@ -222,8 +226,8 @@ class CompletionCache:
             return IfqaError(f"{self.path} is damaged ({error}): {state}, and it was left as it is; {mend}")
         words = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
         words = os.strerror(errno.ENOSPC) if code == sqlite3.SQLITE_FULL else words
-        mend = {sqlite3.SQLITE_FULL: "make room", sqlite3.SQLITE_IOERR: "make room or mend that"}.get(code, "mend that")
-        return IfqaError(f"cannot {action} {self.folder} ({words}): {state}; {mend} and run the same command again")
+        mend = "make room or mend that, and run the same command again"
+        return IfqaError(f"cannot {action} {self.folder} ({words}): {state}; {mend}")
 
 
 class CacheWriter:

@@ -60,14 +60,13 @@ def check_address(address: str, what: str = "base_url") -> None:
     plain = address
     while (unquoted := unquote(plain)) != plain:  # it may be quoted more than once
         plain = unquoted
-    if "@" in parts.netloc:
-        raise IfqaError(f"openai: {what} has a name or password in it; put the key into {KEY} instead")
-    if parts.query or parts.fragment or ";" in plain:
+    path = plain[plain.find(parts.netloc) + len(parts.netloc) :]
+    secret = "@" in parts.netloc or _LIKE_A_KEY.search(plain) or _LONG_PART.search(path)
+    if secret or parts.query or parts.fragment or ";" in plain:
         raise IfqaError(
-            f"openai: {what} has something after a '?', '#' or ';'; wanted the address alone, a key in {KEY}"
+            f"openai: {what} has a password, what looks like a key, or something after a '?', '#' or ';' in it; wanted the "
+            f"address alone; put the key into {KEY}"
         )
-    if _LIKE_A_KEY.search(plain) or _LONG_PART.search(plain[plain.find(parts.netloc) + len(parts.netloc) :]):
-        raise IfqaError(f"openai: {what} has what looks like a key in its host or path; put the key into {KEY} instead")
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
         raise IfqaError(f"openai: {what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")

@@ -4,8 +4,6 @@ Prompts of a run begin alike: with the system's message and the demonstrations, 
 values of a beginning that all share are computed once. Rows are drawn and ended independently of one another.
 """
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +14,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import bounded, content
+from ifqa.llms.cache import bounded, key_of
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion, Request
 
@@ -205,5 +203,4 @@ class Draws:
 
 def seed(request: Request) -> int:
     """The seed of a request's draws: 63 bits of the SHA-256 of its content, with the number of the sample."""
-    canonical = json.dumps(content("", request), sort_keys=True, separators=(",", ":"))
-    return int(hashlib.sha256(canonical.encode()).hexdigest()[:16], 16) >> 1
+    return int(key_of("", request)[:16], 16) >> 1

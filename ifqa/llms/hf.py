@@ -113,10 +113,8 @@ class HF(LanguageModel):
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take; requests that are stored, repeated or too long take nothing."""
-        unique = dict.fromkeys(requests)
-        stored = self._cache.get(self.name, unique)
-        missing = [(request, self._prompt(request)) for request in unique if request not in stored]
-        prompts = [(request, ids) for request, (ids, problem) in missing if not problem]
+        todo = [(request, *self._prompt(request)) for request in self._cache.missing(self.name, requests)]
+        prompts = [(request, ids) for request, ids, problem in todo if not problem]
         tokens = sum(len(ids) for _, ids in prompts)
         return Estimate(len(prompts), tokens, sum(request.max_tokens for request, _ in prompts), 0.0)
 

@@ -145,9 +145,7 @@ class OpenAI(LanguageModel):
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would cost; stored and repeated requests cost nothing. Sends nothing."""
-        unique = dict.fromkeys(requests)
-        stored = self._cache.get(self.name, unique)
-        missing = [request for request in unique if request not in stored]
+        missing = self._cache.missing(self.name, requests)
         prompt = sum(prompt_tokens(request, self.count) for request in missing)
         answers = sum(request.max_tokens for request in missing)
         return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)

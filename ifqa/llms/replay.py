@@ -2,51 +2,27 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
+from typing import Any
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.llms.cache import VERSION, bounded
 from ifqa.llms.token_counts import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
 from ifqa.records import Completion, Estimate, Request, Spent
-from ifqa.settings import Natural, Table, check_table, checked
+from ifqa.settings import Natural, Table, check_settings, check_table, checked
 from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
-
-
-class RequestTable(Table):
-    """The request of a line."""
-
-    model: str = ""
-    messages: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(
-        default_factory=list, description="a list of messages [role, content]"
-    )
-    text: str = ""
-    max_tokens: int = 256
-    temperature: float = 0.0
-    stop: list[str] = Field(default_factory=list)
-    sample: int = 0
-
-
-class CompletionTable(Table):
-    """The completion of a line."""
-
-    text: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    finish: str = ""
+_NOT_RECORDED = ("error", "cached")  # of a completion
 
 
 class LineTable(Table):
     """A line of a recording."""
 
     version: int = VERSION
-    request: dict[str, object]
-    completion: dict[str, object]
+    request: dict[str, Any]
+    completion: dict[str, Any]
 
 
 class Replay(LanguageModel):
@@ -137,18 +113,17 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         line = check_table(LineTable, record, where)
         if line.version != VERSION:
             raise IfqaError(f"{where}: a recording of version {line.version}; this ifqa reads {VERSION}")
-        prompt = check_table(RequestTable, line.request, f"{where}: request")
-        answer = check_table(CompletionTable, line.completion, f"{where}: completion")
-        if prompt.model:
-            models[prompt.model] = None
-        messages = tuple((role, text) for role, text in prompt.messages)
+        if model := str(line.request.pop("model", "")):
+            models[model] = None
+        check_settings("key", Request, line.request, where=f"{where}: request")
+        check_settings("key", Completion, line.completion, _NOT_RECORDED, f"{where}: completion")
         try:
-            request = Request(
-                messages, prompt.text, prompt.max_tokens, prompt.temperature, tuple(prompt.stop), sample=prompt.sample
-            )
+            messages = tuple((role, text) for role, text in line.request.get("messages", ()))
+            stop = tuple(line.request.get("stop", ()))
+            request = Request(**line.request | {"messages": messages, "stop": stop})
         except ValueError as error:
             raise IfqaError(f"{where}: {error}") from error
-        completion = bounded(Completion(**answer.model_dump(), cached=True))
+        completion = bounded(Completion(**line.completion, cached=True))
         if completions.setdefault(request, completion) != completion:
             raise IfqaError(f"{where}: the same request has another completion further up; leave one of the lines out")
     return completions, list(models)

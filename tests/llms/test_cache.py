@@ -43,12 +43,10 @@ def test_a_stored_completion_comes_back_and_reading_makes_no_file(tmp_path):
     assert [path.name for path in folder.iterdir()] == ["completions.sqlite"]
 
 
-def test_a_stored_answer_that_is_too_long_is_named_and_cut(tmp_path, capsys):
+def test_a_stored_answer_that_is_too_long_is_cut(tmp_path):
     cache = CompletionCache(tmp_path)
     cache.put("m", {CHAT: Completion("x" * 9_000_000, 12, 3, "stop")})
     assert get(cache) == Completion("x" * LONGEST_TEXT, 12, 3, "length", cached=True)
-    (told,) = capsys.readouterr().err.splitlines()
-    assert f"{cache.path}: {key_of('m', CHAT)}: an answer of 9,000,000 characters" in told
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")

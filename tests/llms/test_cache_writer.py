@@ -106,7 +106,9 @@ def failing(code, free, monkeypatch):
 def test_on_a_full_disk_asking_stops_and_the_reserve_is_used(monkeypatch):
     space = failing(sqlite3.SQLITE_FULL, 6, monkeypatch)
     with serving(latency=0.02) as server:
-        with pytest.raises(IfqaError, match=r"No space left.*what was answered is kept; make room and run") as caught:
+        with pytest.raises(
+            IfqaError, match=r"No space left.*what was answered is kept; make room or mend that, and run"
+        ) as caught:
             model(server, concurrency=3).complete(ask(*map(str, range(40))))
         assert "\n" not in str(caught.value)
         assert 7 <= server.requests <= 12
@@ -120,7 +122,7 @@ def test_a_failing_disk_and_one_without_room_for_the_reserve_stop_asking(monkeyp
     requests = ask(*map(str, range(40)))
     with serving(latency=0.02) as server, monkeypatch.context() as patch:
         failing(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
-        with pytest.raises(IfqaError, match=r"disk I/O error.*an answer is lost; make room or mend that and run"):
+        with pytest.raises(IfqaError, match=r"disk I/O error.*an answer is lost; make room or mend that, and run"):
             model(server, concurrency=3).complete(requests)
         assert server.requests <= 6
     for number in (errno.ENOSPC, errno.EROFS):
