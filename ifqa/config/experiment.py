@@ -267,27 +267,22 @@ def _retriever(
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **own}, where)
     if at != "[retriever]":
         filled["weight"] = common.weight
-    elif "weight" in table:
-        raise IfqaError(f"{where}: {at}: a weight is for the parts of another retriever; take it out")
-    rewrite([], common.query)
+    rewrite([], common.query)  # raises if it is unknown
     if common.query != "question":
         filled["query"] = common.query
-    if issubclass(plugin, Indexed):
+    takes = {"weight": "weight" in filled, "index": issubclass(plugin, Indexed), "parts": bool(plugin.default_parts)}
+    takes["query"] = not (takes["parts"] and "query" in filled)  # one over others asks nothing itself
+    if strange := [key for key, fits in takes.items() if key in table and not fits]:
+        raise IfqaError(f"{where}: {at}: retriever {name!r} takes no {strange[0]!r} here; take it out")
+    if takes["index"]:
         if ":" in name and common.index is None:  # no index can have a plugin's name
             raise IfqaError(f"{where}: {at}: set index = NAME, for the corpus's [index.NAME] that {name!r} searches")
         filled["index"] = common.index or name
-    elif "index" in table:
-        raise IfqaError(f"{where}: retriever {name!r} searches no index; take 'index' out")
-    if plugin.default_parts:
-        if "query" in filled:
-            raise IfqaError(f"{where}: {name!r} asks nothing itself; give 'query' to its [[{at.strip('[]')}.parts]]")
-        parts = table.get("parts", list(plugin.default_parts))
+    if takes["parts"]:
+        parts, inner = table.get("parts", list(plugin.default_parts)), f"[[{at.strip('[]')}.parts]]"
         if not isinstance(parts, list) or not parts:
-            raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
-        inner = f"[[{at.strip('[]')}.parts]]"
+            raise IfqaError(f"{where}: {name!r} wants {inner}, found {parts!r}")
         filled["parts"] = [_retriever(part, where, plugins, inner, filled["k"]) for part in parts]
-    elif "parts" in table:
-        raise IfqaError(f"{where}: retriever {name!r} has no parts; take them out")
     return filled
 
 

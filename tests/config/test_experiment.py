@@ -94,7 +94,7 @@ def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monke
     [
         ({"retriever": {"name": "bm25", "kay1": 1}}, "x.toml: unknown setting of retriever 'bm25' 'kay1'"),
         ({"retriever": {"name": "bm25", "k": 0}}, "'k': wanted a whole number from 1, found 0"),
-        ({"retriever": {"name": "gold", "index": "bm25"}}, "searches no index"),
+        ({"retriever": {"name": "gold", "index": "bm25"}}, "'gold' takes no 'index' here"),
         ({"reader": {"name": "extractive", "passages": 0}}, "'passages': wanted a whole number from 1"),
         ({"benchmark": "ifq"}, "unknown benchmark 'ifq'; did you mean 'ifqa'"),
         ({"splt": "dev"}, "x.toml: unknown key 'splt'; did you mean 'split'"),

@@ -3,8 +3,7 @@
     make       write all golden files again (give the reason in the commit)
     compare    produce everything in a temporary folder and list differences; exit code 1 if there are any
 
-Both take names of parts to limit them, and `--large FOLDER` for the parts over the IfQA release, whose golden files are in
-that folder, outside the repository. Digits depend on the processor and on torch's version, so compare only on the machine
+Both take names of parts to limit them. Digits depend on the processor and on torch's version, so compare only on the machine
 that made the files; the parts that `tests/golden/test_golden.py` runs are the same everywhere.
 """
 
@@ -27,7 +26,6 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "stand_ins"))
 
 EXPERIMENTS = ("sample", "sample-hard", "sample-hybrid", "sample-llm")
-LARGE = {"ifqa-dev-gold": 0, "ifqa-dev-bm25": 100}  # experiment -> --limit
 STEPS = 20
 SINCE = ("root", "measures", "plugins", "scheme")  # fields added after the golden files were made; no file sets them
 
@@ -50,10 +48,9 @@ def as_before(scores: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def run_experiment(name: str, out: Path, limit: int = 0) -> None:
+def run_experiment(name: str, out: Path) -> None:
     """The run, predictions and scores of an experiment, and the identity of each stage."""
     from ifqa.config.experiment import load_experiment
-    from ifqa.config.overrides import override
     from ifqa.pipeline import stages
     from ifqa.pipeline.run import Run
     from ifqa.storage.artifacts import identity, read_manifest
@@ -61,7 +58,6 @@ def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     from ifqa.storage.files import write_json as write_scores
 
     experiment = load_experiment(name)
-    experiment = override(experiment, {"limit": limit}) if limit else experiment
     stages.run(Run(experiment))
     out.mkdir(parents=True, exist_ok=True)
     for file in ("retrieve/run.trec", "read/predictions.jsonl"):
@@ -279,15 +275,6 @@ def produce(part: str, out: Path, work: Path) -> None:
         os.chdir(before)
 
 
-def produce_large(folder: Path, work: Path) -> None:
-    """Run the experiments over the IfQA release, with only the repository's `data/`."""
-    work.mkdir(parents=True, exist_ok=True)
-    os.chdir(work)
-    Path("data").symlink_to(ROOT / "data")
-    for name, limit in LARGE.items():
-        run_experiment(name, folder / name, limit)
-
-
 def differences(old: Path, new: Path) -> list[str]:
     """A line for each file that is missing, new or different."""
     files = {path.relative_to(root) for root in (old, new) for path in root.rglob("*") if path.is_file()}
@@ -309,9 +296,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["make", "compare"])
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; none: all")
-    parser.add_argument("--large", type=Path, help="folder of the golden files over the IfQA release")
     chosen = parser.parse_args()
-    parts = chosen.parts or ([] if chosen.large else list(PARTS))
+    parts = chosen.parts or list(PARTS)
     if strange := set(parts) - set(PARTS):
         parser.error(f"unknown part {min(strange)}")
     different = []
@@ -323,20 +309,9 @@ def main() -> int:
                 shutil.rmtree(HERE / part, ignore_errors=True)
                 shutil.copytree(made, HERE / part)
             different += [f"{part}/{line}" for line in differences(HERE / part, made)]
-        if chosen.large:
-            kept = chosen.large.resolve()
-            made = Path(aside) / "large"
-            produce_large(made, Path(aside) / "work" / "large")
-            if chosen.verb == "make":
-                shutil.copytree(made, kept, dirs_exist_ok=True)
-            different += differences(kept, made)
     for line in different:
         print(line)
-    print(
-        f"{len(different)} files differ"
-        if different
-        else f"all as before: {', '.join([*parts, *(LARGE if chosen.large else [])])}"
-    )
+    print(f"{len(different)} files differ" if different else f"all as before: {', '.join(parts)}")
     return bool(different)
 
 

@@ -284,7 +284,7 @@ def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     [
         (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
         (lambda: stages.build_passages(load_corpus("few")), "indexes/few/first is not there yet; make it with: ifqa index few"),
-        (lambda: (built(), passages([7]), stages.build_passages(load_corpus("few"))), "indexes/few/first was built from other passages than indexes/few/passages holds; build it again: ifqa index few"),
+        (lambda: (built(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from something else \(changed: passages\); make it again: ifqa index few"),
         (lambda: (built(), passages([7])), r"indexes/few/passages was made from something else \(changed: sources\)"),
         (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from something else \(changed: settings\); make it again: ifqa index few"),
         (lambda: (built(), edit()), r"indexes/few/first was made from something else \(changed: code\)"),

@@ -1,3 +1,5 @@
+"""What a stage reads is held to its own questions: files of earlier stages, of others, and weights of a family."""
+
 import json
 from contextlib import nullcontext
 
@@ -8,19 +10,23 @@ from ifqa.config.corpus import Corpus
 from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
+from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import line_of, predictions_of, rankings_of
 from ifqa.pipeline.system import System, refuse_other_families
+from ifqa.plugins import open_benchmark
 from ifqa.records import Calculation, Hit, How, Prediction, Question, Term
+from ifqa.scoring.score_files import read_scores
 from ifqa.storage.files import write_jsonl
 from ifqa.storage.resources import list_resources
+
+pytestmark = pytest.mark.usefixtures("here")
 
 QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]
 
 
 @pytest.fixture
-def experiment(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def experiment():
     plugins = {"retriever": {"name": "gold"}, "reader": {"name": "predictions", "path": "p"}}
     return parse_experiment("mine", {"benchmark": "ifqa", "split": "full-dev", **plugins}, "mine.toml")
 
@@ -111,8 +117,7 @@ def test_every_tracked_experiment_may_be_tested_on_its_split():
     assert [refuse_other_families(Run(one)) for one in here] == [None] * len(here) != []
 
 
-def test_a_dense_model_of_the_other_family_is_refused_before_indexing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_dense_model_of_the_other_family_is_refused_before_indexing():
     write("model/config.json", "{}")
     write("model/manifest.json", '{"family": "ifqa/full"}')
     gold = '[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["few-train"]\n'
@@ -130,8 +135,41 @@ def test_a_dense_model_of_the_other_family_is_refused_before_indexing(tmp_path, 
         ("sample", "", r"'splits': wanted at least one split of sample \(train, dev, hard\)$"),
     ],
 )
-def test_gold_passages_of_questions_that_are_not_there_are_refused(tmp_path, monkeypatch, benchmark, split, complaint):
-    monkeypatch.chdir(tmp_path)
+def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, split, complaint):
     source = {"format": "gold", "benchmark": benchmark, "splits": [split] if split else []}
     with pytest.raises(IfqaError, match=complaint):
         _ = CorpusBuild(Corpus("mine", (source,), {})).sources
+
+
+def answering(questions, split, benchmark="file"):
+    lines = [json.dumps({"question_id": one.id, "answer": one.answers[0]}) for one in questions]
+    write("said.jsonl", "\n".join(lines))
+    reader = '[reader]\nname = "predictions"\npath = "said.jsonl"\n'
+    write("experiments/mine.toml", f'benchmark = "{benchmark}"\nsplit = "{split}"\n{reader}')
+    return load_experiment("mine")
+
+
+def test_answers_to_one_file_of_questions_are_not_scored_on_another():
+    for name, text in {"a": "If so, who?", "b": "If not, who?"}.items():
+        write(f"{name}/q.csv", f'question,answers\n"{text}",Ada\n')
+    [one] = open_benchmark("file").questions("a/q.csv")
+    assert read_scores(stages.run(Run(answering([one], "a/q.csv"))))["measures"]["EM"]["value"] == 100
+    with pytest.raises(IfqaError, match=f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {one.id};"):
+        stages.run(Run(answering([one], "b/q.csv")))
+    train, dev = (open_benchmark("sample").questions(split) for split in ("train", "dev"))
+    with pytest.raises(
+        IfqaError, match=r"said\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"
+    ):
+        stages.read(Run(answering([*dev, *train[:4]], "dev", "sample")))
+
+
+def test_a_ranking_of_a_question_that_the_split_lacks_is_refused():
+    write("run.trec", "sample/dev/0 Q0 p 1 1.0 t\nsample/dev/999 Q0 p 1 1.0 t\n")
+    write(
+        "experiments/mine.toml",
+        'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n[retriever]\nname = "run"\npath = "run.trec"\nk = 1\n',
+    )
+    with pytest.raises(
+        IfqaError, match=r"run\.trec has 1 question, of 2, .*: sample/dev/999; wanted ids as sample/dev/0"
+    ):
+        stages.retrieve(Run(load_experiment("mine")))

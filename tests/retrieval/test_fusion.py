@@ -155,10 +155,10 @@ def test_passages_made_by_parts_are_returned_once():
         ({"parts": [part(), part(weight=-1)]}, "'weight': wanted a number from 0, found -1"),
         ({"parts": [part(weight=0)] * 2}, "weights from 0, and at least one weight above 0"),
         ({"rrf_k": -1, "parts": [part()] * 2}, "'rrf_k': wanted a whole number from 0, found -1"),
-        ({"weight": 1.0}, "a weight is for the parts of another retriever"),
-        ({"query": "main"}, r"'fusion' asks nothing itself; give 'query' to its \[\[retriever.parts\]\]"),
+        ({"weight": 1.0}, "'fusion' takes no 'weight' here"),
+        ({"query": "main"}, "'fusion' takes no 'query' here"),
         ({"parts": [part(), part(query="mian")]}, "unknown query 'mian'; did you mean 'main'"),
-        ({"parts": [part(), part(parts=[part()])]}, "has no parts; take them out"),
+        ({"parts": [part(), part(parts=[part()])]}, "takes no 'parts' here"),
     ],
 )
 def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):

