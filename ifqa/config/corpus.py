@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 import tomli_w
 from pydantic import Field
@@ -21,7 +21,7 @@ from ifqa.corpus.documents.folder import existing
 from ifqa.corpus.sources import SourceTable
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import Plugins
-from ifqa.settings import Natural, Table, Text, check_settings, check_shape, check_table, with_fractions
+from ifqa.settings import Natural, Table, check_settings, check_shape, check_table, with_fractions
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, read_toml, write
 from ifqa.storage.resources import find_resource, list_resources, plain_name
@@ -38,7 +38,7 @@ class CorpusTable(Table):
     """A corpus file; `index` holds a table for each index."""
 
     passages: dict[str, object]
-    index: dict[str, dict[str, object]] = Field(default_factory=dict)
+    index: dict[str, dict[str, Any]] = Field(default_factory=dict)
     about: str = ""
 
 
@@ -48,12 +48,6 @@ class PassagesTable(Table):
     sources: Annotated[list[dict[str, object]], Field(min_length=1, description="at least one [[passages.sources]]")]
     engine: Engine = "local"
     workers: Natural = 0
-
-
-class IndexTable(Table, extra="allow"):
-    """The keys of an [index.NAME] that are not settings of the retriever's `build`."""
-
-    retriever: Text
 
 
 class IndexSettings(TypedDict):
@@ -111,12 +105,13 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     plugins = plugins or Plugins(root)
     for index, table in file.index.items():
         at = f"{where}: [index.{plain_name(index, 'index')}]"
-        retriever = check_table(IndexTable, table, at).retriever
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
-        plugin = plugins.indexed(retriever)
+        if "retriever" not in table:
+            raise IfqaError(f"{at}: key 'retriever' is missing; wanted the name of one with an index")
+        plugin = plugins.indexed(table["retriever"])
         own = build_settings(table)
-        check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
+        check_settings("build setting", plugin.build, own, ["passages", "folder"], at, ["retriever"])
         table |= with_fractions(plugin.build, own)
     indexes = {name: check_shape(IndexSettings, table, where) for name, table in file.index.items()}
     return Corpus(name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins)

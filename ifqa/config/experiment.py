@@ -5,10 +5,10 @@ directory.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
@@ -45,7 +45,7 @@ class ExperimentTable(Table):
     corpus: str = ""
     retriever: dict[str, object] | None = None
     reader: dict[str, object] | None = None
-    llm: dict[str, object] | None = None
+    llm: dict[str, Any] | None = None
     seed: Natural = 0
     expected: object = Field(default_factory=dict)
     limit: Natural = 0
@@ -71,12 +71,6 @@ class ReaderTable(Table, extra="allow"):
 
     name: Text
     passages: Positive = 5
-
-
-class LanguageModelTable(Table, extra="allow"):
-    """The keys of an [llm] that are not settings of the plugin."""
-
-    name: Text = "openai"
 
 
 class RetrieverSettings(TypedDict):
@@ -173,7 +167,7 @@ class Experiment:
     @property
     def llm_settings(self) -> dict[str, object]:
         """The settings that go to the language model's constructor."""
-        return {key: value for key, value in (self.llm or {}).items() if key not in LanguageModelTable.model_fields}
+        return {key: value for key, value in (self.llm or {}).items() if key != "name"}
 
 
 def search_settings(table: Mapping[str, object]) -> dict[str, object]:
@@ -263,7 +257,7 @@ def _retriever(
     """A retriever's table, checked, with all defaults; `k` is the default of its key k."""
     common = check_table(RetrieverTable, table, f"{where}: {at}")
     name, plugin = common.name, plugins.retriever(common.name)
-    own = _own_settings(f"setting of retriever {name!r}", plugin, table, RetrieverTable, where)
+    own = _own_settings(f"setting of retriever {name!r}", plugin, table, RetrieverTable.model_fields, where)
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **own}, where)
     if at != "[retriever]":
         filled["weight"] = common.weight
@@ -295,24 +289,23 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: P
             )
         table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
     common = check_table(ReaderTable, table, f"{where}: [reader]")
-    own = _own_settings(f"setting of reader {common.name!r}", plugins.reader(common.name), table, ReaderTable, where)
-    return check_shape(
-        ReaderSettings, {"name": common.name, "passages": common.passages if retrieves else 0, **own}, where
-    )
+    name, passages = common.name, common.passages if retrieves else 0
+    own = _own_settings(f"setting of reader {name!r}", plugins.reader(name), table, ReaderTable.model_fields, where)
+    return check_shape(ReaderSettings, {"name": name, "passages": passages, **own}, where)
 
 
-def _llm(table: Mapping[str, object], where: str, plugins: Plugins) -> ModelSettings:
-    name = check_table(LanguageModelTable, table, f"{where}: [llm]").name
+def _llm(table: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
+    name = table.get("name", "openai")
     plugin = plugins.llm(name)
-    own = _own_settings(f"setting of llm {name!r}", plugin, table, LanguageModelTable, where)
+    own = _own_settings(f"setting of llm {name!r}", plugin, table, ["name"], where)
     plugin.refuse(**own)
     return check_shape(ModelSettings, {"name": name, **own}, where)
 
 
 def _own_settings(
-    what: str, plugin: type[Plugin], table: Mapping[str, object], beside: type[Table], where: str
+    what: str, plugin: type[Plugin], table: Mapping[str, object], beside: Collection[str], where: str
 ) -> dict[str, object]:
-    """The plugin's own settings of a table, checked, and defaults for the rest."""
-    own = {key: value for key, value in table.items() if key not in beside.model_fields}
-    check_settings(what, plugin.__init__, own, GIVEN, where, beside=beside.model_fields)
+    """The plugin's own settings of a table, without the keys `beside` them, checked, and defaults for the rest."""
+    own = {key: value for key, value in table.items() if key not in beside}
+    check_settings(what, plugin.__init__, own, GIVEN, where, beside)
     return settings_of(plugin.__init__) | with_fractions(plugin.__init__, own)

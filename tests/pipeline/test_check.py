@@ -202,16 +202,6 @@ def test_an_experiment_is_listed_stage_by_stage_and_a_changed_input_makes_a_stag
     assert checked(seed=1)[0][0].startswith("experiment mine+seed=1: ")
 
 
-def test_an_index_that_the_corpus_does_not_have_is_refused_at_the_end():
-    corpus(priced='Priced"', plain='Plain"')
-    experiment(PRICED, FILE, top='corpus = "few"')
-    assert [line.split(":")[0] for line in checked()[0] if "index" in line] == ["to do  index priced of few"]
-    corpus(plain='Plain"')
-    lines, complaint = checked()
-    assert complaint == "corpus few has no [index.priced]; it has: plain"
-    assert lines[-1] == "to do  score 2 questions"
-
-
 def test_everything_missing_is_reported_at_once_without_repeats():
     corpus(priced='Priced"')
     Path("few.jsonl").unlink()
