@@ -6,7 +6,6 @@ float setting: 1 and 1.0 are the same value and have the same hash.
 """
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -180,7 +179,7 @@ def _kind(function: Callable[..., object], parameter: inspect.Parameter) -> obje
     """The type of a setting: its annotation; if that is missing or cannot be resolved, the type of its default."""
     annotation, default = parameter.annotation, parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
-        names = vars(sys.modules[function.__module__])
+        names = getattr(inspect.getmodule(function), "__dict__", {})
         try:
             annotation = get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names, {}, True)["it"]
         except (NameError, AttributeError, SyntaxError, TypeError):  # a name that is imported only for type checkers

@@ -109,33 +109,12 @@ def test_an_experiment_that_fails_does_not_stop_the_next_one(built):
     assert not (built / "experiments/mine+limit=3").exists()
 
 
-def test_a_stage_names_the_command_of_a_missing_earlier_stage(built):
-    shutil.rmtree(built / "experiments/mine/score")
-    for verb, missing, wanted in (
-        ("score", "experiments/mine/read", "ifqa read mine"),
-        ("read", "experiments/mine/retrieve", "ifqa retrieve mine"),
-        ("retrieve", "indexes/mine/bm25", "ifqa index mine"),
-        ("retrieve", "indexes/mine/passages", "ifqa passages mine"),
-    ):
-        shutil.rmtree(built / missing)
-        assert_refused(ifqa(verb, "mine", folder=built), wanted)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda data: None, ["dump.xml.bz2", "not found"]),
-        (lambda data: bz2.compress(bz2.decompress(data)[:9000]), ["dump.xml.bz2"]),
-        (lambda data: bz2.compress(b"<html>no dump</html>"), ["dump.xml.bz2", "html"]),
-    ],
-)
-def test_a_bad_dump_is_refused_and_what_was_built_stays(work, spoil, words):
+def test_a_bad_dump_is_refused_and_what_was_built_stays(work):
     assert ifqa("passages", "mine", folder=work).returncode == 0
     before = content(work / "indexes")
     path = work / "dump.xml.bz2"
-    data = spoil(path.read_bytes())
-    path.unlink() if data is None else path.write_bytes(data)
-    assert_refused(ifqa("passages", "mine", folder=work), *words)
+    path.write_bytes(bz2.compress(bz2.decompress(path.read_bytes())[:9000]))
+    assert_refused(ifqa("passages", "mine", folder=work), "dump.xml.bz2")
     assert content(work / "indexes") == before
 
 
@@ -162,15 +141,6 @@ def test_a_wrong_argument_is_refused_in_one_line(work, arguments, words):
     assert not set(done.stderr) & {"\x1b", "\x07", "\x9b"}
 
 
-@pytest.mark.parametrize(
-    ("spoil", "complaint"), [({"idx": 1}, "two questions have the id"), ({"question": " "}, "'question' is empty")]
-)
-def test_bad_questions_are_refused(work, spoil, complaint):
-    path = work / "data/ifqa/full_split/dev.json"
-    path.write_text(json.dumps([one | spoil for one in json.loads(path.read_text())]))
-    assert_refused(ifqa("run", "mine", folder=work), complaint)
-
-
 def test_a_full_disk_gives_a_one_line_error_and_keeps_what_was_built(work):
     assert ifqa("passages", "mine", folder=work).returncode == 0
     before = content(work / "indexes")
@@ -191,14 +161,6 @@ def test_a_second_process_on_an_experiment_is_refused(built):
         assert other.stdout.readline() == "in\n"
         assert_refused(ifqa("run", "mine", folder=built), "another process is at work in experiments/mine")
         other.kill()
-
-
-def test_data_is_taken_from_a_folder_and_verified(work):
-    release = work / "release"
-    (release / "full_split").mkdir(parents=True)
-    (release / "full_split/train.json").write_text("[]")
-    assert_refused(ifqa("data", "--from", "release", folder=work), "SHA256", "published is")
-    assert not (work / "data/ifqa/full_split/train.json").exists()
 
 
 def test_importing_ifqa_and_asking_for_help_loads_nothing_heavy(tmp_path):

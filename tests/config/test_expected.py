@@ -31,11 +31,6 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
     assert verdict(SCORES, expected) == wanted
 
 
-def test_a_measure_may_have_one_value_or_several():
-    found = parse_expected({"EM": [{"value": 1, "retired": "a"}, {"value": 2}], "F1": {"value": 3.5}}, "x.toml", BY)
-    assert found == (Expected("EM", 1, retired="a"), Expected("EM", 2), Expected("F1", 3.5))
-
-
 @given(
     st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, st.text(), st.text()))
 )

@@ -86,19 +86,6 @@ def test_gold_read_counts_only_passages_given_to_the_reader():
     assert toy.scores()["subsets"]["gold_read"]["questions"] == 3
 
 
-def test_a_variants_read_takes_over_the_bases_retrieval(capsys):
-    base = toy.searching(reader=toy.FILE)
-    stages.run(Run(base))
-    before = toy.stamps("experiments/mine")
-    variant = override(base, {"reader.passages": 1})
-    searched = Path("searched.jsonl").read_text()
-    stages.read(Run(variant))
-    assert f"{variant.folder}/retrieve: taken over from mine" in capsys.readouterr().err
-    assert (variant.folder / "retrieve/run.trec").read_bytes() == Path("experiments/mine/retrieve/run.trec").read_bytes()  # fmt: skip
-    assert Path("searched.jsonl").read_text() == searched
-    assert toy.stamps("experiments/mine") == before
-
-
 @pytest.mark.parametrize("stage", [stages.retrieve, stages.read, stages.score])
 def test_any_first_stage_of_a_variant_makes_it_known_by_name(stage):
     base = toy.experiment(retriever=toy.GOLD, reader=toy.FILE)
