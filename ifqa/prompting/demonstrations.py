@@ -16,14 +16,12 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
+from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.prompting.calculator import CalculatorError, compute_in
 from ifqa.records import Passage, Question, gold_id
-from ifqa.settings import Table, Text, check_table
+from ifqa.settings import Table, Text, check_settings, check_table
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import named_resource
 
@@ -34,28 +32,6 @@ class HeadTable(Table):
     family: str
     about: str = ""
     source: str = ""
-
-
-class DemoTable(Table):
-    """A further line of a file."""
-
-    question: Text
-    answer: Text
-    factual: Text = ""
-    expression: Text = ""
-    steps: Annotated[dict[str, Text], Field(description="texts by the names of the steps")] = Field(
-        default_factory=dict
-    )
-    passages: list[object] = Field(default_factory=list)
-    choices: list[Text] = Field(default_factory=list)
-
-
-class PassageTable(Table):
-    """A passage of a demonstration."""
-
-    id: Text
-    text: Text
-    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +46,8 @@ class Demo:
         choices: the answers that the question offers.
     """
 
-    question: str
-    answer: str
+    question: Text
+    answer: Text
     passages: tuple[Passage, ...] = ()
     steps: Mapping[str, str] = field(default_factory=dict)
     factual: str = ""
@@ -141,13 +117,17 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _demo(record: dict[str, object], where: str) -> Demo:
-    line = check_table(DemoTable, record, where)
-    passages = [check_table(PassageTable, passage, f"{where}: passages") for passage in line.passages]
-    demo = Demo(
-        line.question, line.answer, tuple(Passage(passage.id, passage.title, passage.text) for passage in passages), line.steps,
-        line.factual, line.expression, tuple(line.choices),
-    )  # fmt: skip
+def _demo(record: dict[str, Any], where: str) -> Demo:
+    check_settings("key", Demo, record, where=where)
+    passages = record.get("passages", [])
+    for passage in passages:
+        if not isinstance(passage, dict):
+            raise IfqaError(f"{where}: passages: wanted a table, found {passage!r:.80}")
+        check_settings("key", Passage, passage, where=f"{where}: passages")
+    if not all(isinstance(step, str) for step in record.get("steps", {}).values()):
+        raise IfqaError(f"{where}: key 'steps': wanted texts by the names of the steps, found {record['steps']}")
+    shown = {"passages": tuple(Passage(**passage) for passage in passages), "choices": tuple(record.get("choices", ()))}
+    demo = Demo(**record | shown)
     try:
         value = compute_in(demo.expression)
     except CalculatorError as error:

@@ -19,11 +19,11 @@ from transformers import (
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen2Model,
-)  # fmt: skip
+)
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache
-from ifqa.llms.generation import Caches, Draws, common, seed
+from ifqa.llms.generation import Caches, Draws, seed
 from ifqa.llms.hf import HF
 from ifqa.records import Estimate, Request, Spent
 
@@ -116,24 +116,12 @@ def test_the_beginning_that_prompts_share_is_computed_once_for_all_batches(opene
     assert max(rest) <= max(lengths) - shared
 
 
-@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), min_size=1, max_size=5))
-def test_the_shared_beginning_is_the_longest_that_leaves_a_token_of_each(prompts):
-    n, longest = common(prompts), min(map(len, prompts)) - 1
-    assert n <= longest
-    assert len({tuple(one[:n]) for one in prompts}) == 1
-    assert n == longest or len({tuple(one[: n + 1]) for one in prompts}) > 1
-
-
 def test_a_model_with_a_sliding_window_keeps_its_own_cache():
-    size = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "vocab_size": 9,
-    }
-    window = {"num_key_value_heads": 2, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
-    caches = Caches(Qwen2ForCausalLM(Qwen2Config(**size, **window)), [[1] * 40, [1] * 50])
+    config = Qwen2Config(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=9, max_window_layers=1,
+        num_key_value_heads=2, use_sliding_window=True, sliding_window=8,
+    )  # fmt: skip
+    caches = Caches(Qwen2ForCausalLM(config), [[1] * 40, [1] * 50])
     assert (caches.shared, caches.cache(2, 60)) == (0, None)
 
 
@@ -153,26 +141,15 @@ def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(t
         model.complete([asked("Who?")])
 
 
-def test_an_answer_ends_early_at_a_newline_and_is_cut_before_it(opened):
+def test_an_answer_ends_before_the_first_stop_string_which_any_part_of_it_can_be(opened):
     model = opened()
-    whole = model.complete([asked(text, max_tokens=150) for text in QUESTIONS])
-    found = model.complete([asked(text, max_tokens=150, stop=("\n",)) for text in QUESTIONS])
-    assert [one.text for one in found] == [one.text.split("\n")[0] for one in whole]
-    cut = [pair for pair in zip(found, whole, strict=True) if "\n" in pair[1].text]
-    assert len(cut) > 3
-    for one, other in cut:
-        assert one.finish == "stop"
-        assert one.completion_tokens < other.completion_tokens
-
-
-def test_any_part_of_an_answer_can_be_a_stop_string(opened):
-    model = opened()
-    whole = model.complete([asked("Wick?", max_tokens=40)])[0].text
-    parts = {whole[start : start + length] for length in (1, 2, 5) for start in range(len(whole) - length)}
+    [whole] = model.complete([asked("Wick?", max_tokens=40)])
+    parts = {whole.text[at : at + length] for length in (1, 2, 5) for at in range(len(whole.text) - length)}
     parts = sorted(part for part in parts if part.isascii())
     found = model.complete([asked("Wick?", max_tokens=40, stop=("never", part, "")) for part in parts])
-    assert [one.text for one in found] == [whole[: whole.index(part)] for part in parts]
+    assert [one.text for one in found] == [whole.text[: whole.text.index(part)] for part in parts]
     assert {one.finish for one in found} == {"stop"}
+    assert min(one.completion_tokens for one in found) < 5 < whole.completion_tokens
 
 
 def test_draws_depend_only_on_the_request(opened, tmp_path):
@@ -276,10 +253,7 @@ def test_a_request_beyond_the_window_fails_alone(opened):
 
 
 def test_a_batch_beyond_the_memory_is_halved_a_single_prompt_fails_alone(opened, tmp_path, monkeypatch, capsys):
-    requests, error = (
-        list(map(asked, QUESTIONS)),
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-    )
+    requests, error = list(map(asked, QUESTIONS)), torch.OutOfMemoryError("CUDA out of memory.")
     expected = opened(store=str(tmp_path / "other")).complete(requests)
     model = opened(store=str(tmp_path / "failed"))
     fail(model, monkeypatch, error, bool)

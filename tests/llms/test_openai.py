@@ -81,10 +81,6 @@ def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsy
 VLLM = "This model's maximum context length is 16 tokens."
 PASSING = {
     "429 with seconds": lambda: error(429, "slow down", "rate_limit_exceeded", {"retry-after": "0.01"}),
-    "429 with milliseconds": lambda: error(429, "slow down", None, {"retry-after-ms": "5"}),
-    "429 with a date": lambda: error(
-        429, "slow down", None, {"retry-after": email.utils.formatdate(time.time(), usegmt=True)}
-    ),
     "429 with nothing": lambda: error(429, "slow down"),
     **{str(status): lambda status=status: error(status, "oops") for status in (408, 409, 500)},
     "502 in HTML": lambda: Reply(502, b"<html>Bad gateway</html>", usage=None),
@@ -92,7 +88,6 @@ PASSING = {
     "cut before the answer": lambda: Reply(cut="before"),
     "cut within the answer": lambda: Reply(cut="within"),
     "malformed JSON": lambda: Reply(body=b'{"choices": [{"mess'),
-    "JSON of another kind": lambda: Reply(body=[1, 2]),
     "no choices": lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}),
     "no text": lambda: Reply(text=None),
 }
@@ -106,7 +101,6 @@ ALONE = {
 }
 STOPPING = {
     "401": (lambda: error(401, f"Incorrect API key provided: {KEY}", "invalid_api_key"), "check OPENAI_API_KEY"),
-    "401 in stars": (lambda: error(401, "Incorrect API key: sk-cana*******0b2"), "Incorrect API key"),
     "404": (lambda: error(404, "The model `m` does not exist", "model_not_found"), "`m` does not exist"),
     "404 of FastAPI": (lambda: Reply(404, {"detail": "Not Found"}, usage=None), "check the model and base_url"),
     **{str(status): (lambda status=status: error(status, "what is it"), "what is it") for status in (400, 403, 422)},
@@ -206,22 +200,18 @@ def test_only_a_local_server_needs_no_key(monkeypatch):
     with serving() as server:
         assert texts(model(server).complete(ask("a"))) == ["to a"]
     assert server.keys == {"Bearer none"}
-    for key, said in (
-        ("", r"OPENAI_API_KEY is not set; api\.openai\.com asks for a key"),
-        (f"{KEY} …", "copy it again"),
-    ):
-        monkeypatch.setenv("OPENAI_API_KEY", key)
-        with pytest.raises(IfqaError, match=said) as caught:
-            OpenAI(model="gpt-4.1").complete(ask("a"))
-        assert "canary" not in str(caught.value)
+    with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not set; api\.openai\.com asks for a key"):
+        OpenAI(model="gpt-4.1").complete(ask("a"))
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY} …")
+    with pytest.raises(IfqaError, match="copy it again") as caught:
+        OpenAI(model="gpt-4.1").complete(ask("a"))
+    assert "canary" not in str(caught.value)
 
 
 def test_arguments_out_of_range_are_refused_by_name():
     for settings, words in [
         ({"concurrency": 0}, "'concurrency': wanted a whole number from 1, found 0"),
         ({"max_cost": float("nan")}, "'max_cost': wanted a number from 0, found nan"),
-        ({"timeout": 0.0}, "'timeout': wanted a number from 0.001"),
-        ({"form": "text"}, "'form': unknown value 'text'; known: auto, chat"),
         ({"model": " "}, "'model': wanted its name at the server"),
         ({"base_url": "http://me:sk-secret@host/v1"}, "put the key into OPENAI_API_KEY"),
     ]:

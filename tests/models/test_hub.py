@@ -77,12 +77,10 @@ def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_ref
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        ("modules.json", "null"), ("modules.json", "[1]"), ("modules.json", "{"), ("tokenizer_config.json", "[]"),
-        ("modules.json", '[{"idx": 0, "name": "0", "path": 5, "type": "x"}]'),
-        ("modules.json", '[{"idx": 0, "name": "0", "path": "", "type": "os.Path"}]'), ("1_Pooling/config.json", "null"),
-        ("1_Pooling/config.json", "{}"), ("config.json", "{}"), ("config.json", "[]"), ("config.json", {"hidden_size": "x"}),
-        ("config.json", {"model_type": [1]}), ("config.json", {"dtype": "float999"}), ("config.json", {"dtype": [1]}),
-        ("model.safetensors", ""), ("model.safetensors", "cut"),
+        ("modules.json", "null"), ("modules.json", "{"), ("tokenizer_config.json", "[]"), ("1_Pooling/config.json", "{}"),
+        ("modules.json", '[{"idx": 0, "name": "0", "path": "", "type": "os.Path"}]'), ("config.json", "[]"),
+        ("config.json", {"hidden_size": "x"}), ("config.json", {"dtype": [1]}), ("model.safetensors", ""),
+        ("model.safetensors", "cut"),
     ],
 )  # fmt: skip
 def test_malformed_model_files_are_refused_in_one_line(tmp_path, file, content):

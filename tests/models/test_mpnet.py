@@ -70,11 +70,7 @@ def test_all_of_the_layers_and_their_bias_are_trained_but_no_embedding(folder: P
     assert names == set(model.layer_tensors()) == set(open_encoder(folder).layer_tensors())
     assert "encoder.relative_attention_bias.weight" in names
     assert not any(name.startswith("embeddings.") for name in names)
-    with torch.inference_mode():
-        without = model(ids, types, mask)[mask]
-    states = model(ids, types, mask)[mask]
-    torch.testing.assert_close(states, without.clone(), atol=1e-5, rtol=1e-5)
-    torch.autograd.backward(states.square().sum())
+    torch.autograd.backward(model(ids, types, mask)[mask].square().sum())
     assert all(one.grad is not None and one.grad.isfinite().all() for one in model.parameters())
 
 
