@@ -103,10 +103,9 @@ def test_a_shard_that_changed_after_the_build_stopped_is_made_again(monkeypatch,
 
 
 def test_shards_of_removed_blocks_are_deleted(monkeypatch):
-    Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
-    stop_build(monkeypatch, path="e.xml")
-    Path("e.xml").write_text(HEAD + "".join(PAGES[:20]) + TAIL)
-    assert build(path="e.xml") == build(name="u", path="e.xml")
+    stop_build(monkeypatch)
+    multistream(Path("d.xml.bz2"), PAGES[:20], 5)
+    assert build() == build(name="u")
 
 
 def test_only_the_block_of_a_changed_article_is_made_again(monkeypatch, capsys):

@@ -50,15 +50,10 @@ def dump(path="d.xml", **settings):
     return {"format": "dump", "path": str(path)} | settings
 
 
-def test_readable_sources_are_accepted():
+def test_readable_sources_have_the_size_of_what_they_read():
     write_questions()
-    articles = {"format": "articles", "path": "a.jsonl", "share": 0.5, "words": 1}
-    good = [dump(profile="release"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD]
-    opened_sources = open_sources(good, questions_of=questions_of)
-    assert size_of([opened_sources[0], *opened_sources[3:]]) == len(DUMP) + len("1\ttext\ttitle\n")
-    Path("p.tsv").unlink()
-    with pytest.raises(IfqaError, match=r"p\.tsv"):
-        open_sources(good, questions_of=questions_of)
+    good = [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
+    assert size_of(open_sources(good, questions_of=questions_of)) == len(DUMP) + len("1\ttext\ttitle\n")
 
 
 @pytest.mark.parametrize(
@@ -66,10 +61,8 @@ def test_readable_sources_are_accepted():
     [
         ({"path": "d.xml"}, "unknown format of a passage source ''; known: articles, documents, dump, gold, passages"),
         ({"format": "dmp", "path": "d.xml"}, "'dmp'; did you mean 'dump'?"),
-        ({"format": "dump"}, "setting of a 'dump' source 'path' is missing"),
         (dump(word=50), "unknown setting of a 'dump' source 'word'; did you mean 'words'?"),
         (dump(words=0), "'words': wanted a whole number from 1, found 0"),
-        (dump(wrap=1), "'wrap': wanted true or false, found 1"),
         (dump(profile="relase"), "'profile': unknown value 'relase'; did you mean 'release'?"),
         (dump("none.xml"), "none.xml is not in"),
         (dump("empty"), "empty holds no dump"),
@@ -77,10 +70,8 @@ def test_readable_sources_are_accepted():
         ({"format": "passages", "path": "empty"}, "empty holds no file of passages (.jsonl or .tsv"),
         ({"format": "passages", "path": "/nowhere/p.tsv"}, "/nowhere/p.tsv is not there; put it there"),
         ({"format": "articles", "path": "empty"}, "empty holds no article file"),
-        ({"format": "articles", "path": "a.jsonl", "share": "half"}, "'share': wanted a number above 0, at most 1"),
         ({"format": "articles", "path": "a.jsonl", "share": 0.0}, "'share': wanted a number above 0, at most 1"),
         ({"format": "articles", "path": "a.jsonl", "share": 1.5}, "'share': wanted a number above 0, at most 1"),
-        ({"format": "gold", "benchmark": "sample"}, "'splits' is missing"),
         ({"format": "gold", "benchmark": "sample", "splits": "dev"}, "wanted a list of texts, found 'dev'"),
     ],
 )
@@ -141,15 +132,8 @@ def test_a_source_is_its_bytes_their_order_and_its_settings():
     assert known(dump()) == known(dump(wrap=True, words=100, profile="ifqa"))
     assert known(articles) == known(articles | {"share": 1.0, "words": 100})
     assert known(dump("one")) == known(dump("same"))
-    others = [
-        dump(),
-        dump("e.xml"),
-        dump("one"),
-        dump("turned"),
-        dump(profile="release"),
-        dump(words=50),
-        dump(wrap=False),
-    ]
+    others = [*map(dump, ("d.xml", "e.xml", "one", "turned"))]
+    others += [dump(profile="release"), dump(words=50), dump(wrap=False)]
     others += [articles, articles | {"share": 0.5}, {"format": "passages", "path": "a.jsonl"}]
     assert len(set(map(known, others))) == len(others)
 

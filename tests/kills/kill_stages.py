@@ -124,27 +124,26 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def prepare(folder: Path, articles: int, retriever: str) -> None:
-    """Write a corpus of random words and questions on it, for an experiment named `small`."""
+def prepare(folder: Path) -> None:
+    """Write a corpus of random words and questions on it, for an experiment named `small`; with BM25 each run would start a JVM."""
     words = random.Random(1)
     vocabulary = ["".join(words.choices("abcdefghijklmnopqrstuvwxyz", k=words.randint(3, 8))) for _ in range(3000)]
-    text = [" ".join(words.choices(vocabulary, k=words.randint(50, 500))) for _ in range(articles)]
+    text = [" ".join(words.choices(vocabulary, k=words.randint(50, 500))) for _ in range(40)]
     for name in ("indexes", "experiments", "data/ifqa/full_split"):
         (folder / name).mkdir(parents=True)
     with (folder / "articles.jsonl").open("w") as out:
         for n, article in enumerate(text):
             out.write(json.dumps({"id": str(n), "title": f"Article {n}", "text": article}) + "\n")
-    split = [article.split() for article in text[:200]]
     questions = [
         {"idx": n, "question": f"If {' '.join(one[5:15])}?", "answers": [one[20]], "context": [" ".join(one[:100])]}
-        for n, one in enumerate(split)
+        for n, one in enumerate(map(str.split, text))
     ]
     (folder / "data/ifqa/full_split/dev.json").write_text(json.dumps(questions))
     (folder / "indexes/small.toml").write_text(
         '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
     )
     (folder / "experiments/small.toml").write_text(
-        f'benchmark = "ifqa"\nsplit = "full-dev"\ncorpus = "small"\n[retriever]\nname = "{retriever}"\nk = 20\n'
+        'benchmark = "ifqa"\nsplit = "full-dev"\ncorpus = "small"\n[retriever]\nname = "small_plugins:Leads"\nk = 20\n'
         '[reader]\nname = "small_plugins:First"\n'
     )
     (folder / "small_plugins.py").write_text(PLUGINS)
@@ -157,8 +156,8 @@ class Kill(NamedTuple):
     identical: bool
 
 
-def kill_stage(folder: Path, stage: str, kills: int, seed: int, renames: bool) -> list[Kill]:
-    """Kill a stage many times, also around its last renames; the stages before it are finished, and in the end it is too."""
+def kill_stage(folder: Path, stage: str, renames: bool) -> list[Kill]:
+    """Kill a stage in the middle, and around its last renames; the stages before it are finished, and in the end it is too."""
     output, command = folder / STAGES[stage][0], STAGES[stage][1]
     partial = output.with_name(f".{output.name}.partial")
 
@@ -180,25 +179,21 @@ def kill_stage(folder: Path, stage: str, kills: int, seed: int, renames: bool) -
     shutil.copytree(output, finished, dirs_exist_ok=True)
     anew(older=True)
     old = snapshot(output)
-    chance = random.Random(f"{seed}-{stage}")
+    middle = 1 + int(random.Random(stage).random() * (counts["bytes"] - 1))
+    specs: list[dict] = [{"kind": "bytes", "at": middle, "older": False}]
     last = counts["renames"]  # and one more over an older artifact, which is moved aside first
-    specs: list[dict] = []
     if renames:
         specs += [{"kind": kind, "at": last, "older": False} for kind in ("before", "after")]
         specs += [{"kind": "after", "at": n, "older": True} for n in (last, last + 1)]
-    for part in range(kills):  # one random place in each of equal parts
-        place = int((part + chance.random()) / kills * counts["bytes"])
-        specs.append({"kind": "bytes", "at": max(1, place), "older": part % 2 == 1})
     done = []
     for spec in specs:
         anew(spec["older"])
         code, said = run(folder, command, spec)
         where = next((line for line in said.splitlines() if line.startswith("killed")), "not killed")
         left = snapshot(output) if output.exists() else {}
-        middle = code < 0 and left != undisturbed
         sound = left in ({}, old, undisturbed)
         code_again, said_again = run(folder, command)
         same = sound and code_again == 0 and snapshot(output) == undisturbed
-        done.append(Kill(where, middle, code < 0, same))
+        done.append(Kill(where, code < 0 and left != undisturbed, code < 0, same))
         print(f"{stage} {spec} {where} {'identical' if same else f'DIFFERS {said_again[-300:]}'}")
     return done

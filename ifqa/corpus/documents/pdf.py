@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -67,16 +66,11 @@ def require_library(path: str) -> None:
     Raises:
         IfqaError: pypdfium2 is not installed.
     """
-    if not _is_installed():
+    if not find_spec("pypdfium2"):
         raise IfqaError(
             f"{path}: PDF files need pypdfium2; install it with: pip install 'ifqa[documents]', or leave them out: "
             "exclude = [\"*.pdf\"], or --exclude '*.pdf'"
         )
-
-
-@cache
-def _is_installed() -> bool:
-    return find_spec("pypdfium2") is not None
 
 
 def _without_edges(pages: Sequence[_Page]) -> list[_Page]:

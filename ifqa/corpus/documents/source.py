@@ -154,11 +154,10 @@ class Documents(Source):
         """
         settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.cutting)], sort_keys=True)
         folder = hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        for file in self.scanned:
-            if file.kind:
-                continue
-            if suffix_of(file.name) == ".pdf":
-                pdf.require_library(file.path)
+        files = [file for file in self.scanned if not file.kind]
+        for file in [file for file in files if suffix_of(file.name) == ".pdf"][:1]:
+            pdf.require_library(file.path)
+        for file in files:
             key = f"{folder}/{file.name}"
             if file.name not in self._hashes:
                 self._hashes[file.name] = _hash(file, known.get(key, (0, 0, "")))

@@ -164,7 +164,7 @@ def test_a_folder_without_text_or_the_library_of_its_pdfs_is_refused(docs, monke
         existing("~nobody-of-this-name/papers")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
     assert "no permission to read it" in {file.reason for file in Documents(str(docs)).scanned if file.kind == "closed"}
-    monkeypatch.setattr("ifqa.corpus.documents.pdf._is_installed", lambda: False)
+    monkeypatch.setattr("ifqa.corpus.documents.pdf.find_spec", lambda name: None)
     with pytest.raises(IfqaError, match=r"pip install 'ifqa\[documents\]'"):
         build(docs)
 

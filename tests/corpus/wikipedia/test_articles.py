@@ -131,7 +131,6 @@ def test_json_lines_without_articles_are_refused(tmp_path, content, message):
         ('{"id": "1 2", "title": "A", "text": ""}', "id '1 2' holds white space"),
         ('{"id": "", "title": "A", "text": ""}', "'id' is empty"),
         ('{"id": "1", "title": "A", "text": "\\ud800"}', "'text' holds half a surrogate pair"),
-        ('{"id": "1", "title": "\\ud800", "text": ""}', "'title' holds half a surrogate pair"),
         ('{"id": "1", "title": "A", "text": null}', "'text' must be str"),
         ('{"id": "1", "title": "A", "text": "' + "x" * 200 + '"}', "a text of more than 100 characters"),
     ],
@@ -223,10 +222,6 @@ def test_an_article_is_cut_into_passages_of_100_words(count, wrap, passages):
     assert [passage.split() for passage in split(" ".join(words), wrap=wrap)] == wanted
 
 
-def test_any_white_space_separates_words_and_single_blanks_join_them() -> None:
-    assert split("a\nb\t c\u00a0d  ", words=3, wrap=False) == ["a b c", "d"]
-
-
 TEXTS = st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join)
 
 
@@ -234,7 +229,7 @@ TEXTS = st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join)
 def test_the_passages_are_the_words_of_the_text_and_with_wrap_as_long_as_wanted(text, size):
     article = text.split()
     passages = split(text, words=size, wrap=False)
-    assert " ".join(passages).split() == article
+    assert " ".join(passages) == " ".join(article)
     assert all(len(passage.split()) == size for passage in passages[:-1])
     wrapped = [passage.split() for passage in split(text, words=size)]
     assert [word for passage in wrapped for word in passage][: len(article)] == article

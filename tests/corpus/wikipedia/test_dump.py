@@ -80,13 +80,6 @@ def test_packed_dumps_are_read_and_cut_ones_refused(tmp_path, suffix, packed):
     assert "\n" not in str(caught.value)
 
 
-def test_a_multistream_dump_cut_between_streams_is_refused(tmp_path):
-    packed = multistream(WHOLE)
-    (tmp_path / "d.xml.bz2").write_bytes(packed[: packed.rindex(b"BZh9")])
-    with pytest.raises(IfqaError, match=r"after page 6 \('E'\): XML ends or breaks at line .*no element found"):
-        read(tmp_path / "d.xml.bz2")
-
-
 @given(st.integers(0, len(WHOLE.rstrip()) - 1))
 def test_all_whole_pages_of_a_cut_dump_are_read(length):
     ends = [WHOLE.index(PAGES[number]) + len(PAGES[number].rstrip()) for number in (0, 3, 4, 5)]

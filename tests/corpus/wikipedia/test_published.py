@@ -135,21 +135,16 @@ def test_dumps_are_never_mixed_and_strangers_files_stay(server):
 
 
 SUM = {"size": 9, "sha1": "0" * 40}
-FILES = [
-    [1], {}, {NAMES[0]: 3}, {NAMES[0]: {"size": 9}}, {NAMES[0]: {"sha1": "0" * 40}}, {NAMES[0]: SUM | {"sha1": "0"}}, {NAMES[0]: SUM | {"size": "9"}},
-    {"../evil.xml.bz2": SUM}, {NAMES[0] + "/../../x": SUM},
-]  # fmt: skip
 STATUSES = [
-    None,
     {"jobs": 3},
-    {"jobs": {JOB: 3}},
-    *({"jobs": {JOB: {"status": "done", "files": files}}} for files in FILES),
-]
+    *(
+        {"jobs": {JOB: {"status": "done", "files": files}}}
+        for files in ({}, {NAMES[0]: 3}, {NAMES[0]: {"size": 9}}, {NAMES[0]: SUM | {"sha1": "0"}}, {NAMES[0] + "/../../x": SUM})
+    ),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "status", [b"<html>sorry</html>", b"\xff", *(json.dumps(status).encode() for status in STATUSES)]
-)
+@pytest.mark.parametrize("status", [b"<html>sorry</html>", *(json.dumps(status).encode() for status in STATUSES)])
 def test_a_status_file_without_checked_files_of_a_dump_is_refused(status, server, tmp_path):
     server.files[STATUS] = status
     with pytest.raises(IfqaError, match=r"dumpstatus.json: wanted the job '\w+' with files of a size and a SHA-1 each"):
