@@ -57,16 +57,6 @@ def screen(text: str) -> Screened | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ShardTask:
-    """A shard to screen, and how many of its passages to draw, by a seed: of those that are kept, and of the others."""
-
-    path: Path
-    kept: int
-    left: int
-    seed: int
-
-
 @dataclass
 class Drawn:
     """Counts of screened passages, and those drawn, each with its rank in the draw, lowest first."""
@@ -77,19 +67,19 @@ class Drawn:
     left: list[tuple[bytes, Passage]] = field(default_factory=list)
 
 
-def screen_shard(task: ShardTask) -> Drawn:
-    """Screen the passages of a shard, as `read_shard` reads them."""
+def screen_shard(path: Path, kept: int, left: int, seed: int) -> Drawn:
+    """Screen the passages of a shard, and draw some by a seed: of those that are kept, and of the others."""
     drawn = Drawn()
-    for passage in read_shard(task.path):
-        reason, seeded = screen(passage.text), f"{task.seed} {passage.id}"
+    for passage in read_shard(path):
+        reason, seeded = screen(passage.text), f"{seed} {passage.id}"
         rank = blake2b(seeded.encode("utf-8", "surrogatepass")).digest()
         drawn.passages += 1
         if reason:
             drawn.keywords[reason.keyword] += 1
             drawn.kept.append((rank, passage, reason))
-        elif task.left:
+        elif left:
             drawn.left.append((rank, passage))
-    _cut(drawn, task.kept, task.left)
+    _cut(drawn, kept, left)
     return drawn
 
 

@@ -8,6 +8,7 @@ line or another hash, also when the input was cut short at first and has been fe
 import hashlib
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -100,11 +101,12 @@ class Shards:
         self._lines[number] = line
 
     def finish(self) -> Sums:
-        """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals."""
+        """Sort the log, list the bad pages, and remove what belongs to no block; returns the totals."""
         lines = [self._lines[number] for number in range(len(self._keys))]
         shards = {shard_path(self.folder, line.block) for line in lines if line.passages}
         for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
-            path.unlink()
+            remove = shutil.rmtree if path.is_dir() else os.remove
+            remove(path)
         write_jsonl(self.folder / LOG, (line.record() for line in lines))
         bad = [page for line in lines for page in line.bad]
         if bad:

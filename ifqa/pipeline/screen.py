@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ifqa.config.corpus import Corpus
-from ifqa.corpus.screening import Drawn, Screened, ShardTask, merge, screen, screen_shard
+from ifqa.corpus.screening import Drawn, Screened, merge, screen, screen_shard
 from ifqa.corpus.store import shards_of
 from ifqa.errors import IfqaError
 from ifqa.formats.annotations import WRITING, write_tasks
@@ -41,11 +42,12 @@ def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers
     if number < 1:
         raise IfqaError(f"--number, the passages to write questions about, must be at least 1; found {number}")
     _ = CorpusBuild(corpus).passages  # raises if they are not there
-    tasks = [ShardTask(path, number, examples, seed) for path in shards_of(corpus.folder / "passages").values()]
+    paths = shards_of(corpus.folder / "passages").values()
+    screen_one = partial(screen_shard, kept=number, left=examples, seed=seed)
 
     def parts() -> Iterator[Drawn]:
-        with bar(f"screening {corpus.name}", len(tasks)) as advance:
-            for _, part in run(screen_shard, tasks, workers=workers, name=lambda task: str(task.path)):
+        with bar(f"screening {corpus.name}", len(paths)) as advance:
+            for _, part in run(screen_one, paths, workers=workers):
                 yield part
                 advance(1)
 

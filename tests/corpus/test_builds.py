@@ -166,5 +166,6 @@ def test_a_damaged_log_costs_only_its_blocks(line):
     undisturbed = build(name="u")
     PARTIAL.mkdir(parents=True)
     (PARTIAL / "blocks.jsonl").write_bytes(line + b"\n" + undisturbed["blocks.jsonl"])
-    (PARTIAL / "notes.txt").write_text("not ours")
+    (PARTIAL / "more").mkdir()
+    (PARTIAL / "more/notes.txt").write_text("not ours")
     assert build() == undisturbed

@@ -1,10 +1,8 @@
 """Passages that are picked for counterfactual questions, and draws of them."""
 
-from dataclasses import replace
-
 import pytest
 
-from ifqa.corpus.screening import ShardTask, merge, screen, screen_shard
+from ifqa.corpus.screening import merge, screen, screen_shard
 from ifqa.corpus.store import made_line
 from ifqa.records import Passage
 
@@ -45,14 +43,17 @@ def shards(tmp_path):
     paths = [tmp_path / "a", tmp_path / "b"]
     paths[0].write_bytes(b"".join(map(made_line, made[:50])))
     paths[1].write_bytes(b"".join(map(made_line, made[50:])))
-    return [ShardTask(path, 7, 4, 0) for path in paths]
+    return paths
 
 
 def test_all_passages_are_counted_and_the_seed_alone_draws_some_from_all_shards(shards):
-    drawn = merge(map(screen_shard, shards), 7, 4)
+    def draw(paths, seed=0):
+        return merge((screen_shard(path, 7, 4, seed) for path in paths), 7, 4)
+
+    drawn = draw(shards)
     assert (drawn.passages, drawn.keywords) == (90, {"because": 60})
     assert (len(drawn.kept), len(drawn.left)) == (7, 4)
     assert all(int(passage.id) % 3 for _, passage, _ in drawn.kept)
     assert {int(passage.id) < 50 for _, passage, _ in drawn.kept} == {True, False}
-    assert merge(map(screen_shard, shards[::-1]), 7, 4).kept == drawn.kept
-    assert merge(map(screen_shard, [replace(task, seed=1) for task in shards]), 7, 4).kept != drawn.kept
+    assert draw(shards[::-1]).kept == drawn.kept
+    assert draw(shards, seed=1).kept != drawn.kept

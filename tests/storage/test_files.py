@@ -1,6 +1,5 @@
 import bz2
 import gzip
-import json
 import lzma
 import os
 import subprocess
@@ -91,17 +90,6 @@ def test_fields_are_checked_by_name():
             files.text_field(record, "text", "here")
     with pytest.raises(IfqaError, match="here: 'answers' must be str, found int"):
         files.texts_field({"answers": ["5", 5]}, "answers", "here")
-
-
-RECORDS = st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)
-
-
-@given(st.lists(RECORDS.map(lambda record: json.dumps(record).encode()), max_size=9), st.binary(max_size=5))
-def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn):
-    path = tmp_path_factory.mktemp("torn") / "x.jsonl"
-    path.write_bytes(b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b""))
-    assert keep_whole_lines(path) == len(lines)
-    assert path.read_bytes() == b"".join(line + b"\n" for line in lines)
 
 
 @pytest.mark.parametrize("line", [b"\0\0\0\0\n", b"[1]\n", b"\n", b"\xff\n", b'{"a": 3}\n'])

@@ -1,4 +1,4 @@
-"""The pages of dumps like those of Wikimedia, whole and damaged."""
+"""The pages of dumps like those of Wikimedia, whole and damaged, and dumps of many bz2 streams cut into pieces."""
 
 import bz2
 import gzip
@@ -7,18 +7,17 @@ import tracemalloc
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given
+from dumps import HEAD, TAIL, multistream
+from dumps import page as article
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.corpus.wikipedia import dump
-from ifqa.corpus.wikipedia.dump import Page, parse_pages
+from ifqa.corpus.wikipedia.dump import Page, cut_streams, parse_pages, stream_header
 from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.corpus.work_units import Tally
 from ifqa.errors import IfqaError
 from ifqa.storage.files import unpack
-
-HEAD = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">\n'
-SITE = '<siteinfo><namespaces><namespace key="0"/><namespace key="10">Template</namespace></namespaces></siteinfo>'
 
 
 def page(page_id, title, text, ns="0", redirect=""):
@@ -35,7 +34,7 @@ PAGES = [
     page("5", "D", "{{Place name disambiguation|x}}"),
     page("6", "E", "{{other uses|E (disambiguation)}} which{{Disambiguation needed|date=May}} one"),
 ]
-WHOLE = HEAD + SITE + "".join(PAGES) + "</mediawiki>\n"
+WHOLE = HEAD + "".join(PAGES) + TAIL
 
 
 def read(path):
@@ -59,16 +58,10 @@ def test_any_version_of_the_export_schema_is_read(version):
         assert [page.id for page in parse_pages([text.encode()], "dump", Tally())] == ["1", "4", "5", "6"]
 
 
-def multistream(xml):
-    """Head, pairs of pages, and tail as separate streams, as Wikimedia publishes them."""
-    starts = [0, *(xml.index(part) for part in ("<page>", PAGES[2], PAGES[4], "</media"))]
-    return b"".join(bz2.compress(xml[a:b].encode()) for a, b in zip(starts, [*starts[1:], len(xml)], strict=True))
-
-
 @pytest.mark.parametrize(
     ("suffix", "packed"),
-    [("bz2", bz2.compress(WHOLE.encode())), ("bz2", multistream(WHOLE)), ("gz", gzip.compress(WHOLE.encode())), ("xz", lzma.compress(WHOLE.encode()))],
-    ids=["bz2", "multistream", "gz", "xz"],
+    [("bz2", bz2.compress(WHOLE.encode())), ("bz2", bz2.compress(WHOLE[:700].encode()) + bz2.compress(WHOLE[700:].encode())), ("gz", gzip.compress(WHOLE.encode())), ("xz", lzma.compress(WHOLE.encode()))],
+    ids=["bz2", "streams", "gz", "xz"],
 )  # fmt: skip
 def test_packed_dumps_are_read_and_cut_ones_refused(tmp_path, suffix, packed):
     whole, cut = tmp_path / f"whole.xml.{suffix}", tmp_path / f"cut.xml.{suffix}"
@@ -196,3 +189,72 @@ def test_link_prefixes_that_the_siteinfo_translates_become_english():
     [article] = parse_pages([f"<mediawiki>{site}{page('1', 'P', text)}</mediawiki>".encode()], "here", Tally())
     assert article.text == "[[File:A.jpg|b]] c [[Category:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
     assert to_text(article.text) == "c Bielde:A.jpg Bielden"
+
+
+ARTICLES = [article(n, f"Page {n}", f"text {n} " * (n % 7 * 50)) for n in range(1, 60)]
+STREAMED = (HEAD + "".join(ARTICLES) + TAIL).encode()
+
+
+def titles(path, size):
+    head = stream_header(path)
+    assert head is not None
+    pieces = list(cut_streams(path, head, size))
+    assert b"".join(piece.data for piece in pieces) == path.read_bytes()
+    return [page.title for piece in pieces for page in parse_pages(piece.xml(), piece.where, Tally(), whole=piece.last)]
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 30), st.sampled_from([1, 300, 5000, 10**9]))
+def test_all_pages_come_however_the_streams_are_cut(tmp_path_factory, each, size):
+    path = multistream(tmp_path_factory.mktemp("dump") / "d.xml.bz2", ARTICLES, each)
+    assert titles(path, size) == [f"Page {n}" for n in range(1, 60)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bz2.compress(STREAMED),
+        b"".join(bz2.compress(STREAMED[at : at + 700]) for at in range(0, 9000, 700)),
+        (HEAD + TAIL).encode(),
+        bz2.compress(b"text") + bz2.compress(b" <page>"),
+        bz2.compress(HEAD.encode()) + b"BZh91AY&SY damaged",
+        b"",
+    ],
+    ids=["one stream", "streams that cut pages", "plain", "no dump", "damaged", "empty"],
+)
+def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path, data):
+    (tmp_path / "d.xml.bz2").write_bytes(data)
+    assert stream_header(tmp_path / "d.xml.bz2") is None
+
+
+def test_the_header_ends_where_the_first_page_begins(tmp_path):
+    (tmp_path / "d.xml.bz2").write_bytes(bz2.compress(b"<mediawiki>\n  <page>") + bz2.compress(b"\n<page>"))
+    assert stream_header(tmp_path / "d.xml.bz2") == b"<mediawiki>"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[: len(data) // 2], "from byte .*fetch the file again"),
+        (lambda data: data[: data.rindex(b"BZh9")], "XML ends or breaks"),
+        (lambda data: data[:2000] + bytes(40) + data[2040:], "compressed data ends or breaks"),
+        (lambda data: data + b"more", "compressed data ends or breaks"),
+    ],
+    ids=["cut in a stream", "cut between streams", "damaged", "something behind it"],
+)
+def test_a_damaged_dump_is_refused_with_its_place(tmp_path, damage, message):
+    path = multistream(tmp_path / "d.xml.bz2", ARTICLES, 5)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(IfqaError, match=message) as caught:
+        titles(path, 300)
+    assert "\n" not in str(caught.value)
+
+
+def test_streams_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
+    path = multistream(tmp_path / "d.xml.bz2", ARTICLES, 5)
+    size = len(STREAMED)
+    monkeypatch.setattr(dump, "_UNPACKED", size)
+    assert len(titles(path, 10**9)) == 59
+    monkeypatch.setattr(dump, "_UNPACKED", size - 1)
+    with pytest.raises(IfqaError, match=r"from byte 0: [\d,]+ bytes unpack to over .* unpack the file and name it"):
+        titles(path, 10**9)
