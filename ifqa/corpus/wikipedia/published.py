@@ -134,9 +134,7 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
             f"{error.what}; if the dump is gone, take a mirror: --url, or remove {place} to fetch another"
         ) from error
     if not there:
-        if folder.is_dir():
-            folder.rmdir()
-        os.rename(draft, folder)
+        os.rename(draft, folder)  # also over an empty folder
     state = "there already" if there else "each file verified by its published SHA-1"
     yield f"{folder}: dump of {dump.date}, {counted(len(files), 'file')}, {total:,} bytes, {state}"
 

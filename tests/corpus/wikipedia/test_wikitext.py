@@ -200,16 +200,6 @@ def test_no_gap_is_left_and_closing_again_changes_nothing(text: str) -> None:
     assert without_gaps(closed) == closed
 
 
-WORDS = st.lists(st.sampled_from(["alpha", "beta", "Gamma", "1984", "é", "(x)", "U.S.,"]), min_size=1, max_size=4).map(
-    " ".join
-)
-
-
-@given(st.lists(WORDS, min_size=1, max_size=6), st.sampled_from(get_args(Profile)))
-def test_plain_paragraphs_are_unchanged(paragraphs: list[str], profile: Profile) -> None:
-    assert to_text("\n\n".join(paragraphs), profile) == "\n".join(paragraphs)
-
-
 MARKS = (
     "{{ }} {{{ [[ ]] [ ] {| |} |- | < > /> <ref <ref> </ref> <!-- --> <nowiki> </nowiki> <math> </math> <table>".split()
 )
