@@ -62,12 +62,6 @@ def how_to_get(path: str) -> str:
     return f"fetch it with: ifqa data {names[-1]}" if names else "put it there or name another in the corpus file"
 
 
-def begun(name: str, root: Path = Path()) -> bool:
-    """Whether a download was begun below `root` and is not finished."""
-    folder = root / "data" / name
-    return partial(folder).is_dir() or Remote("", folder / _PSGS.path).came() > 0
-
-
 def fetch(name: str, date: str = "", url: str = "", root: Path = Path()) -> Iterator[str]:
     """Fetch a wiki's dump or DPR's passages into `data/NAME/`, which appears when all of it is there and checked.
 
