@@ -120,10 +120,6 @@ def _first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
 
 
 GOLD_ANY = RankingMeasure(
-    "gold_any",
-    gold_any,
-    tables=(1, 5, 20, 100),
-    title="gold recall",
-    about="a gold passage is among the first K",
+    "gold_any", gold_any, tables=(1, 5, 20, 100), title="gold recall", about="a gold passage is among the first K"
 )
 GOLD_ALL = RankingMeasure("gold_all", gold_all)
