@@ -26,8 +26,7 @@ from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.context import Gold
-from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.scoring.measures.f1 import f1
+from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
 from ifqa.training.extractive import Extractive as Trainer

@@ -37,8 +37,7 @@ from ifqa.progress import bar
 from ifqa.records import Answer, Question
 from ifqa.report.answers import support_of
 from ifqa.scoring.measures.confidence import AUROC
-from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.scoring.measures.f1 import f1
+from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.resampling import ColumnStatistic
 from ifqa.scoring.statistics import mean_interval
 from ifqa.storage.files import read_jsonl, write_jsonl

@@ -19,9 +19,7 @@ from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.confidence import CONFIDENCE
-from ifqa.scoring.measures.contains import CONTAINS
-from ifqa.scoring.measures.exact_match import EM
-from ifqa.scoring.measures.f1 import F1
+from ifqa.scoring.measures.exact_match import CONTAINS, EM, F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.storage.files import cached_by_file, read_json, text_field, texts_field, unicode_text

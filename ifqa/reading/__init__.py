@@ -1,10 +1,10 @@
 """Readers by name: each is a class with `answer(questions, passages) -> list[Prediction]`."""
 
 PLUGINS = {
-    "adaboost": "ifqa.reading.multiple_choice.adaboost:AdaBoost",
+    "adaboost": "ifqa.reading.multiple_choice.baselines:AdaBoost",
     "cascade": "ifqa.reading.cascade:Cascade",
     "choice": "ifqa.reading.multiple_choice.bert:Choice",
-    "decomp-attn": "ifqa.reading.multiple_choice.decomp_attn:DecompAttn",
+    "decomp-attn": "ifqa.reading.multiple_choice.baselines:DecompAttn",
     "extractive": "ifqa.reading.span.reader:Extractive",
     "fid": "ifqa.reading.t5.readers:Fid",
     "llm": "ifqa.reading.llm:Llm",

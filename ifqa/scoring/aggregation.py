@@ -1,7 +1,4 @@
-"""An experiment's scores from the rows of its questions, of which only the numbers are kept: means, subsets and groups.
-
-Measures over sets need every question and prediction; these are kept only where such a measure is declared.
-"""
+"""An experiment's scores from the rows of its questions, of which only the numbers are kept: means, subsets and groups."""
 
 import math
 from array import array
@@ -23,22 +20,14 @@ from ifqa.scoring.statistics import Counts, Interval, Numbers, places_of
 
 
 class Aggregator:
-    """The numbers of rows, added one by one."""
+    """The numbers of rows, added one by one; `k` passages were retrieved, None or 0 without a run."""
 
     def __init__(self, by: Declared, k: int | None) -> None:
-        """Begin with no row.
-
-        Args:
-            by: the measures, subsets and groups.
-            k: how many passages were retrieved; None or 0 without a run.
-        """
         self.by = by
         self.ids: list[str] = []
-        self.pairs: list[tuple[Question, Prediction]] = []  # for measures over sets
+        self.pairs: list[tuple[Question, Prediction]] = []  # for measures over sets, where one is declared
         units = {measure.unit for measure in by.measures} | ({"group"} if by.groups else set())
-        self.units: dict[str, list[str]] = {
-            unit: [] for unit in units - {"question"}
-        }  # of each question; empty for none
+        self.units = {unit: list[str]() for unit in units - {"question"}}  # of each question; empty for none
         scored = [key for measure in by.measures for key in measure.keys] + ["failed", "abstained"]
         scored += [column for measure in by.columns for column in measure.columns]
         self._columns = {key: array("d") for key in scored}  # NaN where a question has no score
@@ -74,20 +63,11 @@ class Aggregator:
         return Sample(self, columns, np.arange(len(self.ids)))
 
     def scores(self, seed: int) -> Content:
-        """Scores over all questions, and over parts of them.
+        """Scores over all questions and over parts of them, with bootstrap intervals drawn from the seed.
 
-        Args:
-            seed: of the bootstrap.
-
-        Returns:
-            "questions" and "n_failed" (counts); "measures": key -> {"value", "low", "high"}, in percent, with the 95% bootstrap
-            interval; "subsets": name -> {"questions", "measures"} of each subset that can be told and, if passages were read, of
-            "gold_read", the questions with a gold passage among these. If the benchmark has groups, "groups": the same for
-            each group, and "macro": {"measures"}, the mean over groups. If a run is scored by answer recall, "ceiling" and
-            "chance": the answer recall of the gold passages, and of K random gold passages of other questions.
-
-        Raises:
-            IfqaError: a question lacks the unit that a measure resamples, or the benchmark has groups and it has none.
+        The subsets are those that can be told and, if passages were read, "gold_read", the questions with a gold passage among
+        these. "macro" is the mean over groups. If a run is scored by answer recall, "ceiling" and "chance" are the answer recall
+        of the gold passages, and of K random gold passages of other questions.
         """
         every = self.sample()
         told = [*(subset.name for subset in self.by.subsets), GOLD_READ]
@@ -156,11 +136,7 @@ class Sample:
         return ~np.isnan(self.columns[key][self.places])
 
     def statistic(self, key: str, there: NDArray[np.bool_]) -> Statistic:
-        """A measure of the questions that are true in `there`.
-
-        Raises:
-            IfqaError: one of them lacks the unit that the measure resamples.
-        """
+        """A measure of the questions that are true in `there`."""
         measure, by, places = self.all.by.measure(key), self.all.by, self.places[there].tolist()
         units = [] if measure.unit == "question" else self._names(measure.unit, places)
         if "" in units:

@@ -31,9 +31,6 @@ def outcome(row: Row, measure: str, computed: str, factual: str = "") -> str:
         measure: the measure that is 1 for a right answer, such as "EM".
         computed: the subset of questions whose answers mostly must be computed, such as "numeric"; empty if there is none.
         factual: the answer in the real world, from another experiment; the row's own factual answer counts as well.
-
-    Raises:
-        IfqaError: the row is of an experiment without a reader, or of a benchmark that is not scored by this measure.
     """
     if missing := [name for name in (measure, "failed", "answer") if name not in row]:
         raise IfqaError(

@@ -54,11 +54,7 @@ def score_ranking(
     depths: Sequence[int],
     measures: Sequence[RankingMeasure] = (GOLD_ANY, GOLD_ALL, ANSWER),
 ) -> dict[str, float]:
-    """The scores of a ranking's passage texts, best first, at these depths, by `name@depth`; only those that are defined.
-
-    Raises:
-        IfqaError: a measure returns something else than a number from 0 to 1.
-    """
+    """The scores of a ranking's passage texts, best first, at these depths, by `name@depth`; only those that are defined."""
     scores: dict[str, float] = {}
     for measure in measures:
         values = measure.score(question, texts, depths) if depths else {}

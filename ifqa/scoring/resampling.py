@@ -129,11 +129,7 @@ class _Recomputed(Statistic):
 
     @cached_property
     def value(self) -> float | None:
-        """None without questions, or where the measure is not defined.
-
-        Raises:
-            IfqaError: the value is not from 0 to 1, or has another shape.
-        """
+        """None without questions, or where the measure is not defined."""
         value = self._scores(np.ones((1, len(self.scored))))[0] if len(self.scored) else math.nan
         return None if math.isnan(value) else float(value)
 

@@ -14,9 +14,7 @@ from ifqa.plugins import Plugins, load_measure
 from ifqa.protocols import AnyMeasure, ColumnMeasure, Measure, RankingMeasure, SetMeasure, Subset
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.confidence import CONFIDENCE
-from ifqa.scoring.measures.contains import CONTAINS
-from ifqa.scoring.measures.exact_match import EM
-from ifqa.scoring.measures.f1 import F1
+from ifqa.scoring.measures.exact_match import CONTAINS, EM, F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.scoring.score_files import Row
@@ -28,17 +26,11 @@ _Kind = TypeVar("_Kind", bound=AnyMeasure)
 
 @dataclass(frozen=True)
 class Declared:
-    """The measures, subsets and groups of an experiment.
+    """The measures, subsets and groups of an experiment."""
 
-    Attributes:
-        measures: in the order in which they are shown, except that measures of rankings come first; names are unique.
-        subsets: the subsets of questions with scores of their own.
-        groups: what `Question.group` is, such as "subject"; empty if there are no groups.
-    """
-
-    measures: tuple[AnyMeasure, ...]
+    measures: tuple[AnyMeasure, ...]  # as they are shown, except that measures of rankings come first; names are unique
     subsets: tuple[Subset, ...] = ()
-    groups: str = ""
+    groups: str = ""  # what `Question.group` is, such as "subject"
 
     def _of(self, kind: type[_Kind]) -> list[_Kind]:
         return [measure for measure in self.measures if isinstance(measure, kind)]
@@ -74,23 +66,14 @@ class Declared:
         return {key: measure for measure in (*self.rankings, *rest) for key in measure.keys}
 
     def measure(self, key: str) -> AnyMeasure:
-        """The measure of a key.
-
-        Raises:
-            KeyError: no measure has this key.
-        """
+        """The measure of a key; a KeyError if there is none."""
         return self._measures[key]
 
     def shown(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that tables of results show, without those of rankings; headlines first."""
-        shown = [
-            measure
-            for measure in self.measures
-            if (measure.headline or measure.in_tables) and measure not in self.rankings
-        ]
-        return [
-            measure.name for measure in sorted(shown, key=lambda measure: not measure.headline) if measure.name in known
-        ]
+        shown = [measure for measure in self.measures if measure.headline or measure.in_tables]
+        shown.sort(key=lambda measure: not measure.headline)
+        return [measure.name for measure in shown if measure not in self.rankings and measure.name in known]
 
     def headline(self, known: Collection[str]) -> str:
         """The most important key in `known`; empty if no key is known.
@@ -99,9 +82,8 @@ class Declared:
         """
         first, second = [], []
         for measure in self.measures:
-            tables = (
-                [f"{measure.name}@{depth}" for depth in measure.tables] if isinstance(measure, RankingMeasure) else []
-            )
+            depths = measure.tables if isinstance(measure, RankingMeasure) else ()
+            tables = [f"{measure.name}@{depth}" for depth in depths]
             first += [*tables, *measure.keys] if measure.headline else []
             second += [*tables, *measure.keys] if tables or measure.headline or measure.in_tables else []
         return next((key for key in (*first, *second, *self._measures) if key in known), "")
@@ -123,23 +105,15 @@ def defaults() -> Declared:
 def declared(
     name: str, more: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
 ) -> Declared:
-    """What a benchmark declares for a split, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`.
-
-    Raises:
-        IfqaError: there is no such benchmark or measure, or two would have the same name.
-    """
+    """What a benchmark declares for a split, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`."""
     benchmark = (plugins or Plugins(root)).benchmark(name)
     usual = defaults()
     measures = (*(benchmark.measures or usual.measures), *(load_measure(measure, root) for measure in more))
     subsets, groups = benchmark.parts(split)
     subsets = subsets if benchmark.measures or subsets else usual.subsets
     _check(name, "measure", [measure.name for measure in measures])
-    _check(
-        name,
-        "measure",
-        [measure.name for measure in measures if not isinstance(measure, RankingMeasure)],
-        {*Row.__annotations__},
-    )
+    in_rows = [measure.name for measure in measures if not isinstance(measure, RankingMeasure)]
+    _check(name, "measure", in_rows, {*Row.__annotations__})
     _check(name, "subset", [subset.name for subset in subsets], {GOLD_READ, MACRO})
     return Declared(measures, tuple(subsets), groups)
 

@@ -104,20 +104,12 @@ class Content(TypedDict):
 
 
 def read_scores(folder: Path) -> Content:
-    """The scores of a score folder.
-
-    Raises:
-        IfqaError: the file is missing or not JSON, or a value has the wrong type or range.
-    """
+    """The scores of a score folder."""
     return scores_in(read_json(folder / SCORES), str(folder / SCORES))
 
 
 def scores_in(value: object, where: str) -> Content:
-    """Scores from a file; `where` names it in the error.
-
-    Raises:
-        IfqaError: a value is missing, or has the wrong type or range.
-    """
+    """Scores from a file; `where` names it in the error."""
     scores = check_shape(Content, value, where)
     beside = {"groups": "macro", "ceiling": "chance"}
     for key in ("of", "not_asked", "retry", *(beside[known] for known in beside if known in scores)):
@@ -127,11 +119,7 @@ def scores_in(value: object, where: str) -> Content:
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """The row of each question of a score folder, in the questions' order; each measure is from 0 to 1.
-
-    Raises:
-        IfqaError: the file is missing or not JSON lines, or a value has the wrong type or range (named as file:line).
-    """
+    """The row of each question of a score folder, in the questions' order; each measure is from 0 to 1."""
     return [_row(record, f"{folder / ROWS}:{number}") for number, record in read_jsonl(folder / ROWS)]
 
 

@@ -46,9 +46,6 @@ def mean_interval(
         strata: the group of each question, if units are drawn within each group; a resample then has as many questions of
             each group as there are, and its mean weighs each group by its size. Empty: units are drawn from all.
         macro: the mean of the groups' means, all of one weight.
-
-    Raises:
-        IfqaError: `values` is empty.
     """
     _require_values(values)
     groups = places_of(strata or [""] * len(values))
@@ -93,9 +90,6 @@ def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_0
     Each round swaps the two systems on every question, or on all questions of a unit, with probability 1/2. p is the share
     of rounds whose difference is at least as large as the observed difference. The observed difference counts as a round, so
     p is never 0 (Smucker et al., CIKM 2007). `units` are as in `mean_interval`.
-
-    Raises:
-        IfqaError: `a` and `b` differ in length, or are empty.
     """
     _require_pairs(a, b)
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)  # (questions,)
@@ -125,11 +119,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def won_lost_tied(a: Values, b: Values) -> tuple[int, int, int]:
-    """The number of questions on which the first system scores higher, lower and the same.
-
-    Raises:
-        IfqaError: `a` and `b` differ in length, or are empty.
-    """
+    """The number of questions on which the first system scores higher, lower and the same."""
     _require_pairs(a, b)
     won, lost = (sum(bool(x > y) for x, y in zip(*pair, strict=True)) for pair in ((a, b), (b, a)))
     return won, lost, len(a) - won - lost

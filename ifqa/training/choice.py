@@ -17,7 +17,7 @@ from ifqa.models.devices import BUDGET, Features, batches
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, identity_of
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Place, TrainingData
-from ifqa.reading.multiple_choice import adaboost, decomp_attn
+from ifqa.reading.multiple_choice import baselines
 from ifqa.reading.multiple_choice.bert import Encoder, open_encoder, scheme_of, sequences
 from ifqa.reading.multiple_choice.options import manifest_of, plain
 from ifqa.records import Question
@@ -62,7 +62,7 @@ class AdaBoost(Settings):
         if not checkpoints.begin(folder, inputs):
             return
         stems = [question.text for question in data.questions]
-        holders = Counter(word for stem in stems for word in {*adaboost.words_of(stem)})
+        holders = Counter(word for stem in stems for word in {*baselines.words_of(stem)})
         words = sorted(word for word, count in holders.items() if count >= self.least)
         if not words:
             raise IfqaError(
@@ -72,7 +72,7 @@ class AdaBoost(Settings):
         stump = DecisionTreeClassifier(max_depth=self.depth)
         boosted = AdaBoostClassifier(stump, n_estimators=self.rounds, random_state=self.seed)
         try:
-            trees = trees_of(boosted.fit(adaboost.counted(stems, words), targets))
+            trees = trees_of(boosted.fit(baselines.counted(stems, words), targets))
         except ValueError as error:
             if "worse than random" not in str(error):
                 raise
@@ -80,15 +80,15 @@ class AdaBoost(Settings):
                 f"no tree of depth {self.depth} is better than chance on {len(targets)} training questions; set depth higher"
             ) from error
         say(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
-        write_json(folder / adaboost.WEIGHTS, {"words": words, "trees": [tree.model_dump() for tree in trees]})
+        write_json(folder / baselines.TREES, {"words": words, "trees": [tree.model_dump() for tree in trees]})
         record = {"trees": len(trees), "words": len(words), "examples": len(stems)}
-        checkpoints.finish(folder, inputs, record, [adaboost.WEIGHTS])
+        checkpoints.finish(folder, inputs, record, [baselines.TREES])
 
 
-def trees_of(boosted: "AdaBoostClassifier") -> list[adaboost.Tree]:
+def trees_of(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
     """The trees of a fitted AdaBoostClassifier whose classes are numbers."""
     return [
-        adaboost.Tree(
+        baselines.Tree(
             weight=float(weight), feature=tree.feature.tolist(), threshold=tree.threshold.tolist(),
             left=tree.children_left.tolist(), right=tree.children_right.tolist(),
             vote=fitted.classes_[tree.value[:, 0].argmax(1)].tolist(),  # its values are [nodes, 1, classes]
@@ -171,7 +171,7 @@ class DecompAttn(ChoiceTrainer):
         """Train all but MiniLM's embeddings, and write `model.safetensors` and a `manifest.json`."""
         from transformers import set_seed
 
-        from ifqa.reading.multiple_choice.attention import padded
+        from ifqa.reading.multiple_choice.attention import network, padded, tokens
 
         data = usable(data)
         classes = classes_of(data.questions)
@@ -179,18 +179,18 @@ class DecompAttn(ChoiceTrainer):
         inputs |= {"classes": classes, "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256}}
         if not checkpoints.begin(folder, inputs):
             return
-        pairs = [decomp_attn.tokens(question.text) for question in data.questions]
+        pairs = [tokens(question.text) for question in data.questions]
 
         def collate(rows: Sequence[int]) -> Features:
             changes, effects = zip(*(pairs[n] for n in rows), strict=True)
             return {"change": padded(changes), "effect": padded(effects)}
 
         set_seed(self.seed)
-        model = decomp_attn.network(inputs["settings"], len(classes))
+        model = network(inputs["settings"], len(classes))
         labels = labels_of(data.questions, classes)
         record = self.fit(model, folder, labels, collate, lambda model, features: model(**features))
-        checkpoints.save_tensors(folder / decomp_attn.WEIGHTS, model.state_dict())
-        checkpoints.finish(folder, inputs, record, [decomp_attn.WEIGHTS])
+        checkpoints.save_tensors(folder / baselines.NETWORK, model.state_dict())
+        checkpoints.finish(folder, inputs, record, [baselines.NETWORK])
 
 
 @dataclass(kw_only=True)

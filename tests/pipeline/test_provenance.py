@@ -368,7 +368,7 @@ def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
 
 MINE = """
 from ifqa.protocols import Measure
-from ifqa.scoring.measures.f1 import F1
+from ifqa.scoring.measures.exact_match import F1
 
 OURS = Measure("ours", F1.score, best="{best}")
 """

@@ -18,8 +18,7 @@ from ifqa.progress import counted
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
-from ifqa.scoring.measures.exact_match import EM
-from ifqa.scoring.measures.f1 import CAUSALQA_F1
+from ifqa.scoring.measures.exact_match import CAUSALQA_F1, EM
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.rouge_l import ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL
 from ifqa.storage.files import cached_by_file, field, read_json, read_jsonl, text_field, texts_field, unicode_text

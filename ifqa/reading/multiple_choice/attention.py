@@ -1,25 +1,30 @@
-"""The network of decomposable attention (Parikh et al., EMNLP 2016), on frozen token embeddings.
+"""The network of decomposable attention (Parikh et al., EMNLP 2016), on MiniLM's token embeddings, which stay as they are.
 
 Attend: each token of one text gets the mean of the other text's tokens, weighed by a softmax over F(a) * F(b). Compare: G reads
 a token and that mean. Aggregate: H reads the sums of both texts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from ifqa.models.hub import encoder_folder
+from ifqa.models.transformer import token_embeddings, tokenizer
+from ifqa.reading.multiple_choice.wiqa_question import parts
+
+_NULL = 101  # [CLS] stands for the paper's NULL token before each text, to which a token aligns that has no counterpart
+_MOST = 64  # tokens of a text that are read; the longest of WIQA's changes has about 40
+
 
 class DecomposableAttention(nn.Module):
     """Scores classes for pairs of texts.
 
-    Args:
-        embeddings: of the vocabulary's tokens, [tokens, features]; kept frozen, at L2 norm 1 as in the paper (section 5.1).
-        classes: number of classes.
-        hidden: size of the projected embeddings and of all layers.
-        dropout: share of features that training drops before each layer.
+    `embeddings` are of the vocabulary's tokens, [tokens, features], at L2 norm 1 as in the paper (section 5.1). `hidden` is the
+    size of the projected embeddings and of all layers, `dropout` the share of features that training drops before each layer.
     """
 
     embeddings: Tensor
@@ -34,12 +39,7 @@ class DecomposableAttention(nn.Module):
         self.classify = nn.Linear(hidden, classes)
 
     def forward(self, change: Tensor, effect: Tensor) -> Tensor:
-        """Logits, [pairs, classes].
-
-        Args:
-            change: token ids of the premises, [pairs, tokens], -1 at padding.
-            effect: token ids of the hypotheses, likewise.
-        """
+        """Logits, [pairs, classes], of token ids of premises and hypotheses, both [pairs, tokens], -1 at padding."""
         there = change >= 0, effect >= 0  # each [pairs, tokens]
         a, b = (self.project(self.embeddings[ids.clamp(min=0)]) for ids in (change, effect))  # [pairs, tokens, hidden]
         scores = self.attend(a) @ self.attend(b).transpose(1, 2)  # [pairs, tokens of a, tokens of b]
@@ -50,6 +50,18 @@ class DecomposableAttention(nn.Module):
         sums = [(tokens * mask[:, :, None]).sum(1) for tokens, mask in zip(compared, there, strict=True)]
         logits: Tensor = self.classify(self.aggregate(torch.cat(sums, 1)))
         return logits
+
+
+def network(settings: Mapping[str, Any], classes: int) -> DecomposableAttention:
+    """The network of a training's settings, before its weights are loaded."""
+    return DecomposableAttention(token_embeddings(encoder_folder()), classes, settings["hidden"], settings["dropout"])
+
+
+def tokens(stem: str) -> tuple[list[int], list[int]]:
+    """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to 64."""
+    words = tokenizer(encoder_folder())
+    change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:_MOST] for text in parts(stem))
+    return change, effect
 
 
 def padded(rows: Sequence[Sequence[int]]) -> Tensor:

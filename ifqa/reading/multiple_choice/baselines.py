@@ -1,18 +1,33 @@
-"""Readers 'majority' and 'polarity', floors for every reader of WIQA: the most frequent answer, and a lexicon."""
+"""Baselines of WIQA's paper (Tandon et al. 2019, section 5): the most frequent answer, a lexicon, boosted trees, and attention.
+
+None reads a passage.
+"""
 
 import hashlib
+import math
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import IfqaError
+from ifqa.models.devices import resolve_device
 from ifqa.plugins import open_benchmark
-from ifqa.reading.multiple_choice.options import OptionReader, plain
+from ifqa.protocols import Place
+from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of, plain
 from ifqa.reading.multiple_choice.wiqa_question import direction, parts, polarity
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import checked
-from ifqa.storage.files import sha256
+from ifqa.settings import Stored, check_stored, checked
+from ifqa.storage.files import read_json, require, sha256
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TREES, NETWORK = "model.json", "model.safetensors"  # files of weights
+_WORD = re.compile(r"\w+")
 
 
 class Majority(OptionReader):
@@ -91,3 +106,196 @@ class Polarity(OptionReader):
             same = polarity(change) * polarity(effect) or random.Random(question.id).choice((1, -1))
             predictions.append(Prediction(question.id, directed[same]))
         return predictions
+
+
+class ClassifierReader(OptionReader):
+    """Scores the classes of its training questions, whatever a question offers, from the question's text alone.
+
+    A question of whose choices none is a class is a failed prediction.
+    """
+
+    weights: ClassVar[str]  # the file of the weights
+    manifest: Manifest
+
+    def _read_manifest(self, checkpoint: str) -> None:
+        self.manifest = manifest_of(checkpoint, self.name)
+        self.family, self.trained_on = self.manifest.family, frozenset(self.manifest.sources.values())
+
+    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        predictions = []
+        rows = self._scores([question.text for question in questions])
+        for question, row in zip(questions, rows, strict=True):
+            of_class = dict(zip(self.manifest.classes, row, strict=True))
+            scores = [of_class.get(plain(choice), -math.inf) for choice in question.choices]
+            if max(scores) == -math.inf:
+                error = f"the reader learnt {', '.join(of_class)}, and none of these is offered"
+                predictions.append(Prediction(question.id, "", error=error))
+            else:
+                predictions.append(chosen(question, scores))
+        return predictions
+
+    def _scores(self, texts: Sequence[str]) -> list[list[float]]:
+        """A logit for each class, [questions, classes]."""
+        raise NotImplementedError
+
+    @classmethod
+    def trained(cls, checkpoint: str, **_: object) -> str:
+        """The split family of the training questions, read without the weights."""
+        return manifest_of(checkpoint, cls.name).family
+
+    @classmethod
+    def fingerprint(cls, checkpoint: str, **_: object) -> str:
+        """SHA-256 over the weights and what the manifest says of them."""
+        manifest = manifest_of(checkpoint, cls.name)
+        weights = sha256(require(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
+        return hashlib.sha256(f"{weights} {manifest.settings} {manifest.classes}".encode()).hexdigest()
+
+
+class Tree(Stored):
+    """A decision tree as lists over its nodes, node 0 the root.
+
+    A question goes to `left` where its feature is at most the threshold, else to `right`; -1 marks a leaf. A leaf votes for
+    the class `vote`, with the tree's `weight`.
+    """
+
+    weight: float
+    feature: list[int]
+    threshold: list[float]
+    left: list[int]
+    right: list[int]
+    vote: list[int]
+
+    def is_whole(self, words: int, classes: int) -> bool:
+        """Whether every node leads to a later node, a word and a class that exist."""
+        nodes = len(self.feature)
+        if not nodes or any(len(row) != nodes for row in (self.threshold, self.left, self.right, self.vote)):
+            return False
+        return all(0 <= vote < classes for vote in self.vote) and all(
+            left == right == -1 or (n < left < nodes and n < right < nodes and 0 <= word < words)
+            for n, (left, right, word) in enumerate(zip(self.left, self.right, self.feature, strict=True))
+        )
+
+
+class Trees(Stored):
+    """The weights' file: the words that are counted, each as "change:WORD" or "effect:WORD", and the trees."""
+
+    words: list[str]
+    trees: list[Tree]
+
+
+class AdaBoost(ClassifierReader):
+    """Boosted decision trees (Freund and Schapire 1997; SAMME) over the words of change and of effect, the paper's features.
+
+    Args:
+        checkpoint: a folder that `ifqa train adaboost` made.
+    """
+
+    name = "adaboost"
+    version = 1
+    weights = TREES
+
+    @checked("setting of reader 'adaboost'")
+    def __init__(self, checkpoint: Place) -> None:
+        self._read_manifest(checkpoint)
+        path = require(Path(checkpoint) / TREES, "weights of reader 'adaboost'")
+        mend = "train it again: ifqa train adaboost"
+        self._ensemble = check_stored(Trees, read_json(path), str(path), mend)
+        words, classes = len(self._ensemble.words), len(self.manifest.classes)
+        if not all(tree.is_whole(words, classes) for tree in self._ensemble.trees):
+            raise IfqaError(f"{path}: a tree points to a node, word or class that is not there; {mend}")
+
+    def _scores(self, texts: Sequence[str]) -> list[list[float]]:
+        classes = len(self.manifest.classes)
+        decided = decisions(self._ensemble.trees, counted(texts, self._ensemble.words), classes)
+        # scikit-learn's `predict_proba` is the softmax of these (its AdaBoostClassifier._compute_proba_from_decision)
+        scores: list[list[float]] = (decided / max(classes - 1, 1)).tolist()
+        return scores
+
+
+def words_of(stem: str) -> list[str]:
+    """The words of a question's change and effect, in lower case, each with the part it is from, as "change:rain"."""
+    named = zip(("change", "effect"), parts(stem), strict=True)
+    return [f"{part}:{word}" for part, text in named for word in _WORD.findall(text.lower())]
+
+
+def counted(stems: Sequence[str], words: Sequence[str]) -> "NDArray[np.float32]":
+    """How often each question has each word, [questions, words]."""
+    import numpy as np
+
+    place = {word: n for n, word in enumerate(words)}
+    counts = np.zeros((len(stems), len(words)), np.float32)
+    for row, stem in enumerate(stems):
+        for word in words_of(stem):
+            if word in place:
+                counts[row, place[word]] += 1
+    return counts
+
+
+def decisions(trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int) -> "NDArray[np.float64]":
+    """SAMME's decision function (Zhu et al. 2009), [questions, classes].
+
+    A tree adds its weight to the class it votes for, and takes weight / (classes - 1) from each other class; the sum is divided
+    by the sum of the weights. With two classes scikit-learn gives one column, the second minus the first.
+    """
+    import numpy as np
+
+    total = np.zeros((len(counts), classes))
+    every = np.arange(len(counts))
+    for tree in trees:
+        left, right = np.array(tree.left), np.array(tree.right)
+        feature, threshold = np.array(tree.feature), np.array(tree.threshold)
+        node = np.zeros(len(counts), int)
+        while (inner := left[node] >= 0).any():  # a child's number is higher than its parent's
+            split = node[inner]
+            down = counts[every[inner], feature[split]] <= threshold[split]
+            node[inner] = np.where(down, left[split], right[split])
+        total -= tree.weight / max(classes - 1, 1)
+        total[every, np.array(tree.vote)[node]] += tree.weight + tree.weight / max(classes - 1, 1)
+    weights = sum(tree.weight for tree in trees)
+    return total / weights if weights else total
+
+
+class DecompAttn(ClassifierReader):
+    """Decomposable attention, the change as premise and the effect as hypothesis, on MiniLM's embeddings (the paper: GloVe).
+
+    Args:
+        checkpoint: a folder that `ifqa train decomp-attn` made.
+        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+    """
+
+    name = "decomp-attn"
+    version = 1
+    weights = NETWORK
+    batch = 64
+    not_identity = ("device",)
+
+    @checked("setting of reader 'decomp-attn'")
+    def __init__(self, checkpoint: Place, device: str = "auto") -> None:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        from ifqa.reading.multiple_choice.attention import network
+
+        self._read_manifest(checkpoint)
+        self._device = resolve_device(device)
+        path = require(Path(checkpoint) / NETWORK, "weights of reader 'decomp-attn'")
+        try:
+            model = network(self.manifest.settings, len(self.manifest.classes))
+            model.load_state_dict(load_file(path))
+        except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
+            raise IfqaError(
+                f"{checkpoint}: these weights are not whole ({str(error).splitlines()[0]}); "
+                "train them again: ifqa train decomp-attn"
+            ) from error
+        self._model = model.to(self._device).eval()
+
+    def _scores(self, texts: Sequence[str]) -> list[list[float]]:
+        import torch
+
+        from ifqa.reading.multiple_choice.attention import padded, tokens
+
+        changes, effects = zip(*map(tokens, texts), strict=True)
+        with torch.inference_mode():
+            logits = self._model(padded(changes).to(self._device), padded(effects).to(self._device))
+        scores: list[list[float]] = logits.tolist()
+        return scores

@@ -45,9 +45,6 @@ class Choice(OptionReader):
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
         batch_tokens: tokens read at a time, padding included; 0 for the device's default.
-
-    Attributes:
-        label: shown with the scores if it is unknown what the weights were trained on.
     """
 
     name = "choice"
@@ -72,6 +69,7 @@ class Choice(OptionReader):
         self._scheme = replace(scheme, **{key: value == "yes" for key, value in named.items() if value != "auto"})
         if manifest:
             self.family, self.trained_on = manifest.family, frozenset(manifest.sources.values())
+        # shown with the scores if it is unknown what the weights were trained on
         self.label = "" if manifest else f"{checkpoint} was not trained by ifqa and may have seen these questions"
         self._budget = batch_tokens or BUDGET[self._device]
         self._encoder.model.to(self._device, resolve_precision(precision, self._device))

@@ -1,6 +1,5 @@
 """What readers share that choose among the answers a question offers: scores to a prediction, and the manifest of weights."""
 
-import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Advance, Reader, silent
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Stored, check_stored
-from ifqa.storage.files import read_json, require, sha256
+from ifqa.storage.files import read_json
 
 
 class OptionReader(Reader):
@@ -48,49 +47,6 @@ class Manifest(Stored):
     sources: dict[str, str]
     settings: dict[str, Any]
     classes: Sequence[str] = ()  # that a classifier chooses from, as `plain` writes them
-
-
-class ClassifierReader(OptionReader):
-    """Scores the classes of its training questions, whatever a question offers, from the question's text alone.
-
-    A question of whose choices none is a class is a failed prediction.
-    """
-
-    weights: ClassVar[str]  # the file of the weights
-    manifest: Manifest
-
-    def _read_manifest(self, checkpoint: str) -> None:
-        self.manifest = manifest_of(checkpoint, self.name)
-        self.family, self.trained_on = self.manifest.family, frozenset(self.manifest.sources.values())
-
-    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
-        predictions = []
-        rows = self._scores([question.text for question in questions])
-        for question, row in zip(questions, rows, strict=True):
-            of_class = dict(zip(self.manifest.classes, row, strict=True))
-            scores = [of_class.get(plain(choice), -math.inf) for choice in question.choices]
-            if max(scores) == -math.inf:
-                error = f"the reader learnt {', '.join(of_class)}, and none of these is offered"
-                predictions.append(Prediction(question.id, "", error=error))
-            else:
-                predictions.append(chosen(question, scores))
-        return predictions
-
-    def _scores(self, texts: Sequence[str]) -> list[list[float]]:
-        """A logit for each class, [questions, classes]."""
-        raise NotImplementedError
-
-    @classmethod
-    def trained(cls, checkpoint: str, **_: object) -> str:
-        """The split family of the training questions, read without the weights."""
-        return manifest_of(checkpoint, cls.name).family
-
-    @classmethod
-    def fingerprint(cls, checkpoint: str, **_: object) -> str:
-        """SHA-256 over the weights and what the manifest says of them."""
-        manifest = manifest_of(checkpoint, cls.name)
-        weights = sha256(require(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
-        return hashlib.sha256(f"{weights} {manifest.settings} {manifest.classes}".encode()).hexdigest()
 
 
 def plain(text: str) -> str:

@@ -1,12 +1,15 @@
-"""Exact match, with SQuAD's normalisation of answers, and the best score over the gold answers.
+"""Exact match, containment and token F1: SQuAD's normalisation of answers, and the best score over the gold answers.
 
 The official evaluations of IfQA, FiD and DPR use this normalisation; their exact match agrees with ours. It has no Unicode
 step: an en dash stays, and a letter with a combining accent differs from the composed letter. It drops punctuation without a
 blank, so "3.5" equals "35": a known false match, kept so that numbers stay comparable.
+
+Every score is from 0 to 1, and raises an IfqaError if there is no gold answer.
 """
 
 import re
 import string
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -26,41 +29,66 @@ def normalize(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def best(score: Callable[[str, str], float], answer: str, golds: Sequence[str]) -> float:
-    """The best score of an answer against any gold answer; `score` gets both normalised.
-
-    Raises:
-        IfqaError: there is no gold answer.
-    """
-    require_golds(golds)
-    normal = normalize(answer)
-    return max(score(normal, normalize(gold)) for gold in golds)
-
-
 def require_golds(golds: Sequence[str]) -> None:
-    """Refuse a question without gold answers, and a string, each letter of which would be one.
-
-    Raises:
-        IfqaError: there is no gold answer.
-        TypeError: `golds` is a string, which for the type checker is a sequence of strings.
-    """
-    if isinstance(golds, str):
+    """Refuse a question without gold answers, and a string, each letter of which would be one."""
+    if isinstance(golds, str):  # for the type checker a sequence of strings
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
         raise IfqaError("found a question without gold answers, wanted at least one to score against; add its answers")
 
 
-def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """1.0 if the answer equals a gold answer after both are normalised (two empty strings are equal), else 0.0.
+def _best(score: Callable[[str, str], float], answer: str, golds: Sequence[str]) -> float:
+    """The best score of an answer against any gold answer; `score` gets both normalised."""
+    require_golds(golds)
+    normal = normalize(answer)
+    return max(score(normal, normalize(gold)) for gold in golds)
 
-    Raises:
-        IfqaError: there is no gold answer.
+
+def exact_match(answer: str, golds: Sequence[str]) -> float:
+    """1.0 if the answer equals a gold answer after both are normalised (two empty strings are equal), else 0.0."""
+    return _best(lambda answer, gold: float(answer == gold), answer, golds)
+
+
+def contains(answer: str, golds: Sequence[str]) -> float:
+    """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0.
+
+    Never below `exact_match`, with which it is not to be confused. A gold answer that normalises to nothing is contained only in
+    an answer that does so too.
     """
-    return best(lambda answer, gold: float(answer == gold), answer, golds)
+    return _best(lambda answer, gold: float(f" {gold} " in f" {answer} " if gold else not answer), answer, golds)
+
+
+def f1(answer: str, golds: Sequence[str]) -> float:
+    """Harmonic mean of precision and recall over the normalised tokens, counted with repetition.
+
+    When answer or gold normalises to nothing, F1 is 1.0 if both do and 0.0 otherwise, as in SQuAD v2
+    (evaluate-v2.0.py:71-73) and torchmetrics; Atlas and CausalQA give 0.0 there. Unlike SQuAD v2, a gold that
+    normalises to nothing (IfQA has the answer "A") is kept.
+    """
+    return _best(_token_f1, answer, golds)
+
+
+def _token_f1(answer: str, gold: str) -> float:
+    answer_tokens, gold_tokens = answer.split(), gold.split()
+    if not answer_tokens or not gold_tokens:
+        return float(answer_tokens == gold_tokens)
+    shared = (Counter(answer_tokens) & Counter(gold_tokens)).total()
+    return 2 * shared / (len(answer_tokens) + len(gold_tokens))
+
+
+def _causalqa_f1(answer: str, golds: Sequence[str]) -> float:
+    """As CausalQA's authors compute it: 0 for an answer that normalises to nothing, whatever the gold answer is.
+
+    `_f1` in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd.
+    """
+    return f1(answer, golds) if normalize(answer) else 0.0
 
 
 EM = Measure("EM", lambda question, prediction: exact_match(prediction.answer, question.answers), headline=True)
 #: Exact match under the name that is usual for multiple choice, whose gold answers are labels.
-ACCURACY = Measure(
-    "accuracy", lambda question, prediction: exact_match(prediction.answer, question.answers), headline=True
+ACCURACY = Measure("accuracy", EM.score, headline=True)
+CONTAINS = Measure("contains", lambda question, prediction: contains(prediction.answer, question.answers))
+F1 = Measure("F1", lambda question, prediction: f1(prediction.answer, question.answers), in_tables=True)
+CAUSALQA_F1 = Measure(
+    "F1", lambda question, prediction: _causalqa_f1(prediction.answer, question.answers), in_tables=True
 )

@@ -29,11 +29,7 @@ class RougeL(NamedTuple):
 
 
 def rouge_l(answer: str, golds: Sequence[str]) -> RougeL:
-    """ROUGE-L as the authors of CausalQA compute it, of the gold answer with the best F1.
-
-    Raises:
-        IfqaError: there is no gold answer.
-    """
+    """ROUGE-L as the authors of CausalQA compute it, of the gold answer with the best F1."""
     require_golds(golds)
     return _best(answer, tuple(golds))
 

@@ -14,8 +14,7 @@ from tiny_choice import worded
 
 from ifqa.plugins import load
 from ifqa.protocols import TrainingData
-from ifqa.reading.multiple_choice.adaboost import AdaBoost, Trees, counted, decisions
-from ifqa.reading.multiple_choice.baselines import Majority, Polarity
+from ifqa.reading.multiple_choice.baselines import AdaBoost, Majority, Polarity, Trees, counted, decisions
 from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, polarity
 from ifqa.records import Passage, Question
 from ifqa.training import choice

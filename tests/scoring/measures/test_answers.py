@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.measures.contains import contains
-from ifqa.scoring.measures.exact_match import exact_match, normalize
-from ifqa.scoring.measures.f1 import f1
+from ifqa.scoring.measures.exact_match import contains, exact_match, f1, normalize
 from ifqa.scoring.measures.numeric import is_numeric
 
 SEEDS = [

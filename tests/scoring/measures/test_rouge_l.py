@@ -7,8 +7,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.records import Prediction, Question
-from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.measures.f1 import CAUSALQA_F1
+from ifqa.scoring.measures.exact_match import CAUSALQA_F1, normalize
 from ifqa.scoring.measures.rouge_l import rouge_l
 
 WORDS = "the sea otter otters was hunting hunted almost to extinction in 1850 U.S. Shōkaku naïve a cold-blooded it's кот".split()

@@ -15,9 +15,9 @@ from transformers import AutoTokenizer, BertForMultipleChoice
 
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import TrainingData
-from ifqa.reading.multiple_choice.attention import DecomposableAttention, padded
+from ifqa.reading.multiple_choice.attention import DecomposableAttention, padded, tokens
+from ifqa.reading.multiple_choice.baselines import DecompAttn
 from ifqa.reading.multiple_choice.bert import Choice, Scheme, sequences
-from ifqa.reading.multiple_choice.decomp_attn import DecompAttn, tokens
 from ifqa.records import Passage, Question
 from ifqa.training import choice
 from ifqa.training.trainer import configured
