@@ -49,7 +49,7 @@ import fid_ways as ways
 import torch
 import transformers
 
-from ifqa.reading.t5.generation import budget
+from ifqa.reading.t5.model import budget
 
 
 def main(given: Sequence[str] | None = None) -> None:

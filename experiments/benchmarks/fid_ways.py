@@ -20,8 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from ifqa.reading.t5.checkpoint import padded
-from ifqa.reading.t5.generation import Budget, encode, read
-from ifqa.reading.t5.model import FusionInDecoder, fuse
+from ifqa.reading.t5.model import Budget, FusionInDecoder, encode, fuse, read
 
 LENGTH = 250  # tokens that a passage is padded to
 SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
@@ -105,7 +104,7 @@ def ours(
     model: Any, data: Data, at_a_time: int, tokens: int, room: Budget, *, cache: bool = True,
     scores: bool = False,
 ) -> list[Any]:  # fmt: skip
-    """ifqa.reading.t5.generation.read; without `cache` it recomputes each step."""
+    """ifqa.reading.t5.model.read; without `cache` it recomputes each step."""
 
     def generate(**inputs: Any) -> Any:
         inputs["generation_config"].use_cache = False

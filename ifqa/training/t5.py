@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase, Seq2SeqTrainer
 
-    from ifqa.reading.t5.generation import Reading
-    from ifqa.reading.t5.model import FusionInDecoder
+    from ifqa.reading.t5.model import FusionInDecoder, Reading
 
 _MEND = "name a T5 with --set model=DIR"
 LARGE = 50_000  # questions from which CausalQA trained for the longer of the published numbers of steps
@@ -128,7 +127,7 @@ class T5Trainer(Settings):
         self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
     ) -> "list[Reading]":
         """How dev questions are answered."""
-        from ifqa.reading.t5.generation import read
+        from ifqa.reading.t5.model import read
 
         return read(model, features, counts, max_answer_tokens=self.max_answer)
 

@@ -20,8 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features
 from ifqa.reading.t5.checkpoint import Mode
-from ifqa.reading.t5.generation import NO_NUMBERS, Budget, Reading, budget, encode, in_groups
-from ifqa.reading.t5.model import FusionInDecoder
+from ifqa.reading.t5.model import NO_NUMBERS, Budget, FusionInDecoder, Reading, budget, encode, in_groups
 
 _TOGETHER = 1024  # most positions whose probabilities of the whole vocabulary are kept at a time
 _Hypothesis = tuple[tuple[int, ...], float]  # token ids, with `</s>` unless it is cut off, and their log-probability
@@ -132,7 +131,7 @@ def read(
     model: FusionInDecoder, features: Features, counts: Sequence[int], *, scores: Sequence[float], mixture: Mixture,
     max_answer_tokens: int, beams: int = 1, room: Budget | None = None,
 ) -> list[Reading]:  # fmt: skip
-    """Answers to questions, in their order; batching changes no answer. Arguments are as of `ifqa.reading.t5.generation.read`.
+    """Answers to questions, in their order; batching changes no answer. Arguments are as of `ifqa.reading.t5.model.read`.
 
     `scores` are the retriever's, of all passages of all questions, in order. `beams` are hypotheses of each passage, or in mode
     "token" of each question. A reading's `score` is log p(y|x), over the passages' mixture; "fast" leaves terms out of it. Its

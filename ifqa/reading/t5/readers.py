@@ -10,11 +10,11 @@ import re
 import string
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -24,7 +24,6 @@ from ifqa.models.hub import model_requirement
 from ifqa.protocols import Advance, Place, Reader, Requirement, silent
 from ifqa.reading.t5.checkpoint import (
     DEFAULT,
-    Checkpoint,
     checkpoint_folder,
     identity,
     manifest_of,
@@ -32,56 +31,54 @@ from ifqa.reading.t5.checkpoint import (
     open_checkpoint,
     tokenise,
 )
-from ifqa.reading.t5.generation import Budget, Reading, budget, read
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, checked
+
+if TYPE_CHECKING:
+    from ifqa.reading.t5.model import Reading
 
 GROUP = "{group}"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _Answer = Annotated[int, Field(ge=2)]  # most tokens of an answer, including the token that starts decoding
 
 
-@dataclass(kw_only=True)
-class OpenedT5(Checkpoint):
-    """A checkpoint on its device, and how it answers: `beams` 1 for greedy decoding; `room` has the batch sizes."""
+class OpenedT5:
+    """A checkpoint on its device with a reader's settings, which replace the checkpoint's own conventions."""
 
-    max_answer_tokens: int
-    beams: int
-    room: Budget
+    def __init__(
+        self, reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int,
+        beams: int, device: str, precision: str, batch_tokens: int, encoder_eos: YesNo = "auto",
+    ) -> None:  # fmt: skip
+        from ifqa.reading.t5.model import budget
+
+        device = resolve_device(device)
+        stored = open_checkpoint(checkpoint, tokenizer, reader)
+        changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
+        named = {"titles": titles, "encoder_eos": encoder_eos}
+        changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
+        self.conventions, self.manifest = replace(stored.conventions, **changes), stored.manifest
+        self.model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
+        self.room = budget(self.model, beams, batch_tokens)
+        self._tokenizer, self.max_answer_tokens, self.beams = stored.tokenizer, max_answer_tokens, beams
 
     def answer(
-        self, texts: Sequence[Sequence[str]], decode: Callable[..., list[Reading]] = read
-    ) -> list[tuple[Reading, str]]:
+        self, texts: Sequence[Sequence[str]], decode: Callable[..., list["Reading"]] | None = None
+    ) -> list[tuple["Reading", str]]:
         """What the decoder gives for each question, and its text; `texts` has one or more inputs for each question.
 
-        `decode` takes the arguments of `ifqa.reading.t5.generation.read`.
+        `decode` takes the arguments of `ifqa.reading.t5.model.read`, which is the default.
         """
+        from ifqa.reading.t5.model import read
+
         if not texts:  # batch_decode gives one text for an empty batch
             return []
-        features = tokenise(self.tokenizer, list(chain.from_iterable(texts)), self.conventions)
-        readings = decode(
+        features = tokenise(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
+        readings = (decode or read)(
             self.model, features, list(map(len, texts)), max_answer_tokens=self.max_answer_tokens, beams=self.beams,
             room=self.room,
         )  # fmt: skip
-        answers = self.tokenizer.batch_decode([reading.tokens for reading in readings], skip_special_tokens=True)
+        answers = self._tokenizer.batch_decode([reading.tokens for reading in readings], skip_special_tokens=True)
         return list(zip(readings, answers, strict=True))
-
-
-def open_t5(
-    reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int, beams: int,
-    device: str, precision: str, batch_tokens: int, encoder_eos: YesNo = "auto",
-) -> OpenedT5:  # fmt: skip
-    """Open a checkpoint with a reader's settings; those given replace the checkpoint's own conventions."""
-    device = resolve_device(device)
-    stored = open_checkpoint(checkpoint, tokenizer, reader)
-    changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
-    named = {"titles": titles, "encoder_eos": encoder_eos}
-    changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
-    model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
-    return OpenedT5(
-        model=model, tokenizer=stored.tokenizer, conventions=replace(stored.conventions, **changes),
-        manifest=stored.manifest, max_answer_tokens=max_answer_tokens, beams=beams, room=budget(model, beams, batch_tokens),
-    )  # fmt: skip
 
 
 class T5Reader(Reader):
@@ -153,7 +150,7 @@ class Fid(T5Reader):
         precision: Precision = "auto",
         batch_tokens: Natural = 0,
     ) -> None:
-        self._t5 = open_t5(
+        self._t5 = OpenedT5(
             self.name, checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
             batch_tokens=batch_tokens,
@@ -183,23 +180,15 @@ class Fid(T5Reader):
         for question, ranking, (reading, text) in zip(questions, passages, answers, strict=True):
             # without passages there is still one score, for the question read alone
             scored = sorted(zip(reading.passage_scores, ranking, strict=False), key=lambda pair: -pair[0])
-            ids, shares = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
-            predictions.append(
-                Prediction(
-                    question.id,
-                    text.strip(),
-                    completion=text,
-                    passage_ids=ids,
-                    score=reading.score,
-                    passage_scores=shares,
-                )
-            )
+            shares, ids = tuple(score for score, _ in scored), tuple(passage.id for _, passage in scored)
+            read = Prediction(question.id, text.strip(), completion=text, passage_ids=ids, score=reading.score)
+            predictions.append(replace(read, passage_scores=shares))
         return predictions
 
     def _decoder(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
-    ) -> Callable[..., list[Reading]]:  # fmt: skip
-        return read
+    ) -> Callable[..., list["Reading"]] | None:  # fmt: skip
+        return None
 
 
 def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
@@ -273,18 +262,17 @@ class Rag(Fid):
 
     def _decoder(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
-    ) -> Callable[..., list[Reading]]:  # fmt: skip
+    ) -> Callable[..., list["Reading"]]:  # fmt: skip
         """Decoding of the mixture; without scores the passages have equal probabilities."""
         from ifqa.reading.t5.rag_model import read
 
         rows = scores or [[0.0] * len(ranking) for ranking in passages]
         flat: list[float] = []
         for question, ranking, row in zip(questions, passages, rows, strict=True):
-            if len(ranking) != len(row):
-                raise IfqaError(
-                    f"question {question.id} has {len(ranking)} passages and {len(row)} scores; give one for each"
-                )
-            flat += scores_of(row, max(1, len(ranking)))
+            count = len(ranking)
+            if count != len(row):
+                raise IfqaError(f"question {question.id} has {count} passages and {len(row)} scores; give one for each")
+            flat += scores_of(row, max(1, count))
         return partial(read, scores=flat, mixture=self.mixture)
 
 
@@ -335,14 +323,13 @@ class UnifiedQA(T5Reader):
     ) -> None:
         self.family = self.trained(checkpoint, root)
         self._checkpoint, self._named = checkpoint, group_folders(checkpoint, root)
-        sources = [
-            manifest_of(checkpoint_folder(name, self.name), self.name).sources.values() for name in self._named.values()
-        ]
+        folders = [checkpoint_folder(name, self.name) for name in self._named.values()]
+        sources = [manifest_of(folder, self.name).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
         unknown = f"{checkpoint or DEFAULT['unifiedqa']} was not trained by ifqa and may have seen these questions"
         self.label = "" if all(sources) else unknown
         self._opener = partial(
-            open_t5, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
+            OpenedT5, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
             max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,
         )  # fmt: skip
         self._group = next(iter(self._named))
@@ -362,16 +349,13 @@ class UnifiedQA(T5Reader):
                 )
             groups[group].append(number)
         predictions: dict[int, Prediction] = {}
-        for group, numbers in sorted(
-            groups.items(), key=lambda pair: pair[0] != self._group
-        ):  # the one in memory first
-            t5 = self._opened(group)
+        for group in sorted(groups, key=lambda group: group != self._group):  # the one in memory first
+            numbers, t5 = groups[group], self._opened(group)
             texts = [[input_text(questions[n], passages[n], t5.conventions.titles)] for n in numbers]
             for number, (reading, text) in zip(numbers, t5.answer(texts), strict=True):
-                ids = tuple(passage.id for passage in passages[number])
-                predictions[number] = Prediction(
-                    questions[number].id, first_answer(text), completion=text, passage_ids=ids, score=reading.score
-                )
+                id_, ids = questions[number].id, tuple(passage.id for passage in passages[number])
+                answer = first_answer(text)
+                predictions[number] = Prediction(id_, answer, completion=text, passage_ids=ids, score=reading.score)
             advance(len(numbers))
         return [predictions[number] for number in range(len(questions))]
 

@@ -17,7 +17,7 @@ from tiny_t5 import SHAPES, flat, padded_states, plain, questions_of_ids, small
 from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
-from ifqa.reading.t5.generation import Budget, budget, read
+from ifqa.reading.t5.model import Budget, budget, read
 
 EOS = 1
 QUESTIONS = [
@@ -249,7 +249,7 @@ from pathlib import Path
 import torch
 sys.path.insert(0, {folder!r})
 import tiny_t5
-from ifqa.reading.t5.generation import Budget, read
+from ifqa.reading.t5.model import Budget, read
 model = tiny_t5.small(0)
 features = dict(zip(("input_ids", "attention_mask"), tiny_t5.flat([[list(range(3, 39)) * 7] * 23 + [[3]]] * 4), strict=True))
 def answers(room):

@@ -12,7 +12,7 @@ from refusals import refused
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 from transformers import DynamicCache, EncoderDecoderCache
 
-from ifqa.reading.t5.generation import Budget
+from ifqa.reading.t5.model import Budget
 from ifqa.reading.t5.rag_model import Mixture, read
 
 MODES = ["sequence", "token"]
