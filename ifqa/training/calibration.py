@@ -150,10 +150,11 @@ def fit(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> d
     model.fit((values - mean) / spread, right, sample_weight=np.where(removed, each, 1.0))
     slopes = model.coef_[0] / spread
     coefficients = dict(zip(names, map(float, slopes), strict=True))
-    calibration = Calibration(float(model.intercept_[0] - slopes @ mean), coefficients)
+    fitted = {"intercept": float(model.intercept_[0] - slopes @ mean), "coefficients": coefficients}
+    calibration = Calibration.model_validate(fitted)
     sure = sorted(confidence_of(row, calibration) for row in rows if row["gold_read"])
     threshold = sure[int(false_abstentions * len(sure))] if sure and false_abstentions < 1 else 0.0
-    return {"intercept": calibration.intercept, "coefficients": coefficients, "threshold": threshold}
+    return fitted | {"threshold": threshold}
 
 
 def confidence_of(row: Row, calibration: Calibration) -> float:
@@ -172,7 +173,7 @@ def cross_fitted(rows: Sequence[Row], without_gold: float, false_abstentions: fl
     numbers = []  # of each row: confidence, right, gold read, removed, abstained from
     for fold in sorted({row["fold"] for row in rows}):
         fitted = fit([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
-        calibration = Calibration(fitted["intercept"], fitted["coefficients"])
+        calibration = Calibration.model_validate(fitted)
         for row in (row for row in rows if row["fold"] == fold):
             sure = confidence_of(row, calibration)
             numbers.append([sure, row["right"], row["gold_read"], row["removed"], sure < fitted["threshold"]])

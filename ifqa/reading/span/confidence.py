@@ -8,11 +8,8 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.measures.exact_match import normalize
@@ -99,29 +96,22 @@ def _names(question: str) -> set[str]:
     )
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """A logistic regression over features; an opened system gives no answer of less confidence than `threshold`."""
+class Calibration(Stored):
+    """A logistic regression over features; an opened system gives no answer of less confidence than `threshold`.
+
+    `version` is `VERSION`, and `weights` the hash of the reader's weights that it was fitted for.
+    """
 
     intercept: float
-    coefficients: Mapping[str, float]
-    threshold: float = 0.0
+    coefficients: dict[Feature, float]
+    threshold: Share = 0.0
+    version: int = 0
+    weights: str = ""
 
     def confidence(self, found: Mapping[str, float]) -> float:
         """The probability that an answer with these features is right."""
         odds = self.intercept + math.fsum(weight * found[name] for name, weight in self.coefficients.items())
         return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
-
-
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class _Stored(Stored):
-    version: int
-    intercept: Finite
-    coefficients: dict[Feature, Finite]
-    threshold: Share
-    weights: str
 
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:
@@ -130,11 +120,9 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
     if not path.exists():
         return None
     again = f"fit it again: ifqa train calibration --to {folder}"
-    stored = check_stored(_Stored, read_json(path), str(path), again)
+    stored = check_stored(Calibration, read_json(path), str(path), again)
     if stored.version != VERSION:
         raise IfqaError(f"{path}: version {stored.version}, wanted {VERSION}; {again}")
     if stored.weights != weights:
         raise IfqaError(f"{path} was fitted for other weights than those beside it; {again}, or remove the file")
-    return Calibration(
-        stored.intercept, {str(name): weight for name, weight in stored.coefficients.items()}, stored.threshold
-    )
+    return stored

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.chunking import place_of
+from ifqa.corpus.sentences import sentence_at
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import is_packaged, model_requirement
 from ifqa.protocols import Advance, Place, Reader, Requirement, silent
 from ifqa.reading.span.confidence import FILE as CALIBRATION
 from ifqa.reading.span.confidence import features, load_calibration
+from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, as_answer
 from ifqa.reading.span.weights import encoder_of, identity_of, load_weights, manifest_of
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import Calculation, How, Passage, Prediction, Question, Term
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Positive, Precision, Share, checked
 from ifqa.storage.files import sha256
@@ -33,6 +36,14 @@ NOTHING = -50.0  # the relevance of a passage without text: below that of any ot
 #: Of two answers' log probabilities: bfloat16 changed their difference by at most 0.18 on 300 training questions, five passages
 #: each, so that a larger lead than this is the same in float32.
 CLOSE = 0.5
+_PERIODS = ("day", "week", "fortnight", "month", "decade")  # shown with a step's number, while years are bare
+_SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
+#: What tells the step a number is: "three years later", "2 more".
+_STEP = re.compile(
+    r"(?:[ -](?:(?:thousand|million|billion|trillion|days?|weeks?|fortnights?|months?|years?|decades?|per ?cent|more|fewer|less"
+    r"|additional|extra|other|earlier|later|sooner|longer|shorter|older|younger|prior|before|after|ahead)\b)|%)*",
+    re.IGNORECASE,
+)
 
 
 class Extractive(Reader):
@@ -101,10 +112,15 @@ class Extractive(Reader):
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
-        asked = [
-            (question, ranking, [self._pair(question, passage) for passage in ranking])
-            for question, ranking in zip(questions, passages, strict=True)
-        ]
+        from ifqa.reading.span.network import make_pair
+
+        asked = []
+        for question, ranking in zip(questions, passages, strict=True):
+            pairs = []
+            for passage in ranking:
+                is_document = place_of(passage.id) is not None  # of a user's own, which writes dates in its own way
+                pairs.append(make_pair(self._encoder, question.text, passage.text, as_written=is_document))
+            asked.append((question, ranking, pairs))
         answers = self._read(asked, self._first)
         if self._first != self._second:
             close = [n for n, (_, found) in enumerate(answers) if found.get("margin", 0.0) < CLOSE]
@@ -112,12 +128,6 @@ class Extractive(Reader):
                 answers[n] = again
         advance(len(questions))
         return answers
-
-    def _pair(self, question: Question, passage: Passage) -> "Pair":
-        from ifqa.reading.span.network import make_pair
-
-        is_document = place_of(passage.id) is not None  # of a user's own, which writes dates in its own way
-        return make_pair(self._encoder, question.text, passage.text, as_written=is_document)
 
     def _read(
         self, asked: Sequence[tuple[Question, Sequence[Passage], Sequence["Pair"]]], dtype: "torch.dtype"
@@ -209,8 +219,6 @@ def _choose(
     rank_weight: float,
 ) -> tuple[Prediction, Mapping[str, float]]:  # fmt: skip
     """The prediction from the candidates of each passage, and the features of its confidence."""
-    from ifqa.reading.span.explanation import explain
-
     if not passages:
         return Prediction(question.id, "", error="no passages"), {}
     scored = [
@@ -240,6 +248,75 @@ def _choose(
     compared = [(score, key, place) for score, key, _, place, _ in scored]
     found = features(question.text, [passage.text for passage in passages], compared, chosen)
     return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), found
+
+
+def explain(pair: "Pair", passage_id: str, answer: str, source: tuple[int, ...]) -> How:
+    """Where a candidate comes from: `answer` is its text, and `source` what `best_candidates` gives with it."""
+    if len(source) == 2:
+        span = pair.offsets[source[0] - pair.start][0], pair.offsets[source[1] - pair.start][1]
+        return How(passage_id, sentence_at(pair.text, *span), span)
+    row, number, step = source
+    first = pair.numbers[row][0]
+    span = first.start, first.end
+    return How(passage_id, sentence_at(pair.text, *span), span, _calculation(pair, answer, row, number, step))
+
+
+def _calculation(pair: "Pair", answer: str, row: int, number: int, step: int) -> Calculation:
+    numbers = pair.numbers[row]
+    if number == 0 and len(numbers) == 1 and numbers[0].unit != "list":  # perhaps a step of one that is said: "a year"
+        number = next((n for n, steps in enumerate(pair.computed[row]) if n and steps[step] == answer), 0)
+    operand = pair.asked[number]
+    rule = "times" if operand.factor else ("plus", "minus")[step]
+    terms = [_in_passage(pair, passage_number) for passage_number in numbers]
+    step_term = _in_question(pair, operand)
+    if len(numbers) == 2:  # the time between them, their difference, or their sum
+        larger_first = terms if numbers[0].value >= numbers[1].value else terms[::-1]
+        if number == 0:
+            return Calculation(answer, rule, tuple(larger_first if step else terms))
+        return Calculation(answer, f"minus, {rule}", (*larger_first, step_term))
+    if numbers[0].unit == "list" and number == step == 0:
+        return Calculation(answer, "", tuple(terms))
+    if rule == "minus" and _is_less(numbers[0], operand):
+        return Calculation(answer, rule, (step_term, *terms))
+    return Calculation(answer, rule, (*terms, step_term))
+
+
+def _is_less(passage: Number, question: Number) -> bool:
+    """Whether the question's number is the larger one, so that the passage's was subtracted from it."""
+    if question.unit == "%" or (passage.unit != question.unit and passage.unit.startswith(("date", "month of"))):
+        return False
+    return passage.value * SCALES.get(passage.unit, 1) < question.value * SCALES.get(question.unit, 1)
+
+
+def _in_passage(pair: "Pair", number: Number) -> Term:
+    end = number.end
+    if scale := _SCALE.match(pair.text, end):
+        end = scale.end()
+    text = pair.text[number.start : end]
+    if number.unit.startswith("date"):
+        value = as_answer(pair.text, number.start, end, pair.question)
+    else:
+        value = text if text[0].isdigit() else _value(number)
+    return Term(text, value, "passage", number.start, end)
+
+
+def _in_question(pair: "Pair", number: Number) -> Term:
+    step = _STEP.match(pair.question, number.end)
+    end = step.end() if step and number.end else number.end
+    value = as_answer(pair.question, number.start, number.end) if number.unit.startswith("date") else _value(number)
+    return Term(pair.question[number.start : end], value, "question", number.start, end)
+
+
+def _value(number: Number) -> str:
+    if number.unit.startswith("month of"):
+        year, month = divmod(int(number.value), 12)
+        return MONTH_NAMES[month] + ("" if number.unit.endswith("?") else f" {year}")
+    digits = f"{number.value:,}" if number.value % 1 else str(int(number.value))
+    if number.unit in SCALES:
+        return f"{digits} {number.unit}"
+    if number.unit in _PERIODS:
+        return f"{digits} {number.unit}{'s' * (number.value != 1)}"
+    return digits + "%" * (number.unit == "%")
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

@@ -44,7 +44,7 @@ def test_features_compare_the_answers_of_all_passages():
 
 @given(st.floats(-1000, 1000))
 def test_a_confidence_is_the_logistic_function_of_the_odds(odds):
-    found = Calibration(odds - 1, {"score": 2.0}).confidence({"score": 0.5, "margin": 7.0})
+    found = Calibration(intercept=odds - 1, coefficients={"score": 2.0}).confidence({"score": 0.5, "margin": 7.0})
     assert found == pytest.approx(1 / (1 + math.exp(-odds)) if odds > -700 else 0)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from ifqa.models.hub import encoder_folder
-from ifqa.reading.span.explanation import explain
 from ifqa.reading.span.network import make_pair
+from ifqa.reading.span.reader import explain
 
 MILL = "The mill was built in 1951. It had three floors and 1.5 million bricks. Ann Lee, Bo and Cy Hay ran it to 1990."
 

@@ -61,7 +61,7 @@ def rows(count, seed=0):
 def test_confidences_are_those_of_a_weighted_logistic_regression():
     made = rows(300)
     found = fit(made, 0.2, 0.1)
-    ours = Calibration(found["intercept"], found["coefficients"])
+    ours = Calibration.model_validate(found)
     values = np.array([[row["features"]["margin"], row["features"]["passages"]] for row in made])
     scaled = (values - values.mean(axis=0)) / values.std(axis=0)
     times = [1.0 if not row["removed"] else 0.25 for row in made]  # a quarter of the others: a fifth of all
@@ -75,7 +75,7 @@ def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_threshold():
     made = rows(500)
     made[2]["features"] = {}  # no answer: no confidence
     found = fit(made, 0.2, 0.1)
-    ours = Calibration(found["intercept"], found["coefficients"])
+    ours = Calibration.model_validate(found)
     sure = [confidence_of(row, ours) for row in made if row["gold_read"]]
     assert sum(one < found["threshold"] for one in sure) == len(sure) // 10
     assert fit(made, 0.2, 0.0)["threshold"] == min(sure)
