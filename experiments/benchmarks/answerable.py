@@ -31,8 +31,7 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.gold_recall import covers, overlaps
-from ifqa.scoring.resampling import ColumnStatistic
-from ifqa.scoring.statistics import mean_interval
+from ifqa.scoring.statistics import ColumnStatistic, mean_interval
 from ifqa.storage.artifacts import Artifact
 from ifqa.storage.files import write_jsonl
 

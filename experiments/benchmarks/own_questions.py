@@ -38,8 +38,7 @@ from ifqa.records import Answer, Question
 from ifqa.report.answers import support_of
 from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.exact_match import exact_match, f1
-from ifqa.scoring.resampling import ColumnStatistic
-from ifqa.scoring.statistics import mean_interval
+from ifqa.scoring.statistics import ColumnStatistic, mean_interval
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 HERE = Path(__file__).parent

@@ -13,10 +13,19 @@ from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.confidence import RIGHT, calibration_curves
-from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, PairedDifference, SetStatistic, Statistic
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 from ifqa.scoring.score_files import Content, Mean, Means, Part, Row, score_in
-from ifqa.scoring.statistics import Counts, Interval, Numbers, places_of
+from ifqa.scoring.statistics import (
+    ColumnStatistic,
+    Counts,
+    Interval,
+    MeanStatistic,
+    Numbers,
+    PairedDifference,
+    SetStatistic,
+    Statistic,
+    places_of,
+)
 
 
 class Aggregator:

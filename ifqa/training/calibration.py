@@ -24,7 +24,7 @@ from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
 from ifqa.scoring.measures.gold_recall import covers, overlaps
-from ifqa.scoring.resampling import ColumnStatistic
+from ifqa.scoring.statistics import ColumnStatistic
 from ifqa.settings import Natural, Positive, Share
 from ifqa.storage.files import read_json, write_json
 from ifqa.training.checkpoints import damaged

@@ -9,10 +9,9 @@ import pytest
 from ifqa.errors import IfqaError
 from ifqa.protocols import ColumnMeasure, Measure, SetMeasure
 from ifqa.records import Prediction, Question
-from ifqa.scoring import resampling
+from ifqa.scoring import statistics
 from ifqa.scoring.measures.confidence import AURC
-from ifqa.scoring.resampling import ColumnStatistic, MeanStatistic, SetStatistic
-from ifqa.scoring.statistics import mean_interval, paired_randomization
+from ifqa.scoring.statistics import ColumnStatistic, MeanStatistic, SetStatistic, mean_interval, paired_randomization
 
 
 def consistent(questions, predictions):
@@ -66,7 +65,7 @@ def test_ids_and_groups_are_told_apart_in_a_resample(unit):
     pairs = pairs_of(12, 1)
     groups = [question.group for question, _ in pairs] if unit == "group" else []
     SetStatistic(SetMeasure("look", look, unit=unit), pairs, groups).interval(0)
-    assert len(seen) == 1 + resampling.RESAMPLES
+    assert len(seen) == 1 + statistics.RESAMPLES
     assert {len(names) for names in seen} == {2 if unit == "group" else len(pairs)}
 
 

@@ -12,9 +12,8 @@ from functools import partial
 import numpy as np
 
 from ifqa.protocols import ColumnMeasure
-from ifqa.scoring.resampling import resample
 from ifqa.scoring.score_files import Sureness
-from ifqa.scoring.statistics import Numbers, interval_ends
+from ifqa.scoring.statistics import Numbers, interval_ends, resample
 
 BINS = 15
 COVERAGES = tuple(range(5, 101, 5))  # percent

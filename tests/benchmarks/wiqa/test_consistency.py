@@ -10,7 +10,7 @@ from ifqa.benchmarks.wiqa.benchmark import SPLITS
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SIGNS, SYMMETRY, TRANSITIVITY
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction, Question
-from ifqa.scoring.resampling import SetStatistic
+from ifqa.scoring.statistics import SetStatistic
 
 SAMPLE = open_benchmark("sample-wiqa")
 QUESTIONS = [one for split in SPLITS for one in SAMPLE.questions(split)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.scoring.measures.confidence import AURC, AUROC, BRIER, CONFIDENCE, ECE, EM_50, EM_80
-from ifqa.scoring.resampling import ColumnStatistic
+from ifqa.scoring.statistics import ColumnStatistic
 
 
 def value_of(measure, columns):
