@@ -14,9 +14,7 @@ RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher g
 def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
     """Put the files of a benchmark into place; complete files are left alone. Yields a line for each file.
 
-    Args:
-        benchmark: the benchmark.
-        source: a folder with the release's files under their names; None downloads them from the publisher.
+    `source` is a folder with the release's files under their names; None downloads them from the publisher.
     """
     if not benchmark.downloads:
         yield f"{benchmark.name}: nothing to fetch, its questions are bundled or your own"

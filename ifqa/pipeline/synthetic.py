@@ -34,13 +34,8 @@ _READER = "extractive"
 def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check: bool = True) -> Iterator[str]:
     """Write `data/synthetic/CORPUS-SEED/questions.jsonl`; yields lines for the user. A killed command goes on where it was.
 
-    Args:
-        root: the folder above data/ and indexes/.
-        corpus_name: its passages must be built.
-        seed: of all draws. The same seed gives the same questions.
-        most: passages to make questions of, drawn from all; 0 for all.
-        check: keep only questions that the span reader answers right from their passage. It drops what a rule misread; it
-            also drops questions that are too hard for the reader.
+    Questions are made of `most` passages, drawn from all; 0 for all. `check` keeps only questions that the span reader answers
+    right from their passage. It drops what a rule misread, and questions that are too hard for the reader.
     """
     corpus = load_corpus(corpus_name, root)
     build, questions = CorpusBuild(corpus), Artifact(root / "data" / "synthetic" / f"{corpus.name}-{seed}")

@@ -14,13 +14,13 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import Plugins, load, open_benchmark
-from ifqa.progress import complain, say
+from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
-from ifqa.training.checkpoints import MANIFEST, refuse_strangers, world
+from ifqa.training.checkpoints import refuse_strangers, world
 from ifqa.training.trainer import configured
 
 #: (questions, their split, most passages of each) -> passages of each, and the retriever's score of each passage
@@ -31,19 +31,10 @@ def train(
     name: str, benchmark: str, split: str, folder: Path, settings: dict[str, object], corpus: str = "", dev: str = "",
     experiment: str = "",
 ) -> Path:  # fmt: skip
-    """Train what a trainer trains on a split and the passages retrieved for it, into a folder.
+    """Train what the trainer `name` trains on a split and the passages retrieved for it, into a folder.
 
-    Args:
-        name: of the trainer, or "my_module:Class"; `settings` are its own, with its, or its recipe's, defaults.
-        benchmark, split: the training questions.
-        folder: where the weights are written.
-        corpus: the corpus whose index named bm25 gives the passages; empty for the texts that come with the questions.
-        dev: split by which the best checkpoint is chosen; empty for none.
-        experiment: the experiment whose retriever gives the passages instead; empty for none.
-
-    Raises:
-        IfqaError: a setting or an extra is wrong or missing, the corpus has no such index, the folder holds something else, or
-            the two splits are of different split families.
+    The index bm25 of `corpus` gives the passages, or the retriever of `experiment`; without both they are the texts that come
+    with the questions. The split `dev` of the same family chooses the best checkpoint, if there is one.
     """
     plugin = load("trainer", name)
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.here]:
@@ -69,12 +60,7 @@ def train(
             rankings, scores = retrieved(part.questions, each, trainer.retrieved)
             splits[each] = replace(part, rankings=rankings, scores=scores)
     with _lock(folder):
-        try:
-            trainer.train(splits[split], folder, splits[dev] if dev else NO_DATA)
-        except KeyboardInterrupt:
-            if not any(folder.rglob(MANIFEST)):
-                complain(f"{folder}: stopped before its first checkpoint; the training will start anew")
-            raise
+        trainer.train(splits[split], folder, splits[dev] if dev else NO_DATA)
     return folder
 
 

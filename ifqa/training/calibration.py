@@ -40,7 +40,6 @@ class Row(TypedDict):
     """What a reader made of one question that it was not trained on."""
 
     fold: int
-    id: str
     gold_read: bool  # whether a gold passage was among those it read
     removed: bool  # whether the gold passages were taken out
     right: bool
@@ -103,13 +102,10 @@ class CalibrationTrainer(Settings):
         rows: list[Row] = []
         for fold in range(self.folds):
             weights = folder / FOLDS / str(fold)
-            held, others = (
-                data.only([n for n, place in enumerate(of) if (place == fold) is mine]) for mine in (True, False)
-            )
-            say(
-                f"fold {fold + 1} of {self.folds}: {len(others.questions)} questions to train on, "
-                f"{len(held.questions)} to read"
-            )
+            held = data.only([n for n, place in enumerate(of) if place == fold])
+            others = data.only([n for n, place in enumerate(of) if place != fold])
+            trained, read = len(others.questions), len(held.questions)
+            say(f"fold {fold + 1} of {self.folds}: {trained} questions to train on, {read} to read")
             train_reader(_apart(others, held), weights, **settings)
             rows += _read(Reader(weights=str(weights), encoder=encoder, device=self.device), fold, self.passages, held)
         content = {
@@ -243,8 +239,8 @@ def _row(
 ) -> Row:
     prediction, features = read
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
-    return {"fold": fold, "id": question.id, "removed": removed, "right": right, "features": features,
-            "gold_read": any(covers(passage.text, gold) for passage in shown for gold in question.gold_passages)}  # fmt: skip
+    gold_read = any(covers(passage.text, gold) for passage in shown for gold in question.gold_passages)
+    return {"fold": fold, "gold_read": gold_read, "removed": removed, "right": right, "features": features}
 
 
 def _without_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage]:

@@ -8,7 +8,7 @@ another training is refused, whether that is finished or not.
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +118,23 @@ def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
     return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}
 
 
+def fit_by(
+    loss: "Callable[[Any, dict[str, Tensor]], Tensor]", model: object, rows: "Sized",
+    collate: "Callable[[list[Any]], dict[str, Tensor]]", folder: Path, **settings: Any,
+) -> dict[str, object]:  # fmt: skip
+    """Train a network on rows in their order, by the loss of a batch that `collate` makes of some; settings as of `arguments`."""
+    from transformers import Trainer, TrainingArguments
+
+    class ByLoss(InOrder, Trainer):
+        def compute_loss(self, model: object, inputs: "dict[str, Tensor]", *_: object, **__: object) -> "Tensor":
+            return loss(model, inputs)
+
+    chosen = arguments(TrainingArguments, folder, **settings, **PLAIN)
+    trainer = ByLoss(model=model, args=chosen, train_dataset=rows, data_collator=collate)
+    trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
+    return fit(trainer, folder)
+
+
 def seal(checkpoint: Path) -> None:
     """Write a checkpoint's manifest, last of its files: without it, a checkpoint is not whole."""
     write_json(checkpoint / MANIFEST, {"step": step_of(checkpoint)})
@@ -157,12 +174,15 @@ def arguments(
     weight_decay: float = 0.0, warmup: float = 0.1, **more: object,
 ) -> "TrainingArguments":  # fmt: skip
     """The arguments of one of transformers' trainers: one pass over rows in training order, checkpoints after `every` steps."""
-    return kind(
+    chosen = kind(
         output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
         learning_rate=learning_rate, weight_decay=weight_decay, warmup_steps=warmup, lr_scheduler_type="linear",
         bf16=half(device), use_cpu=device == "cpu", save_strategy="steps", save_steps=every, save_total_limit=2,
         logging_steps=every, report_to="none", disable_tqdm=True, **more,
     )  # fmt: skip
+    # In one process, several GPUs would split a batch between them; torchrun starts one process for each
+    chosen._n_gpu = min(chosen.n_gpu, 1)
+    return chosen
 
 
 #: Further arguments where the rows are no columns of a table.

@@ -129,26 +129,21 @@ class ChoiceTrainer(Passes):
         """
         import torch
         import torch.nn.functional as F
-        from transformers import Trainer, TrainingArguments
 
-        class Choosing(checkpoints.InOrder, Trainer):
-            def compute_loss(self, model: "nn.Module", inputs: Features, *_: object, **__: object) -> "Tensor":
-                right = inputs.pop("right")
-                return F.cross_entropy(logits(model, inputs).float(), right)
+        def loss(model: "nn.Module", inputs: Features) -> "Tensor":
+            right = inputs.pop("right")
+            return F.cross_entropy(logits(model, inputs).float(), right)
 
         def batch(rows: Sequence[int]) -> Features:
             return collate(rows) | {"right": torch.tensor([labels[n] for n in rows])}
 
         draws = [random.Random(f"{self.seed} {turn}") for turn in range(self.epochs)]
         rows = [n for draw in draws for n in draw.sample(range(len(labels)), len(labels))]
-        arguments = checkpoints.arguments(
-            TrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
+        record = checkpoints.fit_by(
+            loss, model, rows, batch, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
             every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
-            **checkpoints.PLAIN,
         )  # fmt: skip
-        arguments._n_gpu = min(arguments.n_gpu, 1)  # a step's options belong together
-        trainer = Choosing(model=model, args=arguments, train_dataset=rows, data_collator=batch)
-        return checkpoints.fit(trainer, folder) | {"examples": len(labels)}
+        return record | {"examples": len(labels)}
 
 
 @dataclass(kw_only=True)

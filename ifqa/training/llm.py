@@ -6,6 +6,7 @@ The prompts are those that the reader sends, and the loss is on the answer alone
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
@@ -29,7 +30,6 @@ from ifqa.training.trainer import Passes, batches, refuse_family, require, train
 if TYPE_CHECKING:
     from peft import PeftModel
     from torch import Tensor
-    from transformers import Trainer
 
 Method = Literal["sft", "dpo"]
 RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
@@ -129,35 +129,15 @@ class Llm(Passes):
         network = adapted(reader, found, self.rank, self.seed)
         if self.method == "dpo":
             _reference(network, rows, folder, self.device_batch, asks.pad)
-        trainer = self._trainer(network, rows, folder, asks.pad)
         with disable_input_dtype_casting(network):  # autocast casts, and need not cast back what peft cast to float32
-            record = checkpoints.fit(trainer, folder)
-        checkpoints.save_adapter(trainer.model, folder, base)
+            record = checkpoints.fit_by(
+                partial(loss_of, beta=self.beta), network, rows, partial(collate, pad=asks.pad), folder, seed=self.seed,
+                batch=self.device_batch, gradient_accumulation_steps=self.batch // self.device_batch,
+                learning_rate=self.learning_rate or 0.0, every=self.checkpoint_every, device=network.device.type,
+            )  # fmt: skip
+        checkpoints.save_adapter(network, folder, base)
         record |= {"rows": len(rows), "device": str(reader.model.device)}
         checkpoints.finish(folder, inputs, record, ["adapter_*"])
-
-    def _trainer(self, network: "PeftModel", rows: "list[Row]", folder: Path, pad: int) -> "Trainer":
-        from transformers import Trainer, TrainingArguments, set_seed
-
-        beta = self.beta
-
-        class Tuner(checkpoints.InOrder, Trainer):
-            def compute_loss(
-                self, model: "PeftModel", inputs: dict[str, "Tensor"], *_: object, **__: object
-            ) -> "Tensor":
-                return loss_of(model, inputs, beta)
-
-        set_seed(self.seed)
-        arguments = checkpoints.arguments(
-            TrainingArguments, folder, seed=self.seed, batch=self.device_batch, learning_rate=self.learning_rate or 0.0,
-            every=self.checkpoint_every, device=network.device.type,
-            gradient_accumulation_steps=self.batch // self.device_batch, **checkpoints.PLAIN,
-        )  # fmt: skip
-        trainer = Tuner(
-            model=network, args=arguments, train_dataset=rows, data_collator=lambda batch: collate(batch, pad)
-        )
-        trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
-        return trainer
 
 
 def adapted(reader: HF, found: Found, rank: int, seed: int) -> "PeftModel":

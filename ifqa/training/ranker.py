@@ -7,7 +7,7 @@ right, with a penalty on the squares. `experiments/benchmarks/ranker.py` measure
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
@@ -29,8 +29,7 @@ WEIGHTS = "ranker.json"
 Negatives = Literal["gold", "all"]
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(NamedTuple):
     """The features of a question's list, [passages, features], which passages are right, and which are gold passages."""
 
     rows: "NDArray[np.float64]"

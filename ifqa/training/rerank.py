@@ -90,23 +90,14 @@ class Rerank(Passes):
         quiet()
         set_seed(self.seed)
         model = CrossEncoder(
-            str(encoder_folder()),
-            num_labels=1,
-            max_length=MAX_TOKENS,
-            device=self.device,
-            activation_fn=torch.nn.Identity(),
-        )
+            str(encoder_folder()), num_labels=1, max_length=MAX_TOKENS, device=self.device, activation_fn=torch.nn.Identity()
+        )  # fmt: skip
         layers = "|".join(name.replace(".", r"\.") for name in BERT_LINEAR)
         targets = rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"  # full names, for peft
-        model.add_adapter(
-            LoraConfig(
-                r=self.rank,
-                lora_alpha=self.rank,
-                target_modules=targets,
-                modules_to_save=["classifier"],
-                task_type="SEQ_CLS",
-            )
-        )
+        lora = LoraConfig(
+            r=self.rank, lora_alpha=self.rank, target_modules=targets, modules_to_save=["classifier"], task_type="SEQ_CLS"
+        )  # fmt: skip
+        model.add_adapter(lora)
         arguments = checkpoints.arguments(
             CrossEncoderTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
             every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, batch_sampler=checkpoints.in_order,

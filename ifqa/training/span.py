@@ -152,20 +152,14 @@ def _f1(text: str, gold: str) -> float:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a network is trained: AdamW's rate is highest after a tenth of the steps, then falls to 0.
+    """How a network is trained: AdamW's rate is highest after a tenth of the steps, then falls to 0."""
 
-    Attributes:
-        seed: of dropout and negatives; each step's draws depend on the seed and the step alone.
-        heads: the rate of the heads, times that of the encoder.
-        negatives: passages beside the gold passages in each step.
-    """
-
-    seed: int
+    seed: int  # of dropout and negatives; each step's draws depend on the seed and the step alone
     steps: int
     learning_rate: float
-    heads: float
+    heads: float  # the rate of the heads, times that of the encoder
     weight_decay: float
-    negatives: int
+    negatives: int  # passages beside the gold passages in each step
     checkpoint_every: int
 
 

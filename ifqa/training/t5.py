@@ -66,9 +66,7 @@ class T5Trainer(Settings):
     takes_experiment = True
 
     reader: ClassVar[str]
-    max_answer: ClassVar[int] = (
-        50  # most tokens of an answer to a dev question, including the token that starts decoding
-    )
+    max_answer: ClassVar[int] = 50  # most tokens of an answer to a dev question, with the one that starts decoding
     #: Whether the loss is the mean over all tokens of a step's targets, as in transformers' T5; else the mean over questions of
     #: the mean over a target's tokens, as in FiD.
     by_token: ClassVar[bool] = False
@@ -455,8 +453,6 @@ def _trainer(
         metric_for_best_model="EM" if dev_rows else None, greater_is_better=True, ddp_find_unused_parameters=False,
         **checkpoints.PLAIN,
     )  # fmt: skip
-    # In one process, several GPUs would split a question's passages between them; torchrun starts one process for each
-    arguments._n_gpu = min(arguments.n_gpu, 1)
     return Trainer(
         model=model, args=arguments, train_dataset=rows, eval_dataset=dev_rows or None, data_collator=collate,
         compute_metrics=scores,

@@ -1,7 +1,6 @@
 """The bundled sample is what the README says it is."""
 
 import json
-import re
 from collections import Counter
 
 import pytest
@@ -25,21 +24,11 @@ def questions():
     return [one for split in Sample().splits for one in Sample().questions(split)]
 
 
-def test_there_are_questions_of_every_kind_and_each_stands_once():
-    every = questions()
-    assert {split: len(Sample().questions(split)) for split in Sample().splits} == {"train": 34, "dev": 83, "hard": 83}
-    assert len({one.text for one in every}) == len(every)
-    inside = [any(has_answer(text, one.answers) for text in one.gold_passages) for one in every]
-    assert 0.6 < sum(inside) / len(every) < 0.9
-    assert sum(len(one.answers) > 1 for one in every) >= 5
-    assert sum(len(one.gold_passages) > 1 for one in every) >= 5
-    for pattern in (r"\d{1,2}|\d[\d,.]+", r".*\b(1[0-9]{3}|20[0-9]{2})\b.*"):
-        assert sum(any(re.fullmatch(pattern, answer) for answer in one.answers) for one in every) >= 10
-
-
-def test_every_gold_passage_is_covered_by_a_passage_of_the_dump(passages):
+def test_each_question_stands_once_and_its_gold_passages_are_covered_by_passages_of_the_dump(passages):
     texts = {passage.text for passage in passages}
-    for question in questions():
+    every = questions()
+    assert len({question.text for question in every}) == len(every) == 34 + 83 + 83
+    for question in every:
         for gold in set(question.gold_passages) - texts:
             assert any(covers(passage.text, gold) for passage in passages), question.id
 

@@ -7,7 +7,6 @@ from scored_experiments import write
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import train as module
-from ifqa.training.checkpoints import checkpoint_of, seal
 
 
 @pytest.fixture(autouse=True)
@@ -74,17 +73,3 @@ def test_a_corpus_without_bm25_and_a_wrong_dev_split_are_refused_before_any_work
     Path("t5/manifest.json").unlink()
     with pytest.raises(IfqaError, match="unknown split of sample 'dve'"):
         train("fid", {"recipe": "ifqa", "model": "t5"}, dev="dve")
-
-
-@pytest.mark.parametrize("written", [True, False])
-def test_a_training_that_is_stopped_says_whether_anything_of_it_is_kept(written, monkeypatch, capsys):
-    def stopped(trainer, data, folder, dev):
-        if written:
-            checkpoint_of(folder, 2).mkdir(parents=True)
-            seal(checkpoint_of(folder, 2))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ifqa.training.choice.AdaBoost.train", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        train("adaboost", {}, benchmark="sample-wiqa", corpus="")
-    assert ("to: stopped before its first checkpoint" in capsys.readouterr().err) == (not written)

@@ -44,12 +44,6 @@ def test_missing_or_altered_weights_are_trained_again(finished, name, altered, c
         checkpoints.begin(finished, {**INPUTS, "settings": {"epochs": 2}})
 
 
-def test_a_manifest_without_hashes_of_weights_counts_as_finished(finished):
-    (finished / checkpoints.MANIFEST).write_text(json.dumps({**INPUTS, "record": {"steps": 3}}))
-    (finished / "model.safetensors").unlink()
-    assert not checkpoints.begin(finished, INPUTS)
-
-
 FOREIGN = [
     "checkpoints/checkpoint-5/weights.bin", "model.safetensors", "pytorch_model.bin", "ctx_encoder/model.safetensors",
 ]  # fmt: skip

@@ -20,7 +20,6 @@ from ifqa.reading.t5.checkpoint import open_checkpoint
 from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.training import checkpoints
 from ifqa.training.t5 import Fid as Trainer
 from ifqa.training.trainer import configured, training_passages
 
@@ -32,12 +31,6 @@ MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
     return str(tiny_t5.save(folder, texts=[*TEXTS, *(one.text for one in QUESTIONS)], dropout_rate=0.1))
-
-
-@pytest.fixture
-def exact(monkeypatch):
-    """No bfloat16, whose rounding depends on what is computed together."""
-    monkeypatch.setattr(checkpoints, "half_precision", lambda device: torch.float32)
 
 
 def trained(folder, start, family="ifqa/full", **changes):
@@ -74,7 +67,6 @@ def test_a_gold_passage_is_included_where_none_was_retrieved():
     assert training_passages(Question("t", "If?", ("a",)), other, 1, True) == other[:1]
 
 
-@pytest.mark.usefixtures("exact")
 def test_batch_sizes_change_no_weight(tmp_path, start):
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS))}  # without dropout
     whole = trained(tmp_path / "whole", start, **plain, device_batch=4, recompute=False)
@@ -153,10 +145,8 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path, star
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"steps": 0}, "'steps': wanted a whole number from 1"), ({"batch": 3}, "batch: wanted a multiple of 2"),
-        ({"gold": "first"}, "'gold': unknown value 'first'; known: included, retrieved"), ({"device": "tpu"}, "device 'tpu'"),
-        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"), ({"recipe": "larg"}, "recipe 'larg'"),
-        ({"step": 3}, "did you mean 'steps'"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
+        ({"gold": "first"}, "'gold': unknown value 'first'; known: included, retrieved"), ({"step": 3}, "did you mean 'steps'"),
+        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes, message):
@@ -168,7 +158,6 @@ def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes,
         configured(Trainer, **{"model": start, **SETTINGS}).train(unanswered, tmp_path / "made")
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_two_processes_train_as_one_does(tmp_path, start, capfd):
     """The processes have the environment that torchrun gives them, and are forks, so that nothing is imported again."""

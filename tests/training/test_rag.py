@@ -118,17 +118,3 @@ def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start):
     found = {tokenizer.decode(rows[n]["passages"][-1], skip_special_tokens=True): rows[n]["scores"] for n in range(6)}
     for n, expected in ((0, [2.0, 1.0]), (1, [2.0, 2.0]), (2, [0.0]), (3, [4.0, 3.0])):
         assert [own for text, own in found.items() if TEXTS[n] in text] == [expected]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"mode": "both"}, "'mode': unknown value 'both'; known: sequence, token"), ({"temperature": -1.0}, "'temperature'"),
-        ({"temperature_rate": "fast"}, "temperature_rate.*wanted a number"), ({"batch": 3}, "batch: wanted a multiple of 2"),
-        ({"recipe": "published"}, "'recipe'"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes, message):
-    with refused(message):
-        trained(tmp_path / "made", start, **changes)
-    assert not (tmp_path / "made").exists()

@@ -41,21 +41,13 @@ _LARGE = 64_000_000  # bytes
 
 
 class Facts(TypedDict):
-    """What the manifest's `record` says of a dataset, and the state of one that is complete while others are made.
+    """What the manifest's `record` says of a dataset, and the state of one that is complete while others are made."""
 
-    Attributes:
-        key: the identity of what it was made from.
-        origin: "publisher" or "release".
-        questions: all questions that were read; 0 of the authors' release, which has causal ones alone.
-        unanswered: causal questions without an answer, which are left out.
-        splits: split -> questions, words of them, words of their first answers.
-    """
-
-    key: str
-    origin: str
-    questions: int
-    unanswered: int
-    splits: dict[str, list[int]]
+    key: str  # the identity of what it was made from
+    origin: str  # "publisher" or "release"
+    questions: int  # all that were read; 0 of the authors' release, which has causal ones alone
+    unanswered: int  # causal questions without an answer, which are left out
+    splits: dict[str, list[int]]  # split -> questions, words of them, words of their first answers
 
 
 class _Record(TypedDict):
@@ -73,17 +65,10 @@ class Source(NamedTuple):
 
 
 def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 0) -> Iterator[str]:
-    """Build the corpus below `root`; yields a line for each dataset, the absent ones too.
+    """Build the corpus in `root`/data; yields a line for each dataset, the absent ones too. An error leaves it as it was.
 
-    Args:
-        root: `data/` is in it.
-        folder: the publishers' files, or the authors' release; None fetches the release into data/causalqa-release.
-        rules: the reading of the rules, of `causalqa.rules.RULES`.
-        seed: of the random split.
-
-    Raises:
-        IfqaError: there is no such reading, no dataset is in the folder, or a file is not as its publisher's; nothing is
-            replaced then.
+    `folder` has the publishers' files, or the authors' release; None fetches the release into data/causalqa-release. `rules` is a
+    reading of the rules, and `seed` that of the random split.
     """
     if rules not in RULES:
         raise unknown("reading of the rules", rules, RULES)

@@ -30,25 +30,15 @@ _FILE = re.compile(r"(?P<family>original|random)-splits/(?P<dataset>\w+?)_(?P<pa
 
 
 class Published(NamedTuple):
-    """What the paper says of a dataset (Bondarenko et al., COLING 2022, Tables 1, 2 and 4).
+    """What the paper says of a dataset (Bondarenko et al., COLING 2022, Tables 1, 2 and 4)."""
 
-    Attributes:
-        questions: all questions that the rules were tried on.
-        causal: those that a rule matches, with an answer.
-        share: these, in percent of all.
-        question_words: mean words of a causal question.
-        answer_words: mean words of its answer.
-        original: causal questions of the original validation part, the N of Table 4.
-        random: of the random one.
-    """
-
-    questions: int
-    causal: int
-    share: float
-    question_words: float
-    answer_words: float
-    original: int
-    random: int
+    questions: int  # that the rules were tried on
+    causal: int  # those that a rule matches, with an answer
+    share: float  # these, in percent of all
+    question_words: float  # mean words of a causal question
+    answer_words: float  # and of its answer
+    original: int  # causal questions of the original validation part, the N of Table 4
+    random: int  # of the random one
 
 
 PUBLISHED = {

@@ -18,21 +18,10 @@ from ifqa.benchmarks.causalqa.rules import plain
 from ifqa.errors import IfqaError
 from ifqa.formats.rows import read_rows, row_id
 
-#: Semantic class -> (the part of the relation, what is asked for).
-SEMANTIC: dict[str, tuple[str, str]] = {
-    "cause": ("antecedent", "the cause, reason or factor that made something happen or be so"),
-    "goal": ("antecedent", "what an agent wants to reach or attain"),
-    "purpose": ("antecedent", "what a thing, an institution or a practice is for"),
-    "enablement": ("antecedent", "what makes something possible: means, conditions, the way it came about"),
-    "result": ("consequent", "the effect, outcome or consequence"),
-    "verification": ("chain", "whether the relation holds; both of its parts are given"),
-    "none": ("none", "nothing causal, although a rule's word occurs"),
-}
-#: Pragmatic class -> what the asker wants.
-PRAGMATIC: dict[str, str] = {
-    "solution": "to be told what to do about a practical problem",
-    "knowledge": "to know a fact or an explanation",
-    "opinion": "views, judgements or arguments on which people differ",
+#: What is annotated -> its classes; docs/causalqa.md says what each asks for.
+ASPECTS: Mapping[str, Sequence[str]] = {
+    "semantic": ("cause", "goal", "purpose", "enablement", "result", "verification", "none"),
+    "pragmatic": ("solution", "knowledge", "opinion"),
 }
 
 
@@ -137,9 +126,6 @@ def label(question: str) -> tuple[str | None, str | None]:
     pragmatic = next((name for name, pattern in _PRAGMATIC if pattern.search(text)), None)
     return semantic, pragmatic
 
-
-#: What is annotated -> its classes, in the typology's order.
-ASPECTS: Mapping[str, Sequence[str]] = {"semantic": list(SEMANTIC), "pragmatic": list(PRAGMATIC)}
 
 Key = tuple[str, str]  # dataset ("" where the file names none) and id
 

@@ -86,19 +86,12 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """An influence graph of one paragraph.
-
-    Attributes:
-        id, paragraph_id: as released.
-        paragraph: the text of the process; its sentences end in ". ".
-        nodes: name -> phrasings, one at least.
-        edges: the influences between them.
-    """
+    """An influence graph of one paragraph."""
 
     id: str
     paragraph_id: str
-    paragraph: str
-    nodes: Mapping[str, tuple[str, ...]]
+    paragraph: str  # the text of the process; its sentences end in ". "
+    nodes: Mapping[str, tuple[str, ...]]  # name -> phrasings, one at least
     edges: tuple[Edge, ...]
 
     @property
@@ -148,12 +141,9 @@ def letters(text: str) -> str:
 
 
 def locate(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, str]:
-    """The nodes of a released question's change and effect; ("", "") if none fit, or if several do.
+    """The nodes of a question's change and effect, at the ends of a path of so many nodes; ("", "") if none fit, or several do.
 
-    Args:
-        graph: the question's graph.
-        change, effect: the two parts of its stem.
-        path_len: as released: nodes of the path. 0 if the change comes from another paragraph: its node is then empty.
+    With `path_len` 0 the change comes from another paragraph, and its node is empty.
     """
     if not path_len:
         targets = graph.named(effect)

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from causal_publishers import WRITERS, lines, write_publishers
+from causal_publishers import WRITERS, write_publishers
 from command_line import ifqa_here
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.benchmarks.causalqa import corpus
@@ -48,19 +48,6 @@ def test_a_tenth_is_for_validation_whatever_the_seed():
     first, second, eli5 = ([parts_of(n, **of)[0] for n in range(999)] for of in ({}, {"seed": 1}, {"dataset": "eli5"}))
     assert first != second
     assert first != eli5
-
-
-@settings(max_examples=8)
-@given(st.permutations(range(12)))
-def test_the_random_part_of_a_question_does_not_depend_on_the_order(tmp_path_factory, order):
-    folder = tmp_path_factory.mktemp("order")
-    (folder / "gooaq").mkdir()
-    (folder / "gooaq/gooaq.jsonl").write_bytes(lines([{"id": n, "question": "why", "answer": f"a {n}"} for n in order]))
-    list(build(folder, folder))
-    files, _, _ = content(folder)
-    for part in ("train", "valid"):
-        found = {int(json.loads(line)["id"]) for line in files[f"random-{part}/gooaq.jsonl"].splitlines()}
-        assert found == {n for n in range(12) if parts_of(n, dataset="gooaq") == [f"random-{part}"]}
 
 
 KILLED = """

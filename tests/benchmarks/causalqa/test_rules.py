@@ -6,7 +6,6 @@ from ifqa.benchmarks.causalqa.rules import RULES, matched, plain
 from ifqa.errors import IfqaError
 
 # Question -> the rules that match it by the notebook, by Table 3, and by the mended rules.
-# Question -> the rules that match it by the notebook, by Table 3, and by the mended rules.
 EXAMPLES = {
     "Why is the sky blue?": "R1 R1 R1", "Whyalla is in which state?": "R1 - -", "If it rains, why do worms come up?": "R1 R1 R1",
     "Who left, and why?": "- R1 R1", "Who sang Tell Me Why?": "- R1 -", "The milk is sour why exactly?": "R1 R1 R1",

@@ -71,7 +71,7 @@ def test_a_perfect_reader_is_wholly_consistent_and_a_coin_lands_on_chance(measur
     assert f"chance {100 * CHANCE[measure.name]:.1f}" in measure.about
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_brute_force_over_the_graphs_counts_the_same(seed):
     draw = random.Random(seed)
     answers = [draw.choice([gold, *SIGNS, "", "perhaps"]) for gold in GOLD.values()]
@@ -81,14 +81,9 @@ def test_a_brute_force_over_the_graphs_counts_the_same(seed):
     assert found == pytest.approx([fmean(chains), fmean(pairs)])
 
 
-def test_a_chain_fits_the_product_of_its_steps_within_one_graph_and_paragraph():
-    def chain(*answers):
-        golds = [("a", "b", "more", 1), ("b", "c", "less", 1), ("a", "c", "less", 2)]
-        return score(TRANSITIVITY, *((*gold, answer) for gold, answer in zip(golds, answers, strict=True)))
-
-    assert chain("no effect", "less", "no effect") == 1
-    assert chain("no effect", "less", "less") == 0
-    assert chain("", "", "") == 0, "a missing answer fits with nothing"
+def test_a_chain_fits_within_one_graph_and_paragraph_and_a_missing_answer_with_nothing():
+    steps = ("a", "b", "more", 1), ("b", "c", "less", 1), ("a", "c", "less", 2)
+    assert score(TRANSITIVITY, *((*step, "") for step in steps)) == 0
     far = [
         ("b", "c", "less", 1, "less", "2", "p"),
         ("a", "c", "less", 2, "less"),

@@ -49,13 +49,6 @@ def start(tmp_path_factory):
     return str(tiny_chat.save(tmp_path_factory.mktemp("start") / "tiny"))
 
 
-@pytest.fixture(autouse=True)
-def exact(monkeypatch):
-    """No bfloat16, whose rounding depends on what is computed together."""
-    for module in ("ifqa.models.devices", "ifqa.training.checkpoints"):
-        monkeypatch.setattr(f"{module}.half_precision", lambda device: torch.float32)
-
-
 def opened(model, folder):
     return HF(model=model, device="cpu", precision="float32", store=str(folder / "completions"))
 
@@ -69,11 +62,8 @@ def tuned(folder, start, **changes):
 def whole(tmp_path_factory, start):
     """The folders of two finished tunings: on answers, and on preferences from the first one on."""
     folders = {name: tmp_path_factory.mktemp(name) for name in ("sft", "dpo")}
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("ifqa.models.devices", "ifqa.training.checkpoints"):
-            patch.setattr(f"{module}.half_precision", lambda device: torch.float32)
-        tuned(folders["sft"], start)
-        tuned(folders["dpo"], str(folders["sft"]), method="dpo")
+    tuned(folders["sft"], start)
+    tuned(folders["dpo"], str(folders["sft"]), method="dpo")
     return folders
 
 
@@ -114,26 +104,21 @@ def logits_of(network, ids):
 
 
 def test_the_loss_is_that_of_each_answer_alone(start, tmp_path):
-    asks, network = (
-        Asks(opened(start, tmp_path), load_prompt("short"), 400),
-        AutoModelForCausalLM.from_pretrained(start),
-    )
+    asks = Asks(opened(start, tmp_path), load_prompt("short"), 400)
+    network = AutoModelForCausalLM.from_pretrained(start)
     rows = with_answers(MATERIAL, asks, **ALL)[:3]
     expected = []
     for row in rows:
         [answer] = row["answers"]
         logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
         expected.append(F.cross_entropy(logits, torch.tensor(answer)))
-    assert loss_of(network, collate(rows, 0), 0.1).item() == pytest.approx(
-        torch.stack(expected).mean().item(), rel=1e-4
-    )
+    loss = loss_of(network, collate(rows, 0), 0.1).item()
+    assert loss == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
 def test_the_preference_loss_is_the_published_formula(start, tmp_path):
-    asks, network = (
-        Asks(opened(start, tmp_path), load_prompt("short"), 400),
-        AutoModelForCausalLM.from_pretrained(start),
-    )
+    asks = Asks(opened(start, tmp_path), load_prompt("short"), 400)
+    network = AutoModelForCausalLM.from_pretrained(start)
     rows = with_preferences(MATERIAL, asks, **PAIRS)[:3]
     expected = []
     for n, row in enumerate(rows):
@@ -143,9 +128,8 @@ def test_the_preference_loss_is_the_published_formula(start, tmp_path):
             logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
             gains.append(-F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item() - before)
         expected.append(-F.logsigmoid(torch.tensor(0.3 * (gains[0] - gains[1]))))
-    assert loss_of(network, collate(rows, 0), 0.3).item() == pytest.approx(
-        torch.stack(expected).mean().item(), rel=1e-4
-    )
+    loss = loss_of(network, collate(rows, 0), 0.3).item()
+    assert loss == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("method", ["sft", "dpo"])
@@ -174,21 +158,6 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_pat
     with torch.no_grad():
         assert torch.allclose(logits_of(whole, ids), logits_of(model.model, ids), atol=1e-3)
     assert opened(start, tmp_path).name != model.name
-
-
-def test_preferences_raise_the_first_answer_above_the_second(whole, tmp_path):
-    before, after = (opened(str(whole[name]), tmp_path) for name in ("sft", "dpo"))
-    rows = with_preferences(MATERIAL, Asks(before, load_prompt("short"), 400), **PAIRS)
-
-    def margin(model):
-        def log_p(row, answer):
-            logits = logits_of(model.model, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
-            return -F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item()
-
-        with torch.no_grad():
-            return sum(log_p(row, row["answers"][0]) - log_p(row, row["answers"][1]) for row in rows)
-
-    assert margin(after) > margin(before) + 1
 
 
 def test_the_manifest_says_what_was_tuned_on_what(whole, start):
@@ -223,9 +192,8 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, 
     monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
     assert opening.was_trained_on(System(Run(full)).reader, Run(full))
     with refused("was trained on ifqa/full and may not be trained further on ifqa/few"):
-        configured(Trainer, model=str(whole["sft"])).train(
-            TrainingData(QUESTIONS, RANKINGS, "ifqa/few"), tmp_path / "new"
-        )
+        data = TrainingData(QUESTIONS, RANKINGS, "ifqa/few")
+        configured(Trainer, model=str(whole["sft"])).train(data, tmp_path / "new")
 
 
 def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):

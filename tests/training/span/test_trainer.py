@@ -121,16 +121,10 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, whole, settings
 
 
 def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path):
-    bare = TrainingData(QUESTIONS[3:], RANKINGS[3:], "ifqa/full")
     long = reading_file(tmp_path, [READING[0] | {"context": "long " * 191}])
-    for data, changes, said in [
-        (bare, {}, "gold passage"), (MATERIAL, {"average": 2}, "average = 2: wanted a common start"),
-        (MATERIAL, {"dropout": 1.0}, "training setting 'dropout': wanted a number from 0, below 1, found 1"),
-        (MATERIAL, {"reading": [long]}, "none of 1 reading questions has a passage of at most 190 words"),
-    ]:  # fmt: skip
-        with refused(said):
-            train(data, tmp_path / said[:4], **SETTINGS | changes)
-    assert not (tmp_path / "trai").exists()
+    with refused("none of 1 reading questions has a passage of at most 190 words"):
+        train(MATERIAL, tmp_path / "none", **SETTINGS | {"reading": [long]})
+    assert not (tmp_path / "none").exists()
     for name in ("adapter.safetensors", "checkpoint.safetensors"):
         (tmp_path / name[:5]).mkdir()
         (tmp_path / name[:5] / name).write_text("precious")
@@ -164,10 +158,8 @@ def well_read(tmp_path_factory, settings):
 def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path, well_read):
     made, settings = well_read
     read = json.loads((made / "manifest.json").read_text())["start"]["trained"]
-    assert (
-        read.items()
-        >= {"family": "", "rows": {"not named": 1, "ours": 1}, "licences": {"MIT": 1, "not named": 1}}.items()
-    )
+    named = {"family": "", "rows": {"not named": 1, "ours": 1}, "licences": {"MIT": 1, "not named": 1}}
+    assert read.items() >= named.items()
     file = made.with_name("reading.jsonl")
     assert read["sources"] == {file.name: hashlib.sha256(file.read_bytes()).hexdigest()}
 
