@@ -10,7 +10,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.storage import artifacts
-from ifqa.storage.artifacts import Artifact, damaged, files_of, lock, read_manifest, strangers
+from ifqa.storage.artifacts import Artifact, files_of, lock, read_manifest, strangers
 from ifqa.storage.files import write_jsonl
 
 INPUTS = {"stage": "test", "settings": {"k": 5}}
@@ -156,17 +156,16 @@ def damage(path):
     path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
 
 
-def test_a_whole_artifact_is_not_made_again_and_a_damaged_one_is(whole, monkeypatch, capsys):
+def test_a_whole_artifact_is_not_made_again_and_a_damaged_one_is(whole, tmp_path, monkeypatch, capsys):
     with Artifact(whole).make(lambda: INPUTS) as draft:
         assert draft is None
-    manifest = read_manifest(whole)
     damage(whole / "rows.jsonl")
     assert not Artifact(whole).is_made_from(INPUTS)
-    assert list(damaged(whole, manifest)) == ["rows.jsonl"]
+    assert Artifact(whole).damage == "rows.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr(artifacts, "_SMALL", 1)  # a large one is hashed only if thorough
-        assert list(damaged(whole, manifest)) == []
-        assert list(damaged(whole, manifest, thorough=True)) == ["rows.jsonl"]
+        patch.setattr(artifacts, "_SMALL", 1)  # a large one is hashed only when it is copied
+        assert Artifact(whole).damage == ""
+        assert not Artifact(tmp_path / "variant/a").copy(INPUTS, [whole])
     make(whole)
     assert "rows.jsonl is not as it was written; it is made again" in capsys.readouterr().err
     assert Artifact(whole).is_made_from(INPUTS)
