@@ -130,19 +130,8 @@ class Artifact:
 
     @cached_property
     def damage(self) -> str:
-        """A file that is missing, or whose size or SHA-256 differs from the manifest's; empty if there is none.
-
-        Files are hashed only in artifacts of up to 64 MB, because larger ones take longer to hash than to use; a process hashes
-        an unchanged file once.
-        """
-        files = self.manifest["record"]["files"] if self.manifest else {}
-        hashed = sum(facts["bytes"] for facts in files.values()) <= _SMALL
-        for name, facts in files.items():
-            path = self.folder / name
-            whole = path.is_file() and path.stat().st_size == facts["bytes"]
-            if not whole or (hashed and cached_sha256(path) != facts["sha256"]):
-                return name
-        return ""
+        """A file that is missing or damaged; empty if there is none (see `damaged`)."""
+        return next(damaged(self.folder, self.manifest), "") if self.manifest else ""
 
     def reread(self) -> None:
         """Read manifest and files again where they are needed next: they may have changed."""
@@ -415,6 +404,21 @@ def _refuse_strangers(folder: Path) -> None:
             f"{folder / names[0]} is in no manifest, and would be removed when {folder} is made again; "
             "move it elsewhere, or remove it"
         )
+
+
+def damaged(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Names of an artifact's files that are missing, or whose size or SHA-256 differs from the manifest's.
+
+    Files are hashed only in artifacts of up to 64 MB, because larger ones take longer to hash than to use; a process hashes an
+    unchanged file once.
+    """
+    files = manifest["record"]["files"]
+    hashed = sum(facts["bytes"] for facts in files.values()) <= _SMALL
+    for name, facts in files.items():
+        path = folder / name
+        whole = path.is_file() and path.stat().st_size == facts["bytes"]
+        if not whole or (hashed and cached_sha256(path) != facts["sha256"]):
+            yield name
 
 
 def _facts(folder: Path) -> dict[str, _File]:
