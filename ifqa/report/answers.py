@@ -20,7 +20,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import Searched, System
 from ifqa.progress import bar, counted, say
 from ifqa.records import Answer, Passage, Question, questions_identity
-from ifqa.report.sanitize import mark_parts, plain
+from ifqa.report.table import plain
 from ifqa.storage.artifacts import identity, partial, prepare, read_manifest, refuse_links, room_for
 from ifqa.storage.chunks import keep_whole_lines
 from ifqa.storage.files import create, json_line, read_jsonl, write
@@ -127,6 +127,16 @@ def _print_field(console: Console, name: str, markup: str) -> None:
     for number, line in enumerate(text.wrap(console, max(console.width - _INDENT, _INDENT))):
         line.rstrip()
         console.print(Text(("" if number else name).ljust(_INDENT), "bold") + line, soft_wrap=True)
+
+
+def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
+    """Text in pieces for the terminal, as `plain`, with every second piece marked.
+
+    The mark is bold and green, or, where nothing can be styled (a pipe, a file), square brackets.
+    """
+    if not styled:
+        return plain("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
+    return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))
 
 
 CUT = "…"

@@ -12,8 +12,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import predictions_of
 from ifqa.records import Prediction, Question
-from ifqa.report.sanitize import drawn, plain
-from ifqa.report.table import Table
+from ifqa.report.table import Table, drawn, plain
 from ifqa.scoring.aggregation import Sample, aggregate
 from ifqa.scoring.scheme import Declared
 from ifqa.scoring.score_files import Row, read_rows, score_in

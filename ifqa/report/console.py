@@ -19,9 +19,8 @@ from ifqa.plugins import names, open_benchmark
 from ifqa.progress import complain
 from ifqa.records import Usage
 from ifqa.report.answers import show_answer
-from ifqa.report.sanitize import plain
 from ifqa.report.scores import Scores, value_of
-from ifqa.report.table import Table
+from ifqa.report.table import Table, plain
 from ifqa.scoring.scheme import GOLD_READ, Declared
 from ifqa.scoring.score_files import Content, Row, partial, read_rows, read_scores, score_in
 from ifqa.storage.artifacts import MANIFEST

@@ -6,6 +6,7 @@ figures as images: an SVG in an image runs no script and fetches nothing.
 """
 
 import hashlib
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,6 @@ from ifqa.pipeline.run import Run
 from ifqa.report.question_browser import browse
 from ifqa.report.result_tables import by_title, how_made, legend, losses_table, readers, summary, tables_of
 from ifqa.report.results import Result, gather, read_records
-from ifqa.report.sanitize import json_text
 from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg
 from ifqa.report.table import NOT_RUN, Table, with_rows
 from ifqa.scoring.scheme import joined
@@ -27,6 +27,7 @@ from ifqa.scoring.score_files import partial
 
 COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too
 
+_UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 _ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-current="page">Results</a></nav>"""
 
 #: What a verdict means -> its CSS class, and the explanation.
@@ -159,6 +160,12 @@ def page_text(
         scripts=scripts,
     )
     return text.encode("utf-8", "replace").decode()
+
+
+def json_text(value: object) -> str:
+    """JSON that is safe in a `script` element: nothing in it ends the element, and lone surrogates are escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def policy(style: str, script: str) -> str:

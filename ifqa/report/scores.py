@@ -12,8 +12,7 @@ from rich.console import Console
 from ifqa.config.expected import measured
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.report.sanitize import drawn, plain
-from ifqa.report.table import Table
+from ifqa.report.table import Table, drawn, plain
 from ifqa.scoring.error_types import outcome
 from ifqa.scoring.scheme import Declared
 from ifqa.scoring.score_files import Content, Mean, Means, Part, Row, partial, read_rows, read_scores

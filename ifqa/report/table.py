@@ -1,15 +1,17 @@
-"""A table of plain text, written once and rendered for the terminal, for Markdown and for HTML."""
+"""A table of plain text, written once and rendered for the terminal, for Markdown and for HTML; texts from outside stay text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from io import StringIO
 
+from rich import markup
 from rich.console import Console
 from rich.table import Table as Drawing
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED
-from ifqa.report.sanitize import plain, plain_cell
+from ifqa.progress import printable
 
 NOT_RUN, STALE = "not run", "stale"
 #: Beginning of a cell in the column "verdict" -> CSS class.
@@ -20,6 +22,25 @@ _NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  #
 _SCORE = re.compile(r"((?:[^\s\[\]]+ )?-?[\d.]+) (\[[^\[\]]*\][^\[\]]*)")  # "EM 45.6 [42.0, 49.3] of 221"
 _SHORT = 16  # characters: a column of texts up to this length is not wrapped
 _NOTHING = re.compile(r"[\s–—-]*")
+
+
+def plain(text: str) -> str:
+    """Text for the terminal: its markup is escaped and its control characters are replaced."""
+    return markup.escape(printable(text))
+
+
+def plain_cell(text: str) -> str:
+    """Text on one line as Markdown that shows it literally: it makes no cell, link, image or HTML."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
+    text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
+    return printable(text)  # the file may be read in a terminal
+
+
+def drawn(show: Callable[[Console], None]) -> str:
+    """What `show` prints on a console of 100 columns, as plain text."""
+    file = StringIO()
+    show(Console(file=file, width=100, highlight=False))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 @dataclass(frozen=True)

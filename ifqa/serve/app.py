@@ -21,11 +21,10 @@ from ifqa.report.html_page import COLOURS
 from ifqa.serve.batch_queue import Pending
 from ifqa.serve.limits import BODY
 from ifqa.serve.mcp import make_tools
-from ifqa.serve.middleware import EXPECTED, Middleware, refusal, refusal_of
+from ifqa.serve.middleware import EXPECTED, Middleware, log, refusal, refusal_of
 from ifqa.serve.schemas import About, Answers, AskForm, PassageForm, Problem, Rankings, RetrieveForm, TokenForm, Written
 from ifqa.serve.security import COOKIE, Guard
 from ifqa.serve.service import Service
-from ifqa.serve.telemetry import log
 from ifqa.version import __version__
 
 _RESULTS_POLICY = "frame-ancestors 'none'"  # the page has a stricter policy of its own, with its script's hash

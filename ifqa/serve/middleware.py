@@ -1,11 +1,18 @@
-"""What every request passes first: its id, the checks of `security`, the limit on its body, and the headers of every response.
+"""What every request passes first: its id, the checks of `security`, the limit on its body, its response's headers, the log.
 
-Errors are problem details (RFC 9457): one plain line each, and never a traceback.
+Errors are problem details (RFC 9457): one plain line each, and never a traceback. The log is a JSON object a line on stderr, in
+ASCII, with the request's id. Questions and tokens are not logged.
 """
 
 import asyncio
+import json
+import logging
+import re
+import secrets
+import sys
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from http import HTTPMethod, HTTPStatus
 
 from fastapi.exceptions import RequestValidationError
@@ -21,8 +28,12 @@ from ifqa.serve.batch_queue import QueueFull
 from ifqa.serve.limits import Limits
 from ifqa.serve.schemas import OBJECT, TEXT, Problem
 from ifqa.serve.security import HEADERS, SESSION, Guard
-from ifqa.serve.service import NotFound
-from ifqa.serve.telemetry import Metrics, begin_request, log, request_id
+from ifqa.serve.service import Metrics, NotFound
+
+log = logging.getLogger("ifqa.serve")
+
+_request_id: ContextVar[str] = ContextVar("request_id", default="")  # of the request that is being answered
+_WORD = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 _CLOSE = {"Connection": "close"}
 _GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
@@ -31,9 +42,34 @@ _LONGEST_FAULT = 300  # characters of what is wrong with a request
 EXPECTED = (QueueFull, NotFound, TimeoutError, IfqaError, HTTPException, RequestValidationError)  # any other is a bug
 
 
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON; `extra={"fields": {...}}` adds keys, and a traceback is one of them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line; whatever would steer a terminal or begin a new line is escaped."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, object] = {
+            "time": f"{moment}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        line |= {"request_id": _request_id.get()} if _request_id.get() else {}
+        line |= vars(record).get("fields", {})
+        line |= {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
+        return json.dumps(line, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
+
+
+def write_log(quiet: bool) -> None:
+    """Send the log of the server and of its libraries to stderr: warnings of all, and every request unless `quiet`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    log.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
 def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """A problem with the title of its status, as a response."""
-    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=request_id())
+    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=_request_id.get())
     return Response(problem.model_dump_json(), status, headers, media_type="application/problem+json")
 
 
@@ -71,7 +107,9 @@ class Middleware:
             await self._app(scope, receive, send)
             return
         headers, began, status = Headers(scope=scope), time.monotonic(), _GONE
-        request_id = begin_request(headers.get("x-request-id", ""))
+        client_id = headers.get("x-request-id", "")
+        request_id = client_id if _WORD.fullmatch(client_id) else secrets.token_hex(8)
+        _request_id.set(request_id)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status

@@ -21,9 +21,9 @@ from ifqa.serve import limits as sizes
 from ifqa.serve.app import make_app
 from ifqa.serve.limits import QUESTIONS, Limits
 from ifqa.serve.mcp import serve_stdio
+from ifqa.serve.middleware import write_log
 from ifqa.serve.security import Guard
 from ifqa.serve.service import Service
-from ifqa.serve.telemetry import write_log
 
 _GRACE = 5.0  # seconds above the time limit until a stopped server has ended
 

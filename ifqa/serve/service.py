@@ -1,6 +1,7 @@
 """An opened system behind two queues: what the JSON API and the MCP tools share."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -16,7 +17,6 @@ from ifqa.serve import limits as sizes
 from ifqa.serve.batch_queue import BatchQueue, Pending
 from ifqa.serve.limits import Limits
 from ifqa.serve.schemas import About, AnswerForm, CorpusForm, LimitsForm, PassageForm, RankingForm, ReaderForm
-from ifqa.serve.telemetry import Metrics
 
 _EXAMPLES = 3
 _Result = TypeVar("_Result")
@@ -24,6 +24,23 @@ _Result = TypeVar("_Result")
 
 class NotFound(Exception):
     """The passage, or the part of the experiment that would answer, is not there."""
+
+
+class Metrics:
+    """The counts of one server, for Prometheus: requests by method, route and status, and answers by outcome."""
+
+    def __init__(self) -> None:
+        self.requests = Counter[tuple[str, str, int]]()
+        self.outcomes = Counter[str]()
+
+    def text(self, gauges: Mapping[str, float]) -> str:
+        """All counts, and what holds now, in Prometheus's text format."""
+        values = {
+            f'ifqa_requests_total{{method="{method}",route="{route}",status="{status}"}}': count
+            for (method, route, status), count in self.requests.items()
+        }
+        values |= {f'ifqa_answers_total{{outcome="{outcome}"}}': count for outcome, count in self.outcomes.items()}
+        return "".join(f"{name} {float(value)}\n" for name, value in {**values, **gauges}.items())
 
 
 class Service:

@@ -17,7 +17,7 @@ from ifqa.pipeline.run import Run
 from ifqa.records import Hit, Question
 from ifqa.report.publish import PAGE, publish
 from ifqa.report.result_tables import losses_table
-from ifqa.report.sanitize import drawn
+from ifqa.report.table import drawn
 
 pytestmark = pytest.mark.usefixtures("five")
 

@@ -13,7 +13,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.report.compare import comparison, comparisons
-from ifqa.report.sanitize import drawn
+from ifqa.report.table import drawn
 from ifqa.scoring import per_question
 from ifqa.scoring.statistics import holm, paired_randomization
 
@@ -45,12 +45,6 @@ def test_the_second_is_measured_against_the_first(two):
     for one, other in zip(comparison(*two).differences, comparison(*reversed(two)).differences, strict=True):
         assert (one.measure, one.p, one.more) == (other.measure, other.p, pytest.approx(-other.more))
         assert (one.won, one.lost) == (other.lost, other.won)
-
-
-def test_an_experiment_differs_from_itself_in_nothing(two):
-    itself = comparison(two[0], two[0], "EM", 10)
-    assert {(one.more, one.p, one.won, one.lost) for one in itself.differences} == {(0.0, 1.0, 0, 0)}
-    assert itself.largest == []
 
 
 def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_are(two):

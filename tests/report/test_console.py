@@ -13,9 +13,8 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answers_of
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Answer, Calculation, How, Passage, Question, Term, parted
-from ifqa.report.answers import answer_json, excerpt, show_answer
+from ifqa.report.answers import answer_json, excerpt, mark_parts, show_answer
 from ifqa.report.console import choose, kind_of, list_json, show_examples, show_scores
-from ifqa.report.sanitize import mark_parts
 from ifqa.report.scores import Scores, interval_of, scores_of
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.scheme import Declared
@@ -40,13 +39,6 @@ def test_nothing_in_a_passage_is_taken_as_markup_or_control(text):
     assert shown(mark_parts(parted(text, "markup"))) == text
     assert shown(mark_parts(parted(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
     assert "\x1b" not in shown(mark_parts(parted(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
-
-
-def test_the_answer_is_marked_where_it_stands_as_words():
-    assert mark_parts(parted("Art is in art, not in start.", "art")) == (
-        "[bold green]Art[/bold green] is in [bold green]art[/bold green], not in start."
-    )
-    assert mark_parts(parted("C++ (1985)", "(1985)")) == "C++ [bold green](1985)[/bold green]"
 
 
 def test_a_computed_answer_is_shown_with_its_numbers(capsys):

@@ -14,7 +14,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import load
 from ifqa.report import results
-from ifqa.report.results import RECORDS, identities, needs, read_records, sealed, updated
+from ifqa.report.results import RECORDS, identities, read_records, sealed, updated
 from ifqa.storage.files import json_line
 from ifqa.storage.resources import BUNDLED
 
@@ -203,21 +203,6 @@ def test_an_experiment_that_is_wrong_is_left_out_and_said(text, capsys):
     Path("experiments/wrong.toml").write_text(f'benchmark = "sample"\nsplit = "dev"\n{text}')
     assert result().scores
     assert "is left out: " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [
-        ("sample-hybrid", []),
-        ("sample-llm", []),
-        ("ifqa-dev-bm25", ["articles"]),
-        ("table3-full-dpr", ["the Wikipedia dump", "a model of the hub", "a GPU", "a key"]),
-        ("sample-smollm2-gold", ["SmolLM2 (ifqa data smollm2)"]),
-        ("figure2-bm25-fid-large", ["the Wikipedia dump", "a trained FiD", "a GPU"]),
-    ],
-)
-def test_what_an_experiment_needs_is_told_from_its_file(name, wanted):
-    assert needs(load_experiment(name)) == tuple(wanted)
 
 
 def corpus_file(words, stemmer):

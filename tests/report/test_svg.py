@@ -41,16 +41,9 @@ def test_points_lie_where_their_numbers_are():
     assert steps[1] == pytest.approx(steps[4], abs=0.2)
 
 
-@pytest.mark.parametrize("points", [[(1, 0, 0, 0)], [(1, 100, 100, 100)], [(1, 99.9, 99.5, 100), (7, 100, 99.9, 100)]])
-def test_what_lies_at_the_edge_is_drawn_within_the_figure(points):
-    figure = drawn(Curve("edge", tuple(points)))
-    _, _, width, height = map(float, figure.get("viewBox").split())
-    assert all(0 < x < width and 40 <= y <= height - 40 for line in lines(figure) for x, y in line)
-
-
 @pytest.mark.parametrize(
-    ("low", "high", "ticks"), [(81, 97, range(80, 101, 5)), (2, 3, range(0, 21, 5)), (5, 97, range(0, 101, 20)), (41, 95, range(40, 101, 10)), (50, 50, range(30, 51, 5))]
-)  # fmt: skip
+    ("low", "high", "ticks"), [(2, 3, range(0, 21, 5)), (5, 97, range(0, 101, 20)), (41, 95, range(40, 101, 10))]
+)
 def test_the_axis_begins_where_it_says_more(low, high, ticks):
     figure = drawn(Curve("x", ((1, low, low, low), (5, high, high, high))))
     shown = [text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "end"]

@@ -41,10 +41,6 @@ async def uses(client):
     assert passage.structured_content["title"].startswith("Mill 3")
 
 
-def test_the_tools_give_typed_results_with_sources(experiment):
-    session(experiment, uses)
-
-
 def test_what_a_caller_can_mend_is_the_tools_error(experiment):
     wrong = {
         "no passage 'p/99' in corpus few": ("get_passage", {"passage_id": "p/99"}),

@@ -12,9 +12,9 @@ from served import HOSTILE, client, small
 
 from ifqa.errors import IfqaError
 from ifqa.serve.limits import cap_cost
+from ifqa.serve.middleware import JsonFormatter
 from ifqa.serve.security import POLICY, Guard, check_token, make_guard
 from ifqa.serve.server import listen
-from ifqa.serve.telemetry import JsonFormatter
 
 TOKEN = "canary-token-5c1f77e09b"
 QUESTION = {"question": "If Ada had not come, who?"}

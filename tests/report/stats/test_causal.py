@@ -7,8 +7,6 @@ import pytest
 from command_line import ifqa_here
 
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
-from ifqa.errors import IfqaError
-from ifqa.report.stats.causal import measure
 
 ROWS = [
     ("Why is the sky blue?", "paq", True), ("What leads to rust?", "paq", True), ("Which show did he host?", "nq", False),
@@ -78,8 +76,3 @@ def test_a_benchmark_is_counted_by_split_or_whole():
 def test_what_cannot_be_counted_is_refused_in_one_line(arguments, message):
     told = ifqa(*arguments)
     assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), told.stderr
-
-
-def test_an_unknown_reading_is_refused_from_python():
-    with pytest.raises(IfqaError, match="unknown rules"):
-        measure("q.jsonl", ["table4"])

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ifqa.benchmarks.ifqa import IfQA, Sample
+from ifqa.benchmarks.ifqa import IfQA
 from ifqa.errors import IfqaError
 from ifqa.records import Question
 from ifqa.report.stats import show
@@ -22,8 +20,6 @@ from ifqa.report.stats.questions import (
     shared,
     tables,
 )
-from ifqa.scoring.measures.answer_recall import ceiling
-from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.storage.files import write_json
 
 RELEASE = Path(__file__).parents[3] / "data/ifqa"  # where `ifqa data` puts it in a checkout
@@ -100,37 +96,21 @@ def test_the_counts_of_a_few_questions():
                                    "stay? not, sink?".split())  # fmt: skip
 
 
-def test_the_sample_is_counted_as_one_by_one():
-    questions = Sample().questions("dev")
-    stats = count(questions)
-    assert stats["answers"]["numeric"] == sum(is_numeric(question.answers) for question in questions)
-    assert stats["in_gold"]["all"] == (sum(map(ceiling, questions)), len(questions))
-    assert sum(stats["in_gold"][kind][1] for kind in ("numeric", "other")) == len(questions)
-    assert stats["types"]["number"] + stats["types"]["date"] == stats["answers"]["numeric"]
-    for counts in (
-        stats["types"],
-        stats["asked"],
-        stats["lengths"]["question_words"],
-        stats["lengths"]["answer_words"],
-    ):
-        assert sum(counts.values()) == len(questions)
-    assert tuple(stats["types"]) == TYPES
+def test_questions_without_answers_and_none_at_all_are_counted():
     bare = count([Question("q/0", "What is it?")])
     assert (bare["questions"], sum(bare["types"].values()), bare["lengths"]["answer_words"]) == (1, 0, {})
     assert bare["in_gold"] == {"all": (0, 0), "numeric": (0, 0), "other": (0, 0)}
-    assert count([])["questions"] == 0
+    assert (count([])["questions"], tuple(bare["types"])) == (0, TYPES)
 
 
-@given(
-    st.lists(st.lists(st.sampled_from(["Is it?", "is IT", "The it is", "Who?", "An it", "it"])), min_size=2, max_size=4)
-)
-def test_shared_questions_may_differ_in_punctuation_case_and_articles(texts):
-    splits = {str(n): [Question(f"q/{m}", text) for m, text in enumerate(own)] for n, own in enumerate(texts)}
-    same = {"Is it?": "is it", "is IT": "is it", "The it is": "it is", "Who?": "who", "An it": "it", "it": "it"}
-    for one, row in shared(splits).items():
-        for other, number in row.items():
-            pairs = {same[a.text] for a in splits[one] for b in splits[other] if same[a.text] == same[b.text]}
-            assert number == len(pairs)
+def test_shared_questions_may_differ_in_punctuation_case_and_articles():
+    texts = {"a": ["Is it?", "Who?", "who", "An it"], "b": ["is IT", "The it is", "it"], "c": []}
+    splits = {name: [Question(f"q/{n}", text) for n, text in enumerate(split)] for name, split in texts.items()}
+    assert shared(splits) == {
+        "a": {"a": 3, "b": 2, "c": 0},
+        "b": {"a": 2, "b": 3, "c": 0},
+        "c": dict.fromkeys("abc", 0),
+    }
 
 
 @pytest.fixture
@@ -205,12 +185,3 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
     for own in (dev, train):
         for kind, share in PAPER["percent"]["types"].items():
             assert abs(100 * own["types"][kind] / own["questions"] - share) < 6
-
-
-def test_markup_and_escapes_in_a_splits_name_are_shown_as_they_are(capsys):
-    stats = count([asked("If not, would it sink?", ["no"], "It sank")])
-    name = "dev[red]\x1b[31m"
-    show(tables({"benchmark": "b[red]", "splits": {name: stats}, "shared": {name: {name: 1}}}))
-    out = capsys.readouterr().out
-    assert "b[red]: sizes" in out
-    assert out.count("dev[red]\N{REPLACEMENT CHARACTER}[31m") == 6
