@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import predictions_of
 from ifqa.records import Prediction, Question
-from ifqa.report.table import Table, drawn, plain
+from ifqa.report.table import Table, drawn, p_cell, plain
 from ifqa.scoring.aggregation import Sample, aggregate
 from ifqa.scoring.scheme import Declared
 from ifqa.scoring.score_files import Row, read_rows, score_in
@@ -154,10 +154,9 @@ class Comparisons:
 
 def _cells(difference: Difference) -> list[str]:
     """Both scores, the difference with its interval and p, and how often the second won, lost, tied."""
-    p = f"{difference.p:.3f}" if difference.p >= 0.001 else "< 0.001"
     scores = [f"{difference.first:.1f}", f"{difference.second:.1f}", f"{difference.more:+.1f}"]
     counts = [f"{'-' if n is None else n}" for n in (difference.won, difference.lost, difference.tied)]
-    return [*scores, f"{difference.low:+.1f} to {difference.high:+.1f}", p, *counts]
+    return [*scores, f"{difference.low:+.1f} to {difference.high:+.1f}", p_cell(difference.p), *counts]
 
 
 def comparison(
@@ -194,14 +193,12 @@ def comparisons(
             differences.setdefault(difference.measure, {})[other.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown("measure of these experiments", measure, [*differences])
-    by = first.scheme
-    wanted = [measure] if measure else by.keys([*differences])
-    return Comparisons(first.name, by, {key: _corrected(differences[key]) for key in wanted})
-
-
-def _corrected(differences: dict[str, Difference]) -> dict[str, Difference]:
-    ps = holm([difference.p for difference in differences.values()])
-    return {name: replace(old, p=p) for (name, old), p in zip(differences.items(), ps, strict=True)}
+    corrected: dict[str, dict[str, Difference]] = {}
+    for key in [measure] if measure else first.scheme.keys([*differences]):
+        of_others = differences[key]
+        ps = holm([difference.p for difference in of_others.values()])
+        corrected[key] = {name: replace(old, p=p) for (name, old), p in zip(of_others.items(), ps, strict=True)}
+    return Comparisons(first.name, first.scheme, corrected)
 
 
 class _Scored:

@@ -10,7 +10,7 @@ from ifqa.pipeline.probe import Loss
 from ifqa.progress import duration
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
-from ifqa.report.table import NOT_RUN, STALE, Table
+from ifqa.report.table import NOT_RUN, STALE, Table, p_cell
 from ifqa.scoring import score_files
 from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 from ifqa.scoring.score_files import Mean
@@ -350,7 +350,6 @@ def losses_table(losses: Mapping[str, Sequence[Loss]]) -> Table:
         for loss in every:
             counts = (f"{loss.questions:,}", f"{loss.left_out:,}", f"{loss.before:.1f}", f"{loss.after:.1f}")
             interval = f"{loss.loss:.1f} [{loss.low:.1f}, {loss.high:.1f}]"
-            p = f"{loss.p:.3f}" if loss.p >= 0.001 else "< 0.001"
-            rows.append((name, loss.probe, loss.measure, *counts, interval, p))
+            rows.append((name, loss.probe, loss.measure, *counts, interval, p_cell(loss.p)))
     columns = ("experiment", "probe", "measure", "questions", "left out", "before", "after", "loss", "p")
     return Table("What readers lose without the supposition", _LOSSES_NOTE, columns, tuple(rows), left=(0, 1, 2))

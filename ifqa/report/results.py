@@ -66,7 +66,6 @@ class RunFacts(TypedDict, total=False):
     libraries: dict[str, str]  # versions
     inputs: dict[str, str]  # file -> SHA-256: the benchmark's, the corpus's, the reader's weights
     run: str  # SHA-256 of run.trec
-    own_passages: bool  # whether the run names passages that the retriever made
     passages: Natural  # of the corpus
     model: str
     server: str  # scheme, host and port of who was asked
@@ -296,11 +295,8 @@ def made(run: Run) -> RunFacts:
         "libraries": last["libraries"],
         "inputs": _inputs(run, corpus.get("sources", {}) if corpus else {}),
     }
-    files = stages["retrieve"]["files"] if "retrieve" in stages else {}
-    if "run.trec" in files:
-        facts["run"] = files["run.trec"]["sha256"]
-        if "passages.jsonl" in files:
-            facts["own_passages"] = True
+    if "retrieve" in stages and (rankings := stages["retrieve"]["files"].get("run.trec")):
+        facts["run"] = rankings["sha256"]
     if corpus:
         facts["passages"] = corpus["passages"]
     if spent := [record["spent"] for record in stages.values() if "spent" in record]:

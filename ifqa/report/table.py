@@ -36,6 +36,11 @@ def plain_cell(text: str) -> str:
     return printable(text)  # the file may be read in a terminal
 
 
+def p_cell(p: float) -> str:
+    """A p-value as the text of a cell."""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
 def drawn(show: Callable[[Console], None]) -> str:
     """What `show` prints on a console of 100 columns, as plain text."""
     file = StringIO()

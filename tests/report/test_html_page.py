@@ -306,21 +306,6 @@ def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chr
     assert chromium.complaints == []
 
 
-def test_a_link_opens_its_question_alone_and_back_leads_back(chromium, report):
-    chromium.open(report, "#q=ifqa/full-dev/30")
-    assert cards(chromium) == ["ifqa/full-dev/30"]
-    chromium.value("document.getElementById('all').click()")
-    shown = cards(chromium)
-    for move, wanted in (
-        ("document.querySelectorAll('.card a')[3].click()", shown[3]),
-        ("history.back()", "ifqa/full-dev/30"),
-    ):
-        chromium.value(f"new Promise(done => {{ addEventListener('hashchange', () => setTimeout(done, 0)); {move} }})")
-        assert cards(chromium) == [wanted]
-    chromium.open(report, "#q=nowhere")
-    assert status(chromium) == "There is no question nowhere here."
-
-
 def test_a_card_shows_answers_ranks_passages_and_searches(chromium, report, tmp_path):
     chromium.open(written(tmp_path, [], [], tiny()))
     unfold(chromium)
@@ -338,12 +323,3 @@ def test_a_card_shows_answers_ranks_passages_and_searches(chromium, report, tmp_
     assert chromium.value("[...document.querySelectorAll('.passage.covers .text')].length") == 3
     assert chromium.value("document.querySelector('.source').textContent").startswith("Brae2-1goldA (alpha) at rank 1")
     assert chromium.value("document.querySelector('h3 mark.supposed').textContent") == "If mill 1 had not burnt"
-
-
-def test_without_scripts_tables_and_figures_are_there(chromium, report):
-    chromium.open(report, scripts=False)
-    words = chromium.value("document.body.innerText")
-    assert "are shown by a script" in words
-    assert "experiment-0" in words
-    assert chromium.value("document.querySelector('svg').getBoundingClientRect().width") > 300
-    assert chromium.value("document.getElementById('browser').hidden")

@@ -68,14 +68,6 @@ def test_a_partial_result_says_so_and_is_not_in_the_readme():
     assert re.findall(r"`ifqa run (\w+)`", readme_table(some)) == ["whole"]
 
 
-def test_a_variant_is_in_no_readme_and_says_what_it_changes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    plus, variant = (result(name, scores(), about="Mine.") for name in ("a+b", "a+b+k=5"))
-    assert "a+b+k=5" not in readme_table([variant])
-    assert cell(result_tables([plus])[-1:], "a+b", "what it is") == "Mine."
-    assert cell(result_tables([variant])[-1:], "a+b+k=5", "what it is") == "Mine. Changed: k=5."
-
-
 def test_what_a_result_cost_and_who_was_asked_is_told():
     paid = result("paid", scores(), MADE | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"})
     unknown = MADE | {"cost": None, "tokens": 70, "model": "m-1", "server": "http://vm:8765"}

@@ -56,13 +56,13 @@ async def answers(*tickets):
     return await asyncio.gather(*(one.result for several in tickets for one in several), return_exceptions=True)
 
 
-def test_what_waits_is_read_together_by_key():
+def test_what_waits_is_read_together_by_key_no_more_than_may_be_and_no_id_twice():
     async def scenario(queue, work):
-        tickets = [queue.put(asked(*names), key) for names, key in (("a", None), ("b", 0.5), ("cd", None))]
+        tickets = [queue.put(asked(*names), key) for names, key in (("aa", None), ("b", 0.5), ("cde", None))]
         work.may.set()
-        assert await answers(*tickets) == ["A", "B", "C", "D"]
+        assert await answers(*tickets) == ["A", "A", "B", "C", "D", "E"]
 
-    assert with_queue(scenario) == [("acd", None), ("b", 0.5)]
+    assert with_queue(scenario, waiting=6) == [("acd", None), ("ae", None), ("b", 0.5)]
 
 
 def test_who_asks_on_at_once_is_read_together_again(monkeypatch):
@@ -78,15 +78,6 @@ def test_who_asks_on_at_once_is_read_together_again(monkeypatch):
         await answers(first, queue.put(asked("b1"), None))
 
     assert with_queue(scenario) == [("a0b0", None), ("a1b1", None)]
-
-
-def test_a_batch_has_no_more_than_it_may_and_no_id_twice():
-    async def scenario(queue, work):
-        tickets = queue.put(asked("a", "a", "b", "c"), None)
-        work.may.set()
-        assert await answers(tickets) == ["A", "A", "B", "C"]
-
-    assert with_queue(scenario) == [("abc", None), ("a", None)]
 
 
 def test_beyond_the_queue_all_of_a_request_is_refused():

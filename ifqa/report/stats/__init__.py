@@ -1,6 +1,7 @@
 """What `ifqa stats` counts. Each module has `measure`, which counts, and `tables` of the counts for the screen."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from rich.console import Console
 from typing_extensions import TypedDict
@@ -47,14 +48,11 @@ def summary(histogram: Mapping[int, int]) -> Summary:
 
 def splits_there(benchmark: Benchmark) -> list[str]:
     """The splits of a benchmark whose files are there."""
-
-    def is_there(split: str) -> bool:
-        try:
-            return bool(benchmark.files(split) or True)
-        except IfqaError:
-            return False
-
-    there = [split for split in benchmark.splits if is_there(split)]
+    there = []
+    for split in benchmark.splits:
+        with suppress(IfqaError):
+            benchmark.files(split)
+            there.append(split)
     if not there:
         name = benchmark.name
         raise IfqaError(
