@@ -87,15 +87,11 @@ def write_file(path: Path, questions: Sequence[Question]) -> int:
         raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
     with create(path) as handle:
         for question in answered:
-            lists = {"answers": question.answers, "passages": question.gold_passages, "choices": question.choices}
-            lists["label"] = tuple(value for name, value in question.labels if name == LABEL)
             record = {
-                "id": id_word(question.id),
-                "question": question.text,
-                "context": question.context,
-                "group": question.group,
-                **lists,
-            }
+                "id": id_word(question.id), "question": question.text, "context": question.context, "group": question.group,
+                "answers": question.answers, "passages": question.gold_passages, "choices": question.choices,
+                LABEL: tuple(value for name, value in question.labels if name == LABEL),
+            }  # fmt: skip
             write(handle, json_line({key: value for key, value in record.items() if value}))
     return len(answered)
 

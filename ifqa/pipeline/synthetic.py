@@ -44,10 +44,10 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
     with questions.make(lambda: _inputs(corpus, seed, most, check), resume="same") as draft:
         if draft is not None:
             log = Chunks(draft.folder, [FILE], lambda facts: type(facts.get("passages")) is int)
-            done, made, kept = 0, Counter[str](), Counter[str]()
+            done, drafted, kept = 0, Counter[str](), Counter[str]()
             for facts in log.kept:
                 done += facts["passages"]
-                made.update(facts["made"])
+                drafted.update(facts["made"])
                 kept.update(facts["kept"])
             if done:
                 say(f"{file.parent}: going on after {done:,} of {counted(number, 'passage')}")
@@ -66,10 +66,10 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                     rules, rules_kept = (Counter(question.rule for _, question in each) for each in (drafts, right))
                     lines = b"".join(_line(passage, question, source, seed) for passage, question in right)
                     log.add({FILE: lines}, {"passages": len(some), "made": rules, "kept": rules_kept})
-                    made, kept, done = made + rules, kept + rules_kept, done + len(some)
+                    drafted, kept, done = drafted + rules, kept + rules_kept, done + len(some)
                     advance(len(some))
             log.finish(FILE)
-            draft.record |= {"passages": done, "made": dict(made), "kept": dict(kept)}
+            draft.record |= {"passages": done, "made": dict(drafted), "kept": dict(kept)}
     record = questions.require(f"ifqa data synthetic --from {corpus.name}")["record"]
     yield f"{file}: {sum(record['kept'].values()):,} questions of {counted(record['passages'], 'passage')}"
     for rule in RULES:

@@ -95,8 +95,8 @@ class Extractive(Passes):
         """Refuse questions without a target, a start of another family or encoder, and reading questions that do not fit."""
         from ifqa.training.span import Example
 
-        found = find_encoder(self.encoder)
-        require(data, lambda question: Example(found.folder, question).has_target, "its answer in a gold passage")
+        encoder = find_encoder(self.encoder)
+        require(data, lambda question: Example(encoder.folder, question).has_target, "its answer in a gold passage")
         checkpoints.refuse_strangers(folder)
         if self.start:
             start = Path(self.start)
@@ -118,24 +118,24 @@ class Extractive(Passes):
         from ifqa.training.span import Example, Schedule, network, train_phase
 
         self.refuse(data, folder)
-        found, start = find_encoder(self.encoder), self.start
+        encoder, start = find_encoder(self.encoder), self.start
         pairs = zip(data.questions, data.rankings, strict=True)
-        examples = [example for pair in pairs if (example := Example(found.folder, *pair)).has_target]
+        examples = [example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target]
         if self.reading:
             start = str(folder / READING)
-            self._read(Path(start), found)
-        inputs = {"reader": "extractive", "encoder": found.identity} | self.inputs(data)
+            self._read(Path(start), encoder)
+        inputs = {"reader": "extractive", "encoder": encoder.identity} | self.inputs(data)
         if start:
             inputs["start"] = {"sha256": identity_of(Path(start)), "trained": manifest_of(Path(start))}
         if not checkpoints.begin(folder, inputs):
             return manifest_of(folder)
         if self.average > 1:
-            return self._averaged(data, folder, found, start, inputs)
+            return self._averaged(data, folder, encoder, start, inputs)
         texts = list(dict.fromkeys(text for question in data.questions for text in question.gold_passages))
         practice = practice_questions(texts, self.seed, self.practice) if self.practice else ()
-        warm_up = [example for question in practice if (example := Example(found.folder, question)).has_target]
+        warm_up = [example for question in practice if (example := Example(encoder.folder, question)).has_target]
         rounds = [warm_up, *[examples] * self.epochs]
-        model = network(found, start, self.seed, self.dropout)
+        model = network(encoder, start, self.seed, self.dropout)
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
         steps = sum(-(-len(some) // self.batch) for some in rounds)
         plan = Schedule(
@@ -149,7 +149,7 @@ class Extractive(Passes):
         return train_phase(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
 
     def _averaged(
-        self, data: TrainingData, folder: Path, found: Found, start: str, inputs: dict[str, object]
+        self, data: TrainingData, folder: Path, encoder: Found, start: str, inputs: dict[str, object]
     ) -> dict[str, object]:
         """Train with each seed, and write the mean of their weights."""
         from ifqa.training.span import network, written
@@ -157,7 +157,7 @@ class Extractive(Passes):
         places = {seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)}
         single = replace(self, average=1, reading=(), start=start)
         manifests = [replace(single, seed=seed).train(data, place) for seed, place in places.items()]
-        model = network(found, "", self.seed, self.dropout)
+        model = network(encoder, "", self.seed, self.dropout)
         load_average(model, list(places.values()))
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
         manifest = written(model, folder, inputs, record)
@@ -181,7 +181,7 @@ class Extractive(Passes):
             )
         return fitting, len(every)
 
-    def _read(self, folder: Path, found: Found) -> None:
+    def _read(self, folder: Path, encoder: Found) -> None:
         """The first phase: train all weights of the encoder's layers on reading questions."""
         from ifqa.training.span import Example, Schedule, network, train_phase
 
@@ -190,7 +190,7 @@ class Extractive(Passes):
         seed, epochs, size = self.seed, self.reading_epochs, self.reading_batch
         inputs = {
             "reader": "extractive",
-            "encoder": found.identity,
+            "encoder": encoder.identity,
             "family": "",
             "sources": {Path(path).name: sha256(Path(path)) for path in self.reading},
             "rows": _counted(questions, "source"),
@@ -200,7 +200,7 @@ class Extractive(Passes):
         }  # fmt: skip
         if not checkpoints.begin(folder, inputs):
             return
-        model = network(found, "", seed, self.dropout)
+        model = network(encoder, "", seed, self.dropout)
         model.encoder.train_layers()
         steps = epochs * -(-len(questions) // size)
         plan = Schedule(seed, steps, self.reading_rate, _HEADS, self.weight_decay, 0, self.checkpoint_every)
@@ -209,7 +209,7 @@ class Extractive(Passes):
             return len(question.text) + max(map(len, question.gold_passages))
 
         passes = [batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs)]
-        encode, groups = partial(Example, found.folder), chain.from_iterable(passes)
+        encode, groups = partial(Example, encoder.folder), chain.from_iterable(passes)
         train_phase(model, groups, encode, plan, folder, inputs, self.device, len(questions))
 
 

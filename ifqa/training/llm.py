@@ -109,16 +109,16 @@ class Llm(Passes):
         from peft.helpers import disable_input_dtype_casting
 
         self.refuse(data, folder)
-        found = find(self.model)
-        base = base_of(Path(self.model)) if found.adapter else self.model
+        source = find(self.model)
+        base = base_of(Path(self.model)) if source.adapter else self.model
         inputs = self.inputs(data) | {
             "prompt": sha256(prompt_path(self.prompt)),
-            "base": {"name": base, "sha256": Found(found.folder).identity},
-            "start": {"name": self.model, "sha256": found.identity} if found.adapter else {},
+            "base": {"name": base, "sha256": Found(source.folder).identity},
+            "start": {"name": self.model, "sha256": source.identity} if source.adapter else {},
         }
         if not checkpoints.begin(folder, inputs):
             return
-        reader = HF(model=str(found.folder), device=self.device)
+        reader = HF(model=str(source.folder), device=self.device)
         asks = Asks(reader, load_prompt(self.prompt), self.max_tokens)
         passes = {"epochs": self.epochs, "batch": self.batch, "seed": self.seed}
         if self.method == "dpo":
@@ -126,7 +126,7 @@ class Llm(Passes):
         else:
             rows = with_answers(data, asks, **passes, passages=self.passages, alone=self.alone)
         say(f"{folder}: {len(rows):,} {'pairs of answers' if self.method == 'dpo' else 'prompts with answers'}")
-        network = adapted(reader, found, self.rank, self.seed)
+        network = adapted(reader, source, self.rank, self.seed)
         if self.method == "dpo":
             _reference(network, rows, folder, self.device_batch, asks.pad)
         with disable_input_dtype_casting(network):  # autocast casts, and need not cast back what peft cast to float32

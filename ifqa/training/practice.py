@@ -34,13 +34,13 @@ _KINDS: dict[str, tuple[Sequence[str], tuple[Sequence[str], Sequence[str]], Sequ
 
 def practice_questions(passages: Sequence[str], seed: int, each: int = 2) -> list[Question]:
     """Up to `each` questions about each passage, which is their gold passage; the same seed gives the same questions."""
-    made: list[Question] = []
+    questions: list[Question] = []
     for number, passage in enumerate(passages):
         draw = random.Random(f"{seed} cloze {number}")
         possible = [*_gaps(passage, draw), *_steps(passage, draw), *_between(passage, draw), *_counts(passage, draw)]
         for question, answer in draw.sample(possible, min(each, len(possible))):
-            made.append(Question(f"practice/{len(made)}", question, (answer,), (passage,)))
-    return made
+            questions.append(Question(f"practice/{len(questions)}", question, (answer,), (passage,)))
+    return questions
 
 
 def _gaps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
@@ -56,8 +56,8 @@ def _steps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
         step, more = draw.randint(1, 10), draw.random() < 0.5
         kind = number.unit.rstrip("?")
         if kind in _KINDS:
-            periods, ways, asked = _KINDS[kind]
-            period, way, ask = draw.choice(periods), draw.choice(ways[0 if more else 1]), draw.choice(asked)
+            periods, ways, asks = _KINDS[kind]
+            period, way, ask = draw.choice(periods), draw.choice(ways[0 if more else 1]), draw.choice(asks)
             question = f"If {left} {_WORDS[step - 1]} {period}{'s' * (step > 1)} {way} {right}, {ask}?"
             unit = "" if period == "place" else period
         elif number.value == int(number.value) and (more or step < number.value):
@@ -73,7 +73,7 @@ def _steps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
 
 def _between(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     """The years from one year of the passage to the next."""
-    years = [one for one in find_numbers(passage) if one.unit == "calendar year"]
+    years = [number for number in find_numbers(passage) if number.unit == "calendar year"]
     for (first, *before), (second, *after) in pairwise(_placed(passage, years, draw)):
         question = f"If {' '.join(before)}, how many years until {' '.join(after)}?"
         ((_, answer),) = compute_two(first, second, [ONE], question)

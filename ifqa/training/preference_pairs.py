@@ -73,5 +73,5 @@ def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair
 def _asked(question: Question) -> str:
     """What a question asks for: "who", "where" or "what"; whom and whose are as who, and which as what."""
     word = _ASKING.search(split_question(question.text).question)
-    asked = word[0].lower() if word else ""
-    return {"whom": "who", "whose": "who", "which": "what"}.get(asked, asked)
+    kind = word[0].lower() if word else ""
+    return {"whom": "who", "whose": "who", "which": "what"}.get(kind, kind)

@@ -113,13 +113,9 @@ def _lines(path: Path, prefix: str, dataset: str) -> Iterator[Question]:
         rules = texts_field(record, "rules", where) if "rules" in record else ()
         context = unicode_text(field(record, "context", str, where), "context", where) if "context" in record else ""
         yield Question(
-            id=f"{prefix}/{group}/{name}",
-            text=text_field(record, "question", where),
-            answers=answers,
-            context=context,
-            group=group,
+            f"{prefix}/{group}/{name}", text_field(record, "question", where), answers, context=context, group=group,
             labels=(("rules", " ".join(rules)),) if rules else (),
-        )
+        )  # fmt: skip
 
 
 class SampleCausal(Benchmark):
@@ -159,18 +155,12 @@ class SampleCausal(Benchmark):
 
 @cached_by_file(1)
 def _read_sample(path: Path) -> list[tuple[str, Question]]:
-    return [
-        (
-            record["split"],
-            Question(
-                id=f"sample-causal/{record['split']}/{record['id']}",
-                text=record["question"],
-                answers=tuple(record["answers"]),
-                gold_passages=(record["context"],),
-                context=record["context"],
-                group=record["type"],
-                labels=(("article", record["article"]),),
-            ),
-        )
-        for record in read_json(path)
-    ]
+    questions = []
+    for record in read_json(path):
+        split, context = record["split"], record["context"]
+        question = Question(
+            f"sample-causal/{split}/{record['id']}", record["question"], tuple(record["answers"]), (context,), context=context,
+            group=record["type"], labels=(("article", record["article"]),),
+        )  # fmt: skip
+        questions.append((split, question))
+    return questions
