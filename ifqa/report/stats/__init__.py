@@ -1,12 +1,12 @@
 """What `ifqa stats` counts. Each module has `measure`, which counts, and `tables` of the counts for the screen."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from rich.console import Console
 from typing_extensions import TypedDict
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval
@@ -46,19 +46,21 @@ def summary(histogram: Mapping[int, int]) -> Summary:
     return {"mean": total / number, "median": median, "least": min(histogram), "most": max(histogram)}
 
 
-def splits_there(benchmark: Benchmark) -> list[str]:
-    """The splits of a benchmark whose files are there."""
+def splits_of(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[str]:
+    """The named splits of a benchmark; if none is named, those whose files are there."""
+    if wrong := [split for split in named if benchmark.splits and split not in benchmark.splits]:
+        raise unknown(f"split of {benchmark.name}", wrong[0], benchmark.splits)
     there = []
-    for split in benchmark.splits:
+    for split in () if named else benchmark.splits:
         with suppress(IfqaError):
             benchmark.files(split)
             there.append(split)
-    if not there:
+    if not (named or there):
         name = benchmark.name
         raise IfqaError(
             f"{name}: none of its splits is in {benchmark.folder}; run: ifqa data {name}, or name one: {name}:SPLIT"
         )
-    return there
+    return named or there
 
 
 def cell(share: float | None, sign: str = "") -> str:

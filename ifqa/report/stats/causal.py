@@ -20,7 +20,7 @@ from ifqa.formats.rows import kind_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import bar, counted
 from ifqa.records import Question
-from ifqa.report.stats import interval_cell, splits_there
+from ifqa.report.stats import interval_cell, splits_of
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval, share_interval
 
@@ -111,14 +111,11 @@ def _questions(source: str) -> Iterator[Question]:
         return
     head, *rest = source.split(":")
     more = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class
-    name, split = ":".join([head, *rest[:more]]), ":".join(rest[more:])
-    benchmark = open_benchmark(name)
-    if split and benchmark.splits and split not in benchmark.splits:
-        raise unknown(f"split of {name}", split, benchmark.splits)
+    benchmark, named = open_benchmark(":".join([head, *rest[:more]])), ":".join(rest[more:])
     seen: set[str] = set()  # splits may share questions, and one be a part of another
-    for each in [split] if split else splits_there(benchmark):
-        for question in benchmark.questions(each):
-            if split or question.text not in seen:
+    for split in splits_of(benchmark, [named] if named else ()):
+        for question in benchmark.questions(split):
+            if named or question.text not in seen:
                 seen.add(question.text)
                 yield question
 
@@ -137,13 +134,14 @@ def judged(counts: Counts, tally: Tally) -> dict[str, dict[str, Interval | None]
 def stats_json(counts: Counts) -> dict[str, object]:
     """The counts as JSON data: shares from 0 to 1, precision and recall with their 95% intervals, and the paper's values."""
     total = counts.questions.total()
-    rules: dict[str, dict[str, object]] = {}
-    for reading, tally in counts.tallies.items():
-        rules[reading] = {
+    rules = {
+        reading: {
             "matched": {name: tally.matched[name] for name in _TITLES},
             "share": {name: tally.matched[name] / total for name in _TITLES},
+            **({"judged": judged(counts, tally)} if counts.labelled else {}),
         }
-        rules[reading] |= {"judged": judged(counts, tally)} if counts.labelled else {}
+        for reading, tally in counts.tallies.items()
+    }
     result: dict[str, object] = {"source": counts.source, "questions": total, "rules": rules}
     if any(counts.questions):
         result["datasets"] = {

@@ -11,10 +11,9 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from ifqa.errors import unknown
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
-from ifqa.report.stats import Summary, cell, splits_there, summary
+from ifqa.report.stats import Summary, cell, splits_of, summary
 from ifqa.report.table import Table
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
@@ -95,9 +94,7 @@ class Counts(TypedDict):
 def measure(benchmark: str, splits: Sequence[str] = ()) -> Counts:
     """Count the questions of a benchmark's splits; of all whose files are there, if none is named."""
     source = open_benchmark(benchmark)
-    if wrong := next((split for split in splits if split not in source.splits), None):
-        raise unknown(f"split of {benchmark}", wrong, source.splits)
-    questions = {split: source.questions(split) for split in splits or splits_there(source)}
+    questions = {split: source.questions(split) for split in splits_of(source, splits)}
     counts: Counts = {
         "benchmark": benchmark,
         "splits": {split: count(some) for split, some in questions.items()},
