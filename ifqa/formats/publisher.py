@@ -95,20 +95,14 @@ def matching(available: Sequence[Part], *patterns: str) -> list[Part]:
     return []
 
 
-class Reading:
-    """Opens parts, and counts the bytes of them that were read."""
+class Reading(ExitStack):
+    """Opens parts, while the `with` block lasts, and counts the bytes of them that were read."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._archives: dict[Path, zipfile.ZipFile] = {}
-        self._stack = ExitStack()
         self._done = 0
         self._now: Callable[[], float] = lambda: 0
-
-    def __enter__(self) -> "Reading":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     @property
     def position(self) -> float:
@@ -136,13 +130,13 @@ class Reading:
 
     def hold(self, path: Path) -> BufferedReader:
         """A handle for look-ups in an unpacked file, open until the reading ends; what it reads is not counted."""
-        return self._stack.enter_context(open(path, "rb"))
+        return self.enter_context(open(path, "rb"))
 
     def _handle(self, part: Part) -> BufferedReader:
         if not part.member:
             return open(part.path, "rb")
         if part.path not in self._archives:
-            self._archives[part.path] = self._stack.enter_context(zipfile.ZipFile(part.path))
+            self._archives[part.path] = self.enter_context(zipfile.ZipFile(part.path))
         try:
             return BufferedReader(self._archives[part.path].open(part.member))  # type: ignore[arg-type]
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or another kind of packing

@@ -11,6 +11,7 @@ from ifqa.records import Question
 from ifqa.storage.files import create, field, text_field, texts_field, unicode_text, write
 
 _ORIGIN = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
+_CAUSAL = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
 _ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
 
 
@@ -97,14 +98,13 @@ def _bare(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Ite
 
 
 def _brief(row: dict[str, object], where: str, number: int) -> Question:
-    group, causal = row.get("dataset"), str(row.get("causal") or "").strip().lower()
+    group, value = row.get("dataset"), row.get("causal")
     if group is not None and not isinstance(group, str):
         raise IfqaError(f"{where}: 'dataset' must be text, found {type(group).__name__}")
-    if row.get("causal") in (0, False):
-        causal = "false"
-    if causal not in ("", "true", "false", "1", "0"):
-        raise IfqaError(f"{where}: 'causal' must be true or false, found {row['causal']!r:.40}")
-    labels = (("causal", "true" if causal in ("true", "1") else "false"),) if causal else ()
+    causal = "" if value is None else str(value).strip().lower()
+    if causal not in _CAUSAL:
+        raise IfqaError(f"{where}: 'causal' must be true or false, found {value!r:.40}")
+    labels = (("causal", _CAUSAL[causal]),) if causal else ()
     text = text_field(row, "question", where)
     return Question(row_id(row, where) or str(number), text, group=group or "", labels=labels)
 

@@ -111,30 +111,22 @@ PAGE = {"question_text": "why", "example_id": 1, "document_text": "a b", "annota
 # A file, what is in it, and the one line that it gets.
 WRONG = [
     ("paq/PAQ.metadata.jsonl", b'{"question": "why", "answer": "x", "answers": []}\n{"question": "why"\n', r"PAQ.metadata.jsonl:2: not JSON \(Expecting"),
-    ("paq/PAQ.metadata.jsonl", lines([{"answer": ["x"]}]), "PAQ.metadata.jsonl:1: key 'question' is missing; found 'answer'"),
     ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": ["x"], "answers": []}]), "PAQ.metadata.jsonl:1: 'answer' must be str, found list"),
     ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": "x", "answers": [1]}]), "'answers': wanted a JSON object, found int"),
     ("gooaq/gooaq.jsonl", lines([{"question": "why", "answer": "x"}]), "gooaq.jsonl:1: 'id' must be an id, a string or a whole number; found None"),
-    ("gooaq/gooaq.jsonl", lines([{"id": 1, "question": "why", "answer": ["x"]}]), "gooaq.jsonl:1: 'answer' must be str, found list"),
     ("msmarco/dev_v2.1.json", b'{"query": {"0": "why"}}', "dev_v2.1.json: column 'query_id' is missing; found 'query'"),
     ("msmarco/dev_v2.1.json", column("query", {"0": 5}), "dev_v2.1.json:1: query '0' must be a string, found int"),
     ("msmarco/dev_v2.1.json", column("query", {"0": "why", "1": "why"}), "dev_v2.1.json: row '1' has a query and no passages"),
-    ("msmarco/dev_v2.1.json", column("passages", {"0": "x"}), "row '0': 'passages' must be a list of objects, found str"),
     ("msmarco/dev_v2.1.json", column("answers", {"0": "x"}), "row '0': 'answers' must be a list of strings, found 'x'"),
     ("msmarco/dev_v2.1.json", b'{"query": ["why"]}', r"dev_v2.1.json:1: wanted an object, found an array"),
-    ("msmarco/dev_v2.1.json", b'{"query": {"0": "wh', r"dev_v2.1.json:1: not JSON \(Unterminated string"),
-    ("naturalquestions/nq-dev-00.jsonl", lines([{"question_text": "why", "example_id": 1}]), "'document_tokens' must be a list of objects, found NoneType"),
     ("naturalquestions/nq-dev-00.jsonl", lines([PAGE]), "nq-dev-00.jsonl:1: an answer goes from 1 to 3; its text ends at 2"),
     ("eli5/train_eli5.jsonl", lines([{"title": "why", "q_id": "1", "answers": ["x"]}]), "'answers': wanted a JSON object, found list"),
-    ("squad2/dev-v2.0.json", b'{"version": "v2.0"}', "dev-v2.0.json: key 'data' is missing; found 'version'"),
     ("squad2/dev-v2.0.json", b'{"data": [\n{"title": "x"}]}', "dev-v2.0.json:2: 'paragraphs' must be a list of objects, found NoneType"),
-    ("squad2/dev-v2.0.json", b'{"data": [\n{"paragraphs": []}\n{}]}', r"dev-v2.0.json:3: not JSON \(wanted ',', found '{'\)"),
     ("newsqa/combined-newsqa-data-v1.json", json.dumps({"data": [STORY]}).encode(), "an answer goes from 1 to 9; its text ends at 5"),
     ("hotpotqa/hotpot_train_v1.1.json", b'{"a": 1}', "hotpot_train_v1.1.json:1: wanted an array, found an object"),
     ("hotpotqa/hotpot_train_v1.1.json", b'[{"_id": "1", "question": "why", "context": [["T", "x"]]}]', "'context' must hold pairs of a title and a list"),
     ("gooaq/split.json", b'{"train": [["x", 1]]}', r"split.json:1: wanted the id of a question, found \['x', 1\]"),
     ("msmarco/dev_v2.1.json.gz", gzip.compress(b'{"query": {"0": "why"}}')[:-9], "dev_v2.1.json.gz: compressed data ends or breaks"),
-    ("triviaqa/web-dev.json", b'{"Data": [{"Question": "why", "QuestionId": "1", "Answer": {}}]}', "web-dev.json:1: key 'Value' is missing; found no keys"),
 ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import lzma
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import iter_questions, read_questions, write_topics
-from ifqa.formats.rows import kind_of, read_rows
+from ifqa.formats.rows import read_rows
 from ifqa.formats.runs import write_qrels
 from ifqa.records import Question
 from ifqa.storage.files import write_jsonl
@@ -136,10 +135,6 @@ def test_questions_are_read_one_at_a_time(tmp_path):
     assert sum(1 for _ in iter_questions(tmp_path / "x.jsonl")) == 3_000
     assert tracemalloc.get_traced_memory()[1] < 8_000_000
     tracemalloc.stop()
-
-
-def test_the_kind_is_that_of_the_file_within_the_packing():
-    assert [kind_of(Path(name)) for name in ("a.json.xz", "a.b.tsv", "a.xz", "a")] == [".json", ".tsv", "", ""]
 
 
 ODD = "\t\n\r\x0b\x0c\x1c\x1d\x85\u2028\u2029\xa0\ufeff\"'\\,{}[]<>&é漢😀\x00ab1 /"

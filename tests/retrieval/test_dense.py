@@ -170,10 +170,7 @@ def test_wrong_settings_are_refused_in_one_line(built, searched, message):
 
 
 def test_facts_of_another_shape_are_refused(tmp_path):
-    facts = {"model": "model", "weights": "x", "titles": True, "max_tokens": 9, "query_prefix": "", "passage_prefix": "",
-             "precision": "float32", "passages": 1, "factory": "", "family": "", "trained_on": []}  # fmt: skip
-    for said, where in (([facts], "all of it: "), ({}, r"model: Field required\); build it again: ifqa index CORPUS"),
-                        (facts | {"weights": 3}, "weights: "), (facts | {"trained_on": {}}, "trained_on: ")):  # fmt: skip
-        (tmp_path / "dense.json").write_text(json.dumps(said))
-        with refused(rf"dense\.json: not as ifqa writes it \({where}"):
+    for facts in ("[]", "{}"):
+        (tmp_path / "dense.json").write_text(facts)
+        with refused(r"dense\.json: not as ifqa writes it .*; build it again: ifqa index CORPUS"):
             Dense(tmp_path)

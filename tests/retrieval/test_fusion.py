@@ -76,14 +76,6 @@ def test_a_passage_absent_from_a_short_ranking_scores_zero():
         by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
 
 
-@given(rankings=rankings, weights=weights, part=st.integers(0, 3), factor=st.floats(0.01, 100))
-def test_the_scale_of_a_parts_scores_does_not_matter(rankings, weights, part, factor):
-    weights, part = weights[: len(rankings)], part % len(rankings)
-    scaled = [*rankings]
-    scaled[part] = [Hit(hit.passage_id, hit.score * factor) for hit in rankings[part]]
-    assert by_score(scaled, weights) == pytest.approx(by_score(rankings, weights), abs=1e-9)
-
-
 @given(fused=st.dictionaries(st.text(max_size=3), st.integers(0, 3).map(float)), k=st.integers(1, 9))
 def test_equal_scores_keep_the_order_of_insertion(fused, k):
     order = list(fused)

@@ -7,36 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
+from three_passages import PASSAGES, Scripted, fetch
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.models.hub import encoder_folder
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import refuse_other_families
-from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.records import Question
 from ifqa.retrieval.linear_ranker import FEATURES, Ranker, features, read_model, weigher, words
 from ifqa.retrieval.parts import Part
 
 TEXT = "If Ada Lind had not won the cup at Brill in 1931, which band would have played?"
-PASSAGES = {
-    "a": "Ada Lind won the cup at Brill in 1931 and turned to coaching; bands played.",
-    "b": "Brill is a village in Kent with a windmill.",
-    "c": "The Lind glacier moves two metres a year.",
-}
-
-
-class Scripted(Retriever):
-    """Always returns the same ranking."""
-
-    trained_on = ("abc",)
-
-    def search(self, questions, k):
-        hits = [Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
-        return [SearchResult(hits[:k]) for _ in questions]
-
-
-def fetch(ids):
-    return [Passage(one, "", PASSAGES[one]) for one in ids]
 
 
 def row(text, passage, others=()):
@@ -101,8 +82,6 @@ def test_passages_are_ranked_by_the_models_weights(tmp_path):
 
 def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
     path = tmp_path / "model.json"
-    with refused(r"wants one .* found 2"):
-        Ranker(parts=[Part(Scripted(), 3)] * 2, passages=fetch)
     with refused("does not exist"):
         read_model(str(path))
     with refused("features differ from this version's in length"):

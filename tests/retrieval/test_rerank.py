@@ -8,41 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
+from three_passages import PASSAGES, Scripted, fetch
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
-from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.records import Hit, Question
 from ifqa.retrieval import rerank as module
 from ifqa.retrieval.context import Gold
 from ifqa.retrieval.parts import Part
 from ifqa.retrieval.rerank import Rerank, reordered
 
-PASSAGES = {
-    "a": "Ada Lind won the cup at Brill in 1931 and turned to coaching.",
-    "b": "Brill is a village in Kent with a windmill.",
-    "c": "The Lind glacier moves two metres a year.",
-}
 QUESTIONS = [Question("q/0", "If Ada Lind had not won the cup, who would have?"), Question("q/1", "If so, where?")]
 scores = st.lists(st.integers(-50, 50).map(float), min_size=1, max_size=9)
-
-
-def fetch(ids):
-    return [Passage(one, "", PASSAGES[one]) for one in ids]
-
-
-class Scripted(Retriever):
-    """Always returns the same ranking, and keeps the questions."""
-
-    trained_on = ("abc",)
-
-    def __init__(self, hits):
-        self.hits, self.asked = hits, []
-
-    def search(self, questions, k):
-        self.asked += [question.text for question in questions]
-        return [SearchResult(self.hits[:k]) for _ in questions]
 
 
 def ranking_of(values):
@@ -83,7 +61,7 @@ def test_the_model_reads_the_configured_clause_and_the_first_passages_alone(monk
     read, real = [], module.CrossEncoder.relevance
     spied = lambda self, pairs: (read.append(pairs), real(self, pairs))[1]  # noqa: E731
     monkeypatch.setattr(module.CrossEncoder, "relevance", spied)
-    part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
+    part = Scripted()
     how = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
     whole = Rerank(**how)
     [found] = whole.search(QUESTIONS[:1], 2)
@@ -101,7 +79,7 @@ def test_passages_made_by_the_part_are_read_and_returned():
 
 
 def test_the_span_reader_raises_the_passage_that_holds_an_answer():
-    part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
+    part = Scripted()
     rerank = Rerank(parts=[Part(part, 3)], passages=fetch, model="extractive", device="cpu", model_weight=1.0)
     question = Question("q/0", "If Ada Lind had won the cup a year later, in what year would she have won it?")
     assert rerank.search([question], 3)[0][0].passage_id == "a"
@@ -122,7 +100,7 @@ def test_the_span_reader_raises_the_passage_that_holds_an_answer():
 )
 def test_settings_that_do_not_fit_are_refused_in_one_line(settings, message):
     with refused(message):
-        Rerank(**{"parts": [Part(Scripted([]), 1)], "passages": fetch, "device": "cpu", **settings})
+        Rerank(**{"parts": [Part(Scripted(), 1)], "passages": fetch, "device": "cpu", **settings})
 
 
 def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, monkeypatch):

@@ -13,9 +13,9 @@ from transformers import AutoTokenizer, BertForMaskedLM
 from vector_folder import after_a_kill, write_passages
 
 from ifqa.records import Question
-from ifqa.retrieval.splade import InvertedLists, Splade, query_weights
+from ifqa.retrieval.splade import Splade, query_weights
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import Filling, Shards, sample_for
+from ifqa.retrieval.vectors.vector_store import sample_for
 
 TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
@@ -72,17 +72,6 @@ def test_search_is_the_inner_product_as_sentence_transformers_has_it(models, pas
         assert [own[int(hit.passage_id[1:])] for hit in found] == pytest.approx(wanted, rel=2e-3)
     assert len(index.search(ASKED[:1], 99)[0]) == (scores[0] > 0).sum()
     assert index.search([], 7) == []
-
-
-def test_a_passage_that_shares_no_word_is_not_found(tmp_path):
-    filling = Filling(tmp_path, ("starts", "rows", "weights"))
-    starts, rows = np.array([0, 2, 2, 3], np.uint32), np.array([0, 2, 1], np.uint16)
-    filling.add(0, "key", ["a", "b", "c"], starts, rows, np.array([0.5, 2, 1], np.float16))
-    filling.finish({0: "key"})
-    lists = InvertedLists(Shards(tmp_path), 0)
-    assert lists.scores(np.array([0, 2]), np.array([2.0, 3.0], np.float32)).tolist() == [1.0, 3.0, 4.0]
-    assert lists.scores(np.array([1]), np.array([9.0], np.float32)).tolist() == [0.0, 0.0, 0.0]
-    assert lists.scores(np.array([], int), np.array([], np.float32)).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_killed_build_goes_on_and_only_other_settings_weigh_everything_again(models, passages, tmp_path):

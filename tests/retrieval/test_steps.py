@@ -66,23 +66,6 @@ def test_the_search_ends_where_nothing_new_is_named_or_the_steps_are_done():
     assert [hit.passage_id for hit in first_alone] == [hit.passage_id for hit in Words().search([QUESTION], 2)[0]]
 
 
-def test_a_step_that_finds_nothing_new_is_the_last():
-    words = Words()
-    retriever = steps(words, k=len(PASSAGES), steps=9, look=4)
-    (ranking,) = retriever.search([QUESTION], 4)
-    *_, last = ranking.steps
-    assert len(words.asked) < 9
-    assert last.passage_ids == () or "Kiel" in last.query
-
-
-def test_questions_go_their_own_way_together():
-    other = Question("r", "If the harbour had closed, who would have wept?")
-    retriever = steps(Words(), steps=3)
-    together = retriever.search([QUESTION, other], 3)
-    alone = [steps(Words(), steps=3).search([one], 3)[0] for one in (QUESTION, other)]
-    assert together == alone
-
-
 def test_other_retrievers_pass_the_steps_on():
     def twice():
         return Part(steps(Words()), 2)
@@ -106,10 +89,8 @@ def test_an_answer_shows_its_steps(capsys):
     assert "steps" not in answer_json(Answer(QUESTION, "Ann"))
 
 
-def test_settings_out_of_range_and_two_parts_are_refused():
+def test_settings_out_of_range_are_refused():
     for name, value in (("steps", 0), ("look", 0), ("step_weight", -1)):
         with refused(name):
             steps(Words(), **{name: value})
-    with refused(r"wants one \[\[retriever.parts\]\], found 2"):
-        Steps(parts=[Part(Words(), 2)] * 2, passages=list)
     assert load("retriever", "steps").default_parts == [{"name": "bm25"}]
