@@ -16,24 +16,14 @@ VERSION = 5  # raise it when a measure changes, so that experiments are scored a
 
 
 def row(
-    question: Question,
-    by: Declared,
-    texts: Sequence[str] | None = None,
-    k: int = 0,
-    given: int = 0,
+    question: Question, by: Declared, texts: Sequence[str] | None = None, k: int = 0, given: int = 0,
     prediction: Prediction | None = None,
-) -> Row:
+) -> Row:  # fmt: skip
     """The row of a question: its id, its subsets, the scores of its ranking, and what `reading` returns.
 
-    Measures of rankings are at each depth up to `k`: recall@100 of a run of 20 would be recall@20.
-
-    Args:
-        question: the question.
-        by: the measures and subsets.
-        texts: the texts of the retrieved passages, best first; None without a run.
-        k: how many passages were retrieved.
-        given: how many of them went to a reader; the row says whether a gold passage, and an answer, is among these.
-        prediction: None without a reader.
+    `texts` are of the `k` retrieved passages, best first, None without a run. Measures of rankings are at each depth up to `k`:
+    recall@100 of a run of 20 would be recall@20. The first `given` passages went to a reader; the row says whether a gold
+    passage, and an answer, is among these. `prediction` is None without a reader.
     """
     scores: dict[str, float | str] = {}
     subsets = [subset.name for subset in by.subsets if subset.holds(question)]
@@ -49,11 +39,9 @@ def row(
 
 
 def score_ranking(
-    question: Question,
-    texts: Sequence[str],
-    depths: Sequence[int],
+    question: Question, texts: Sequence[str], depths: Sequence[int],
     measures: Sequence[RankingMeasure] = (GOLD_ANY, GOLD_ALL, ANSWER),
-) -> dict[str, float]:
+) -> dict[str, float]:  # fmt: skip
     """The scores of a ranking's passage texts, best first, at these depths, by `name@depth`; only those that are defined."""
     scores: dict[str, float] = {}
     for measure in measures:

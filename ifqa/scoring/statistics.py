@@ -37,13 +37,9 @@ Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
 
 def mean_interval(
-    values: Values,
-    seed: int = 0,
-    resamples: int = 10_000,
-    units: Sequence[str] = (),
-    strata: Sequence[str] = (),
+    values: Values, seed: int = 0, resamples: int = 10_000, units: Sequence[str] = (), strata: Sequence[str] = (),
     macro: bool = False,
-) -> Interval:
+) -> Interval:  # fmt: skip
     """Mean over questions and the ends of its 95% percentile bootstrap interval (Efron 1979), on the scale of `values`.
 
     The same values, in any order, and the same seed give the same interval.

@@ -7,7 +7,6 @@ import shutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
 from tiny_t5 import model, save, tokenizer
 
 from ifqa.reading.t5.checkpoint import Conventions, tokenise
@@ -65,23 +64,6 @@ def test_predictions_have_scores_and_passages_in_order_of_score(reader):
     assert len(set(back.passage_scores)) == 4
     twice = reader.answer(QUESTIONS[:1], [[PASSAGES[0], PASSAGES[0]]])[0]
     assert twice.passage_ids == ("w/1", "w/1")
-
-
-@settings(max_examples=5)
-@given(st.randoms(), st.sampled_from([0, 16, 64, 999]), st.integers(0, 4))
-def test_neither_company_nor_order_nor_batches_change_an_answer(reader, folder, chance, batch_tokens, without):
-    asked = [(question, RANKED[n][: 4 - without]) for n, question in enumerate(QUESTIONS)]
-    expected = {question.id: reader.answer([question], [passages])[0] for question, passages in asked}
-    chance.shuffle(asked)
-    other = _opened(str(folder), batch_tokens)
-    found = other.answer(*zip(*asked, strict=True))
-    assert [one.question_id for one in found] == [question.id for question, _ in asked]
-    assert same(found, [expected[question.id] for question, _ in asked])
-
-
-@functools.cache
-def _opened(folder, batch_tokens):
-    return Fid(folder, device="cpu", precision="float32", max_answer_tokens=12, batch_tokens=batch_tokens)
 
 
 @pytest.mark.parametrize(
@@ -157,15 +139,3 @@ def test_its_fingerprint_is_that_of_weights_conventions_and_tokenizer(tmp_path):
     model(seed=9, vocabulary=len(tokenizer())).save_pretrained(ours)
     prints.append(Fid.fingerprint(str(ours)))
     assert len(set(prints)) == 5
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("titles", "maybe"), ("encoder_eos", ""), ("precision", "float16"), ("device", "abacus"), ("max_tokens", -1),
-        ("max_tokens", 15), ("max_answer_tokens", 1), ("beams", 0), ("batch_tokens", -1),
-    ],
-)  # fmt: skip
-def test_a_setting_out_of_range_is_refused_by_its_name(folder, setting, value):
-    with refused(rf"{setting}"):
-        Fid(str(folder), **{setting: value})

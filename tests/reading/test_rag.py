@@ -105,7 +105,10 @@ def test_mode_and_temperature_of_a_checkpoint_hold_until_others_are_given(folder
 
 
 def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_path):
-    wrong = {"mode": "both", "decoding": "slow", "temperature": -1.0, "beams": 0, "max_tokens": 15, "device": "abacus"}
+    wrong = {
+        "mode": "both", "decoding": "slow", "temperature": -1.0, "beams": 0, "max_tokens": 15, "device": "abacus", "titles": "maybe",
+        "encoder_eos": "", "precision": "float16", "max_answer_tokens": 1, "batch_tokens": -1,
+    }  # fmt: skip
     for setting, value in wrong.items():
         with refused(setting):
             Rag(str(folder), **{setting: value})

@@ -64,8 +64,7 @@ def opened(checkpoint, **settings):
             [Passage("", "", "A drink from Echo's spring makes them ''Grow fond of themselves.'' So she says.")],
             r"what does echos spring do? \n a drink from echo's spring makes them ''grow fond of themselves.' so she says.",
         ),
-        (Question("", "Why is  the sky\tblue?"), [], "why is the sky blue?"),
-        (Question("", "Why?"), [EMPTY], "why?"),
+        (Question("", "Why is  the sky\tblue?"), [EMPTY], "why is the sky blue?"),
         (
             Question("", "Who dug it?"), [BRIDGE, HARBOUR],
             r"who dug it? \n (old_bridge) the bridge was opened in 1895 by the mayor anna berg, five years late. the harbour "
@@ -98,24 +97,14 @@ def test_answers_are_those_of_transformers_t5(folder):
     assert reader.answer([], []) == []
     odd = ["", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "'" * 99, r"\n " * 999]
     asked = [Question(f"q/{n}", text, choices=(text, text)) for n, text in enumerate(odd)]
-    assert [one.question_id for one in reader.answer(asked, [[Passage("", text, text)] for text in odd])] == [
-        one.id for one in asked
-    ]
+    found = reader.answer(asked, [[Passage("", text, text)] for text in odd])
+    assert [one.question_id for one in found] == [one.id for one in asked]
 
 
 def test_the_defaults_are_causalqas(folder, monkeypatch):
     reader = UnifiedQA(folder, device="cpu")
     assert (reader._t5.conventions.max_tokens, reader._t5.conventions.encoder_eos) == (2048, True)
     assert (reader._t5.max_answer_tokens, reader._t5.beams) == (500, 1)
-    for setting in (
-        {"titles": "maybe"},
-        {"precision": "float16"},
-        {"device": "abacus"},
-        {"max_tokens": 15},
-        {"max_answer_tokens": 1},
-    ):
-        with refused(next(iter(setting))):
-            UnifiedQA(folder, **setting)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused(r"unifiedqa-v2-t5-base-1363200.*reader 'unifiedqa' uses this .*train unifiedqa"):
         UnifiedQA()
@@ -149,9 +138,8 @@ def test_a_question_of_another_group_is_refused_before_any_is_answered(groups):
 
 
 def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
-    assert (
-        {*group_folders("model-{group}", groups)} == {*group_folders(str(groups / "model-{group}"))} == {"one", "two"}
-    )
+    for name, root in (("model-{group}", groups), (str(groups / "model-{group}"), Path())):
+        assert {*group_folders(name, root)} == {"one", "two"}
     assert group_folders("mine/{x}") == {"": "mine/{x}"}
     odd = tmp_path / "a[b]*" / "x-original"
     odd.mkdir(parents=True)

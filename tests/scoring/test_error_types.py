@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
-from ifqa.errors import IfqaError
 from ifqa.scoring.error_types import OUTCOMES, outcome
 
 WRONG = {"id": "t/0", "EM": 0.0, "failed": 0.0, "answer": "Wick", "subsets": []}
@@ -15,21 +15,17 @@ MISSED = {"gold_read": False, "answer_read": False}
 @pytest.mark.parametrize(
     ("changes", "factual", "wanted"),
     [
-        ({"EM": 1.0} | READ, "", "right"),
-        ({"EM": 1.0} | MISSED, "Wick", "right"),  # by luck, or because both worlds agree
+        ({"EM": 1.0} | READ, "", "right"), ({"EM": 1.0} | MISSED, "Wick", "right"),  # by luck, or both worlds agree
         ({"failed": 1.0, "answer": "Wick"} | READ, "Wick", "no answer"),
-        ({"factual": "the Wick."} | MISSED, "", "answered the real world"),
-        (READ, "wick", "answered the real world"),
+        ({"factual": "the Wick."} | MISSED, "", "answered the real world"), (READ, "wick", "answered the real world"),
         ({"factual": "Lybster"} | READ, "Wick", "answered the real world"),  # either tells
         ({"answer": "the", "factual": "a"} | READ, "", "reading miss"),  # nothing is left of either
-        (MISSED, "", "retrieval miss"),
-        (MISSED | {"subsets": ["numeric"]}, "", "retrieval miss"),
+        (MISSED, "", "retrieval miss"), (MISSED | {"subsets": ["numeric"]}, "", "retrieval miss"),
         ({"subsets": ["numeric"], "gold_read": True, "answer_read": False}, "", "arithmetic miss"),
-        ({"subsets": ["numeric"]} | READ, "", "reading miss"),
-        ({"subsets": ["numeric"]}, "", "reading miss"),  # a closed book
+        ({"subsets": ["numeric"]} | READ, "", "reading miss"), ({"subsets": ["numeric"]}, "", "reading miss"),  # a closed book
         ({"subsets": ["numeric"], "answer_read": False}, "", "reading miss"),  # no gold passage is annotated
     ],
-)
+)  # fmt: skip
 def test_the_first_reason_that_holds_counts(changes, factual, wanted):
     assert outcome(WRONG | changes, "EM", "numeric", factual) == wanted
 
@@ -37,9 +33,7 @@ def test_the_first_reason_that_holds_counts(changes, factual, wanted):
 def test_without_a_reader_there_is_nothing_to_tell():
     for missing in ("EM", "failed", "answer"):
         row = {name: value for name, value in WRONG.items() if name != missing}
-        with pytest.raises(
-            IfqaError, match=f"question t/0 has no '{missing}'; wanted the scores of an experiment with"
-        ):
+        with refused(f"question t/0 has no '{missing}'; wanted the scores of an experiment with"):
             outcome(row, "EM", "numeric")
 
 

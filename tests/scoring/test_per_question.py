@@ -8,7 +8,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
 from ifqa.scoring import per_question
-from ifqa.scoring.aggregation import Aggregator, aggregate
+from ifqa.scoring.aggregation import aggregate
 from ifqa.scoring.scheme import Declared, defaults
 from ifqa.scoring.statistics import mean_interval
 
@@ -40,16 +40,6 @@ def test_means_are_over_all_questions_and_by_subset():
     numeric, other = {"questions": 1, "measures": all_right}, {"questions": 2, "measures": all_wrong}
     assert scores["subsets"] == {"numeric": numeric, "other": other}
     assert {"ceiling", "groups", "macro"} & set(scores) == set()
-
-
-def test_questions_and_answers_are_kept_for_measures_over_sets_alone():
-    said = [Prediction(one.id, "x") for one in QUESTIONS]
-    over_all = replace(BY, measures=(*BY.measures, SetMeasure("all", lambda questions, answers: 0.5)))
-    for by, kept in ((BY, 0), (over_all, 3)):
-        aggregator = Aggregator(by, None)
-        for question, prediction in zip(QUESTIONS, said, strict=True):
-            aggregator.add(per_question.row(question, by, prediction=prediction), question, prediction)
-        assert (len(aggregator.pairs), aggregator.scores(0)["questions"]) == (kept, 3)
 
 
 def test_a_subset_is_left_out_if_unknown_but_not_if_empty():

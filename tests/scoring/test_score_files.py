@@ -32,19 +32,14 @@ def test_groups_and_keys_of_a_later_version_are_read():
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ({"measures": ...}, "measures"),
-        ({"measures": 3}, "measures"),
-        ({"of": ...}, "of"),
-        ({"questions": -1}, "questions"),
-        ({"n_failed": 1.5}, "n_failed"),
-        ({"measures": {"EM": MEAN | {"low": "a"}}}, "measures.EM.low"),
+        ({"measures": ...}, "measures"), ({"measures": 3}, "measures"), ({"of": ...}, "of"), ({"questions": -1}, "questions"),
+        ({"n_failed": 1.5}, "n_failed"), ({"measures": {"EM": MEAN | {"low": "a"}}}, "measures.EM.low"),
         ({"measures": {"EM": MEAN | {"value": float("nan")}}}, "measures.EM.value"),
         ({"measures": {"EM": MEAN | {"high": 1e308}}}, "measures.EM.high"),
-        ({"subsets": {"numeric": {"measures": {}}}}, "subsets.numeric.questions"),
-        ({"groups": {}}, "macro"),
+        ({"subsets": {"numeric": {"measures": {}}}}, "subsets.numeric.questions"), ({"groups": {}}, "macro"),
         ({"ceiling": 5.0}, "chance"),
     ],
-)
+)  # fmt: skip
 def test_scores_of_another_shape_are_refused(change, place):
     changed = {key: value for key, value in {**SCORES, **change}.items() if value is not ...}
     with pytest.raises(IfqaError, match=rf"^x: not as ifqa writes it \({place}: "):

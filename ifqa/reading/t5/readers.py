@@ -160,12 +160,9 @@ class Fid(T5Reader):
         self.label = "" if self.family else f"{checkpoint or DEFAULT[self.name]} is not trained on IfQA"
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: Advance = silent,
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent,
         scores: Sequence[Sequence[float]] | None = None,
-    ) -> list[Prediction]:
+    ) -> list[Prediction]:  # fmt: skip
         """One prediction a question, in their order; `passages` are each question's, best first.
 
         A prediction's passages are ordered by their `passage_scores`: the decoder's attention to them, or what RAG says.

@@ -125,31 +125,17 @@ def auroc(groups: _Ordered) -> Numbers:
     return _divided((groups.hits * (below + others / 2)).sum(axis=1), groups.hits.sum(axis=1) * total)
 
 
-AURC = ColumnMeasure(
-    "AURC",
-    partial(_score, aurc),
-    RIGHT,
-    best="low",
-    about="the area under the risk-coverage curve: wrong answers among the surest",
-)
+_AURC = "the area under the risk-coverage curve: wrong answers among the surest"
+_ECE = "the calibration error of the confidence, 15 bins"
+_AUROC = "how well confidence tells the questions with a gold passage among those read from the others"
+AURC = ColumnMeasure("AURC", partial(_score, aurc), RIGHT, best="low", about=_AURC)
 EM_50, EM_80 = (
     ColumnMeasure(f"EM-{share}", partial(_score, partial(at_coverage, percent=share)), RIGHT, about=f"EM of the {whom}")
     for share, whom in ((50, "half with most confidence"), (80, "80% with most confidence"))
 )
-ECE = ColumnMeasure(
-    "ECE",
-    partial(_score, calibration_error),
-    RIGHT,
-    best="low",
-    about="the calibration error of the confidence, 15 bins",
-)
+ECE = ColumnMeasure("ECE", partial(_score, calibration_error), RIGHT, best="low", about=_ECE)
 BRIER = ColumnMeasure("Brier", brier, RIGHT, best="low", about="the mean squared error of the confidence")
-AUROC = ColumnMeasure(
-    "AUROC",
-    partial(_score, auroc),
-    ("confidence", "gold_read"),
-    about="how well confidence tells the questions with a gold passage among those read from the others",
-)
+AUROC = ColumnMeasure("AUROC", partial(_score, auroc), ("confidence", "gold_read"), about=_AUROC)
 CONFIDENCE = (AURC, EM_50, EM_80, ECE, BRIER, AUROC)
 
 

@@ -175,17 +175,6 @@ def test_a_checkpoint_opens_the_same_without_wrapped_layers_saved_again_or_pickl
     assert again.conventions == Conventions(encoder_eos=True)
 
 
-def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
-    save(tmp_path / "ours")
-    manifest = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
-    manifest["conventions"] = {"max_tokens": 99, "titles": False}
-    (tmp_path / "ours" / "manifest.json").write_text(json.dumps(manifest))
-    opened = open_checkpoint(str(tmp_path / "ours"))
-    assert (opened.manifest.family, opened.manifest.sources) == ("ifqa/full", {"a": "12", "b": "34"})
-    assert opened.conventions == Conventions(max_tokens=99, titles=False, encoder_eos=True)
-    assert (opened.model.training, opened.model.dtype) == (False, torch.float32)
-
-
 def test_an_untied_lm_head_stays_untied_from_the_embeddings(tmp_path):
     """T5 v1.1 and Flan-T5 have an untied head and do not scale its input; transformers 5 reports head and embeddings as tied."""
     folder = save(tmp_path / "flan", gated=True)
