@@ -1,12 +1,6 @@
-"""The structure of the package: imports point one way, and files are short.
-
-    python tests/test_house.py [PACKAGE]
-
-counts modules, parts (the folders and files right below the package), imports between parts, and cycles.
-"""
+"""The structure of the package: imports point one way."""
 
 import ast
-import sys
 from collections import defaultdict
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -32,19 +26,19 @@ LAYERS = [
 ]
 
 
-def modules(package=PACKAGE):
+def modules():
     """Dotted name -> file of every module; a folder's `__init__` has the folder's name."""
     found = {}
-    for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package.parent).with_suffix("").parts
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
 @cache
-def imports(package=PACKAGE):
+def imports():
     """Module -> modules of the package that it imports, at its top or within a function."""
-    known = modules(package)
+    known = modules()
     found = {}
     for name, path in known.items():
         targets = set()
@@ -62,10 +56,10 @@ def part(name):
     return name.split(".")[1] if "." in name else "__init__"
 
 
-def part_imports(package=PACKAGE):
+def part_imports():
     """Part -> the other parts it imports."""
     found = defaultdict(set)
-    for name, targets in imports(package).items():
+    for name, targets in imports().items():
         found[part(name)] |= {part(one) for one in targets} - {part(name)}
     return dict(found)
 
@@ -118,19 +112,3 @@ def test_no_file_lies_deeper_than_three_folders():
 
 def test_the_readme_has_at_most_12000_bytes():
     assert len((ROOT / "README.md").read_bytes()) <= 12_000
-
-
-def count(package):
-    """Counts of modules, imports and cycles, a line each."""
-    between = part_imports(package)
-    flat = [path for path in package.glob("*.py") if path.name != "__init__.py"]
-    yield f"{len(modules(package))} modules, {len(flat)} of them right below the package"
-    yield f"{sum(map(len, imports(package).values()))} imports of a module by another"
-    yield f"{len(between)} parts, {sum(map(len, between.values()))} imports of a part by another"
-    for what, graph in (("modules", imports(package)), ("parts", between)):
-        found = cycles(graph)
-        yield f"{len(found)} cycles of {what}" + "".join(f"\n  {cycle}" for cycle in found)
-
-
-if __name__ == "__main__":
-    print(*count(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE), sep="\n")
