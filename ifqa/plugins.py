@@ -23,7 +23,6 @@ from ifqa.protocols import (
     Benchmark,
     Indexed,
     LanguageModel,
-    Learned,
     Place,
     Plugin,
     Reader,
@@ -36,13 +35,9 @@ from ifqa.records import SearchResult
 Kind = Literal["benchmark", "retriever", "reader", "llm", "trainer"]
 
 _TABLES = {
-    "benchmark": "ifqa.benchmarks",
-    "retriever": "ifqa.retrieval",
-    "reader": "ifqa.reading",
-    "llm": "ifqa.llms",
-    "measure": "ifqa.scoring.measures",
-    "trainer": "ifqa.training",
-}
+    "benchmark": "ifqa.benchmarks", "retriever": "ifqa.retrieval", "reader": "ifqa.reading", "llm": "ifqa.llms",
+    "measure": "ifqa.scoring.measures", "trainer": "ifqa.training",
+}  # fmt: skip
 #: Kind -> its role, the method that a class from outside must have, and the arguments of `protocols.GIVEN` that its constructor
 #: is handed. A retriever is handed `index` only if it has `build`, and `parts` only if it has `default_parts`.
 _ROLES: dict[str, tuple[type[Plugin], str, set[str]]] = {
@@ -97,31 +92,22 @@ def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
 
 
 class Plugins:
-    """The plugins that a command uses, each loaded once; all methods raise as `load`. A user's own modules lie in `root`.
-
-    A copy for another process has loaded nothing yet, since classes from outside cannot be sent.
-    """
+    """The plugins that a command uses, each loaded once; all methods raise as `load`. A user's own modules lie in `root`."""
 
     def __init__(self, root: Path = Path()) -> None:
         self.root = root
         self._classes: dict[tuple[Kind, str], type[Any]] = {}
         self._benchmarks: dict[str, Benchmark] = {}
 
-    def __reduce__(self) -> tuple[type["Plugins"], tuple[Path]]:
-        return Plugins, (self.root,)
-
-    def _load(self, kind: Kind, name: str) -> type[Any]:
+    def load(self, kind: Kind, name: str) -> type[Any]:
+        """The class of a plugin, as the function `load` gives it."""
         if (kind, name) not in self._classes:
             self._classes[kind, name] = load(kind, name, self.root)
         return self._classes[kind, name]
 
-    def load(self, kind: Literal["retriever", "reader", "llm"], name: str) -> type[Learned]:
-        """The class of a retriever, a reader or a language model."""
-        return self._load(kind, name)
-
     def retriever(self, name: str) -> type[Retriever]:
         """The class of a retriever."""
-        return self._load("retriever", name)
+        return self.load("retriever", name)
 
     def indexed(self, name: str) -> type[Indexed]:
         """The class of a retriever that builds an index; one without `build` is refused."""
@@ -132,22 +118,22 @@ class Plugins:
 
     def reader(self, name: str) -> type[Reader]:
         """The class of a reader."""
-        return self._load("reader", name)
+        return self.load("reader", name)
 
     def llm(self, name: str) -> type[LanguageModel]:
         """The class of a language model."""
-        return self._load("llm", name)
+        return self.load("llm", name)
 
     def benchmark(self, name: str) -> Benchmark:
         """A benchmark whose files lie below the root."""
         if name not in self._benchmarks:
-            plugin = self._load("benchmark", name)
+            plugin = self.load("benchmark", name)
             self._benchmarks[name] = plugin(**accepted_arguments(plugin.__init__, root=self.root))
         return self._benchmarks[name]
 
     def takes(self, kind: Kind, name: str, argument: str) -> bool:
         """Whether a plugin's constructor takes an argument of `protocols.GIVEN`, such as "llm" or "passages"."""
-        return argument in inspect.signature(self._load(kind, name).__init__).parameters
+        return argument in inspect.signature(self.load(kind, name).__init__).parameters
 
 
 def accepted_arguments(function: Callable[..., object], **given: object) -> dict[str, object]:

@@ -99,15 +99,10 @@ def check_settings(
     where: str = "",
     beside: Iterable[str] = (),
 ) -> None:
-    """Refuse settings that `function` does not take, before any work is done.
+    """Refuse settings that a constructor or a `build` does not take, before any work is done.
 
-    Args:
-        what: what a message calls a setting, such as "setting of retriever 'bm25'".
-        function: the constructor or `build` whose keyword arguments are the settings.
-        settings: the settings by name.
-        given: names of arguments that the caller fills in, which are no settings.
-        where: the file, at the start of a message.
-        beside: other keys of the same table; a message about an unknown setting lists them too.
+    The arguments `given` are filled in by the caller, and are no settings. `what` is what a message calls a setting, such as
+    "setting of retriever 'bm25'"; `where` begins it, and of an unknown setting it lists the table's keys `beside` them, too.
 
     Raises:
         IfqaError: a setting is missing, unknown, or of the wrong type or size.
@@ -136,14 +131,9 @@ def settings_of(function: Callable[..., object]) -> dict[str, object]:
 
 
 def checked(what: str, given: Iterable[str] = GIVEN) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator for a constructor or a `build`: a call from Python is checked as a file is.
+    """A decorator for a constructor or a `build`: a call from Python is checked as `check_settings` checks a file.
 
-    Args:
-        what: what a message calls a setting, such as "setting of retriever 'bm25'".
-        given: names of arguments that are no settings.
-
-    Raises:
-        IfqaError: at a call, if a setting is unknown, or of the wrong type or size. For a missing setting Python raises.
+    For a missing setting Python raises.
     """
     left = frozenset(given)
 

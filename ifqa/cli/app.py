@@ -50,13 +50,7 @@ if TYPE_CHECKING:
 
 _Timeout = Annotated[float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")]
 
-app = typer.Typer(
-    help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
+app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
 app.command()(ask)
 
 

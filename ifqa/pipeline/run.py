@@ -230,10 +230,10 @@ class Run(_Made):
 
     def siblings(self, stage: str) -> Iterator[Path]:
         """The folders of that stage of the experiment's base and variants: one with the same inputs is copied, not made again."""
-        experiment = self.experiment
-        base = [experiment.name, *bases(experiment.name, experiment.root)][-1]
-        for folder in sorted((experiment.root / "experiments").glob("*")):
-            if (folder.name == base or folder.name.startswith(f"{base}+")) and folder.name != experiment.name:
+        own = self.experiment.folder
+        base = [own.name, *bases(own.name, self.experiment.root)][-1]
+        for folder in sorted(own.parent.glob("*")):
+            if f"{folder.name}+".startswith(f"{base}+") and folder != own:
                 yield folder / stage
 
     def forget_inputs(self, stage: str) -> None:
@@ -270,7 +270,8 @@ class Run(_Made):
         self, kind: Literal["retriever", "reader", "llm"], name: str, table: Mapping[str, object],
         settings: Mapping[str, object],
     ) -> dict[str, object]:  # fmt: skip
-        plugin, root = self.plugins.load(kind, name), self.experiment.root
+        plugin: type[Plugin] = self.plugins.load(kind, name)
+        root = self.experiment.root
         named = settings_at(plugin.__init__, settings, root)
         hashed = plugin.fingerprint(**accepted_arguments(plugin.fingerprint, root=root), **named)
         files = {"files": hashed} if hashed else {}

@@ -170,22 +170,20 @@ class System:
         if threshold is not None and not is_share(threshold):
             raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
         parsed = as_questions(questions)
-        reader = self.experiment.reader or {"passages": 0}
-        top = [SearchResult(()) for _ in parsed]
-        passages: list[list[Passage]] = [[] for _ in parsed]
-        if self.experiment.retriever:
-            with self._searching:
-                top = [ranking[: reader["passages"]] for ranking in self.search(parsed)]
-                passages = self._passages(top)
+        depth = self.run.reader["passages"]
+        with self._searching:
+            rankings = self.search(parsed) if self.experiment.retriever else [SearchResult(()) for _ in parsed]
+            top = [ranking[:depth] for ranking in rankings]
+            passages = self._passages(top)
         with streaming(on_text):
             predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
-        least = self.reader.doubtful if threshold is None else threshold
-        predictions = [prediction.below(least) for prediction in predictions]
-        answers = []
-        for question, prediction, texts, result in zip(parsed, predictions, passages, top, strict=True):
+        least, answers = self.reader.doubtful if threshold is None else threshold, []
+        for question, prediction, texts, ranking in zip(parsed, predictions, passages, top, strict=True):
             by_id = {passage.id: passage for passage in texts}
-            answer = answer_of(question, prediction, (by_id[passage_id] for passage_id in prediction.passage_ids))
-            answers.append(replace(answer, steps=tuple(result.steps or ())))
+            evidence = (by_id[passage_id] for passage_id in prediction.passage_ids)
+            answers.append(
+                replace(answer_of(question, prediction.below(least), evidence), steps=tuple(ranking.steps or ()))
+            )
         return answers
 
     def ask(
@@ -225,7 +223,7 @@ class System:
         generated = {passage.id: passage for ranking in rankings for passage in ranking.generated or ()}
         ids = [hit.passage_id for ranking in rankings for hit in ranking]
         missing = list(dict.fromkeys(passage_id for passage_id in ids if passage_id not in generated))
-        known = generated | dict(zip(missing, fetch(self._store, missing), strict=True))
+        known = generated | dict(zip(missing, fetch(self._store, missing) if missing else (), strict=True))
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 
