@@ -232,10 +232,12 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
     assert len(needed("few")) == 5
 
 
-def test_programs_get_fields_instead_of_lines():
+def test_programs_get_fields_instead_of_lines_and_nothing_is_written():
     corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0')
     experiment(PRICED, ASKS, llm("of fields"), top='corpus = "few"')
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     told = as_json("mine", *findings())
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
     assert (told["missing"], told["problem"]) == (0, "")
     work = {part["what"]: part for part in told["work"]}
     assert work["passages of few"].items() >= {"made": False, "passages": 3}.items()
@@ -288,12 +290,3 @@ def test_recorded_completions_are_not_asked():
     lines, complaint = checked("sample-closed-book")
     assert complaint == ""
     assert "done   llm replay of the reader: 8 completions are kept from before" in lines
-
-
-def test_nothing_is_written():
-    corpus(priced='Priced"')
-    experiment(PRICED, ASKS, llm("that writes nothing"), top='corpus = "few"')
-    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    checked("few")
-    checked("mine")
-    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before

@@ -254,12 +254,6 @@ def test_a_sources_settings_count_with_their_defaults():
     assert len({identity(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
 
 
-def test_an_integer_equals_the_same_float_in_settings():
-    stages.build_passages(load_corpus("few"))
-    whole, fraction = (CorpusBuild(corpus(index=f"least = {one}")).inputs("first") for one in ("1", "1.0"))
-    assert identity(whole) == identity(fraction)
-
-
 def test_inputs_of_an_index_name_the_present_passages():
     stages.build_passages(load_corpus("few"))
     before = CorpusBuild(load_corpus("few")).inputs("first")
@@ -272,7 +266,9 @@ def test_inputs_of_an_index_name_the_present_passages():
     assert changes(*inputs) == [{"files"}, {"code"}, {"passages"}]
 
 
-@pytest.mark.parametrize(("setting", "counts"), [("most = 100", False), ("threads = 4", False), ("most = 9", True)])
+@pytest.mark.parametrize(
+    ("setting", "counts"), [("most = 100", False), ("least = 0", False), ("threads = 4", False), ("most = 9", True)]
+)
 def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     stages.build_passages(load_corpus("few"))
     before = CorpusBuild(load_corpus("few")).inputs("first")
