@@ -85,7 +85,7 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
         found.append(run.experiment)
         raise KeyboardInterrupt
 
-    for where in ("ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
+    for where in ("ifqa.serve.server.open_system", "ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
                   "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check.System", "ifqa.pipeline.probe.probe"):  # fmt: skip
         monkeypatch.setattr(where, keep)
     assert ifqa(verb, *VERBS[verb], flag, value).code == STOPPED
