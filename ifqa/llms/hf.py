@@ -282,7 +282,7 @@ class HF(LanguageModel):
     @classmethod
     def trained(cls, model: str, root: Path = Path(), **_: object) -> str:
         """The split family of an adapter's training questions; empty for other models."""
-        return find(model, root).family if is_adapter(Path(model)) else ""
+        return find(model, root).family if is_adapter(root / model) else ""
 
 
 def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> "PreTrainedModel":

@@ -150,8 +150,9 @@ def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
 
 def _folder_below(root: Path, name: str) -> Path | None:
     """The folder that a model was fetched into, or that has its name; None if there is none."""
-    folder = root / (_BY_NAME[name].place if name in _BY_NAME else name)
-    return folder if os.path.isdir(folder) else None  # noqa: PTH112 - Path.is_dir raises for too long names
+    places = [root / _BY_NAME[name].place] if name in _BY_NAME else []
+    there = (place for place in (*places, root / name) if os.path.isdir(place))  # noqa: PTH112 - is_dir raises for long names
+    return next(there, None)
 
 
 def is_packaged(name: str) -> bool:
@@ -161,17 +162,18 @@ def is_packaged(name: str) -> bool:
 
 def model_requirement(name: str, root: Path = Path()) -> Requirement:
     """A model that is packaged, fetched, a folder below `root`, or in the hub's cache; else how to get it."""
+    if is_packaged(name) or _folder_below(root, name):
+        return Requirement(name)
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    if is_packaged(name) or _folder_below(root, name):
-        return Requirement(name)
     model = _BY_NAME.get(name)
     try:
         cached = isinstance(try_to_load_from_cache(model.hub if model else name, "config.json"), str)
     except HFValidationError:  # no name of the hub
         cached = False
-    return Requirement(name, "" if cached else model.how if model else _HOW)
+    how = model.how if model else _HOW
+    return Requirement(name, "" if cached else how)
 
 
 def weights_identity(folder: Path) -> str:
