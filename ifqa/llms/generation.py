@@ -160,12 +160,10 @@ class Rows:
     def _end(self, row: int, token: int) -> str:
         if token in self._ends:
             return "stop"
-        tokens, stops = self._tokens[row], self._stops[row]
-        # The last tokens tell whether the whole text is worth a search; some decoders drop blanks at the start
-        tail = self._decode(tokens[-2 - max(len(stop.encode()) for stop in stops) :]) if stops else ""
-        if any(stop.strip(" ") in tail for stop in stops) and any(stop in self._decode(tokens) for stop in stops):
+        text = self._decode(self._tokens[row]) if self._stops[row] else ""
+        if any(stop in text for stop in self._stops[row]):
             return "stop"
-        return "length" if len(tokens) == self._most[row] else ""
+        return "length" if len(self._tokens[row]) == self._most[row] else ""
 
 
 class Draws:

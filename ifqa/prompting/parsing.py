@@ -18,6 +18,7 @@ from functools import cache
 from typing import Literal
 
 from ifqa.prompting.calculator import CalculatorError, compute_in
+from ifqa.settings import Table
 
 Rule = Literal["first line", "last marker", "whole"]
 
@@ -37,36 +38,37 @@ class Parsed:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Parser:
-    """Finds a prompt's answers.
+class Parser(Table):
+    """[parse] of a prompt file, which finds its answers.
 
     Attributes:
         rule: as above.
         answer: the answer's marker, such as "Answer:", or "".
         factual: the marker of the answer in the real world, or "".
-        labels: the beginnings of lines of the prompt's user template, such as "Question:".
-        calculator: whether "[[1859 + 6]]" in an answer is computed.
     """
 
     rule: Rule
-    answer: str
-    factual: str
-    labels: tuple[str, ...]
-    calculator: bool
+    answer: str = ""
+    factual: str = ""
 
-    def parse(self, completion: str) -> Parsed:
-        """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line."""
+    def parse(self, completion: str, labels: tuple[str, ...] = (), calculator: bool = False) -> Parsed:
+        """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line.
+
+        Args:
+            completion: what the model wrote.
+            labels: the beginnings of lines of the prompt's user template, such as "Question:".
+            calculator: whether "[[1859 + 6]]" in an answer is computed.
+        """
         *thought, text = completion.split("</think>")
         if not thought and completion.lstrip().startswith("<think>"):
             return Parsed("", problem="cut short before it ended thinking")
         if not text.strip():
             return Parsed("", problem="empty")
-        lines = self._answer_lines(text)
+        lines = self._answer_lines(text, labels)
         if self.rule == "whole":
             background = " ".join(" ".join(self._from_first(lines)).split())
             return Parsed(background, problem="" if background else "empty")
-        factual, _ = self._computed(self._marked(lines, self.factual) or "")
+        factual, _ = _computed(self._marked(lines, self.factual) or "", calculator)
         if self.rule == "first line":
             answer_line = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
             missing = "empty"
@@ -74,14 +76,14 @@ class Parser:
             marked = self._marked(lines, self.answer)
             answer_line = marked or ""
             missing = f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
-        answer, problem = self._computed(answer_line)
+        answer, problem = _computed(answer_line, calculator)
         return Parsed(answer, factual, problem or ("" if answer else missing))
 
-    def _answer_lines(self, text: str) -> list[str]:
+    def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines before the model, having answered, goes on with a question of its own."""
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
-            if answered and line.lstrip().startswith(self.labels):
+            if answered and line.lstrip().startswith(labels):
                 return lines[:n]
             answered |= bool(line.strip()) if self.rule != "last marker" else _after(self.answer, line) is not None
         return lines
@@ -104,13 +106,14 @@ class Parser:
                 marked = "" if _NOTHING.fullmatch(line) else line
         return marked
 
-    def _computed(self, text: str) -> tuple[str, str]:
-        """The cleaned answer with its expressions computed, and why that fails, or ""."""
-        answer = clean(text)
-        try:
-            return compute_in(answer) if self.calculator else answer, ""
-        except CalculatorError as error:
-            return "", f"calculator: {error}"
+
+def _computed(text: str, calculator: bool) -> tuple[str, str]:
+    """The cleaned answer with its expressions computed, and why that fails, or ""."""
+    answer = clean(text)
+    try:
+        return compute_in(answer) if calculator else answer, ""
+    except CalculatorError as error:
+        return "", f"calculator: {error}"
 
 
 def lettered(choices: Sequence[str]) -> list[tuple[str, str]]:

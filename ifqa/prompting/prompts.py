@@ -28,7 +28,7 @@ from pydantic import Field, PrivateAttr, StringConstraints
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.parsing import Parsed, Parser, Rule, lettered, offered
+from ifqa.prompting.parsing import Parsed, Parser, lettered, offered
 from ifqa.records import Passage
 from ifqa.settings import Positive, Table, Text, check_table
 from ifqa.storage.files import read_toml
@@ -41,14 +41,6 @@ _FILLED = ("answer", "factual", "background")
 _TITLE = re.compile(r"\{title\}([^{}]*(?=\{))?")  # with the text up to the next placeholder
 _Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 _Filled = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\S")]
-
-
-class ParseTable(Table):
-    """[parse] of a prompt file."""
-
-    rule: Rule
-    answer: str = ""
-    factual: str = ""
 
 
 class Prompt(Table):
@@ -79,6 +71,7 @@ class Prompt(Table):
     calculator: bool = False
     _name: str = PrivateAttr("")
     _parser: Parser = PrivateAttr()
+    _labels: tuple[str, ...] = PrivateAttr(())
 
     @property
     def parser(self) -> Parser:
@@ -125,7 +118,7 @@ class Prompt(Table):
 
         If the prompt shows choices, the answer is one of the question's `choices`, in their own words.
         """
-        parsed = self._parser.parse(completion)
+        parsed = self._parser.parse(completion, self._labels, self.calculator)
         return offered(parsed, choices) if self.shows_choices and choices else parsed
 
     @property
@@ -174,25 +167,23 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     """A prompt from its file's table; `path` opens every error message."""
     where = str(path)
     prompt = check_table(Prompt, table, where)
-    parse = check_table(ParseTable, prompt.parse_table, f"{where}: [parse]")
+    prompt._name, prompt._parser = name, check_table(Parser, prompt.parse_table, f"{where}: [parse]")
+    prompt._labels = tuple(re.findall(r"^[A-Z][\w ]*:", prompt.user, re.MULTILINE))
     reads = prompt.reads_passages
     for key, text in (("passage", prompt.passage), ("no_passages", prompt.no_passages)):
         if bool(text) != reads:
             wanted = "is missing, and the prompt reads" if reads else "is set, and the prompt reads no"
             raise IfqaError(f"{where}: {key!r} {wanted} passages")
     filled = ["question", "passages"] if reads else ["question"]
-    prompt._name = name
     _check_template(prompt.user, "user", filled, ["choices", "searched"], where)
     _check_template(prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where)
     _check_template(prompt.assistant, "assistant", prompt.steps, _FILLED, where)
-    labels = tuple(re.findall(r"^[A-Z][\w ]*:", prompt.user, re.MULTILINE))
-    prompt._parser = Parser(parse.rule, parse.answer, parse.factual, labels, prompt.calculator)
     # The rule finds the answer in the completion that the prompt asks for, in both forms
     demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), dict.fromkeys(prompt.steps, "word"), "seven")
     shown = prompt.show(demo)
     for form in (shown, shown.removeprefix(prompt.opening)):
         parsed = prompt.parse(form)
-        if parsed != Parsed("forty-two", "seven" if parse.factual else ""):
+        if parsed != Parsed("forty-two", "seven" if prompt.parser.factual else ""):
             raise IfqaError(
                 f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
                 f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"
