@@ -1,6 +1,7 @@
-"""Intervals and paired tests, against scipy."""
+"""Intervals and paired tests, against scipy; Krippendorff's alpha, against published worked examples and Scott's pi."""
 
 import random
+from collections import Counter
 from itertools import chain, product
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
-from ifqa.scoring.statistics import holm, mean_interval, paired_randomization, share_interval, won_lost_tied
+from ifqa.scoring.statistics import alpha, holm, mean_interval, paired_randomization, share_interval, won_lost_tied
 
 SCORES = st.lists(st.sampled_from([0.0, 1.0, 0.5, 2 / 3, 0.4]), min_size=1, max_size=40)
 
@@ -199,3 +200,29 @@ def test_the_interval_of_a_share_agrees_with_scipy(hits, of):
     theirs = binomtest(hits, of).proportion_ci(method="wilson")
     assert share_interval(hits, of) == pytest.approx((hits / of, theirs.low, theirs.high))
     assert share_interval(0, 0) is None
+
+
+#: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): B, two observers, and C, four who leave units out.
+TWO = ("0100000010", "1110010000")
+FOUR = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
+
+
+def units(rows):
+    return [[value for value in column if value != "."] for column in zip(*rows, strict=True)]
+
+
+def test_alpha_is_that_of_the_published_examples_and_undefined_without_two_classes():
+    assert [alpha(units(rows)) for rows in (TWO, FOUR)] == pytest.approx([0.095, 0.743], abs=0.0005)
+    assert [alpha(few) for few in ([], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]])] == [None] * 4
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
+def test_alpha_of_two_annotators_is_scotts_pi_with_its_correction(pairs):
+    counts = Counter(value for pair in pairs for value in pair)
+    number = 2 * len(pairs)
+    chance = sum((count / number) ** 2 for count in counts.values())
+    if chance == 1:
+        assert alpha(pairs) is None
+        return
+    scott = (sum(first == second for first, second in pairs) / len(pairs) - chance) / (1 - chance)
+    assert alpha(pairs) == pytest.approx(1 - (1 - scott) * (1 - 1 / number))
