@@ -84,7 +84,7 @@ PASSING = {
     "429 with nothing": lambda: error(429, "slow down"),
     **{str(status): lambda status=status: error(status, "oops") for status in (408, 409, 500)},
     "502 in HTML": lambda: Reply(502, b"<html>Bad gateway</html>", usage=None),
-    "no answer in time": lambda: Reply(latency=1.5),
+    "no answer in time": lambda: Reply(latency=4.0),
     "cut before the answer": lambda: Reply(cut="before"),
     "cut within the answer": lambda: Reply(cut="within"),
     "malformed JSON": lambda: Reply(body=b'{"choices": [{"mess'),
@@ -124,7 +124,7 @@ def failing(reply):
 @pytest.mark.parametrize("name", PASSING)
 def test_a_failure_that_may_pass_is_tried_again_its_requests_own_not_stored_and_tells_no_key(name, capfd, tmp_path):
     with serving(failing(PASSING[name])) as server:
-        asked = model(server, retries=1, timeout=0.6 if name == "no answer in time" else 30.0)
+        asked = model(server, retries=1, timeout=1.5 if name == "no answer in time" else 30.0)
         done = asked.complete(ask("bad", "once", "good"))
     assert texts(done) == ["", "answer", "answer"]
     assert "after 2 tries" in done[0].error
