@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+from refusals import refused
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
@@ -168,3 +169,15 @@ def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong
         parse_experiment("x", tables | {kind: {"name": name, **wrong}}, "x.toml")
     without_known = [str(one.value).partition(" known: ")[0] for one in (called, read)]
     assert without_known[1] == f"x.toml: {without_known[0]}"
+
+
+def test_annotations_that_are_kept_as_text_are_checked():
+    # in a module of its own, because this import changes all annotations of a file
+    plugin: dict[str, Any] = {"__name__": "a_plugin_from_outside"}
+    exec(
+        "from __future__ import annotations\ndef build(k1: float = 0.9, tensor: torch.Tensor | None = None): ...",
+        plugin,
+    )
+    check_settings("setting", plugin["build"], {"k1": 1, "tensor": 3})
+    with refused("'k1': wanted a number, found 'high'"):
+        check_settings("setting", plugin["build"], {"k1": "high"})
