@@ -1,7 +1,7 @@
 """Training the retriever 'ranker' (`ifqa.retrieval.linear_ranker`): the weights of what a question and a passage share.
 
 They are those of a linear softmax over a list (ListNet, Cao et al. 2007) in which every passage that covers a gold passage is
-right, with a penalty on the squares. `experiments/benchmarks/ranker.py` measures what they gain.
+right, with a penalty on the squares. `bench/ranker.py` measures what they gain.
 """
 
 from collections.abc import Sequence

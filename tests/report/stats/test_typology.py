@@ -63,7 +63,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(arguments, message):
 
 
 def test_the_recorded_annotations_have_the_agreement_that_the_docs_give():
-    folder = ROOT / "experiments/benchmarks"
+    folder = ROOT / "bench"
     told = json.loads(ifqa(*(str(folder / f"typology-100-{one}.tsv") for one in "ab"), "--json").stdout)
     page = (ROOT / "docs/causalqa.md").read_text(encoding="utf-8")
     assert told["questions"] == 100

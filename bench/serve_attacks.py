@@ -1,6 +1,6 @@
 """What a server does under idle connections, beside a model that hangs, on SIGTERM, and in memory over many odd requests.
 
-    python experiments/benchmarks/serve_attacks.py [idle] [bodies] [hung] [stop] [steps] [methods]
+    python bench/serve_attacks.py [idle] [bodies] [hung] [stop] [steps] [methods]
 
 Prints a line of JSON for each; without names for all. It works in a folder of its own.
 
@@ -37,7 +37,7 @@ from serve import memory
 
 import ifqa
 
-sys.path.append(str(Path(__file__).parents[2] / "tests/stand_ins"))
+sys.path.append(str(Path(__file__).parents[1] / "tests/stand_ins"))
 from openai_server import Reply, serving
 
 IDLE, SLOW, MANY, LIMIT = 1500, 700, 10_000, 20

@@ -1,6 +1,6 @@
 """Time and memory to read documents of 1 to 32 MB of each kind, and hostile archives and PDFs.
 
-    python experiments/benchmarks/growth.py [--largest 32] [--kinds csv,pages.html] [--hostile]
+    python bench/growth.py [--largest 32] [--kinds csv,pages.html] [--hostile]
 
 Each file is read in a process of its own, as `ifqa` reads documents. The seconds are
 those of the processor, with the start of the process; a ratio is to those of half the size.

@@ -1,6 +1,6 @@
 """Print the texts of the questions in typology-100-a.tsv, from the public files that they stand in.
 
-    python experiments/benchmarks/typology.py NAME=FILE ... > questions.tsv
+    python bench/typology.py NAME=FILE ... > questions.tsv
 
 NAME is a name in the column `dataset`, and FILE a file of questions (`ifqa.formats.rows`). An id is the file's own; in files
 without ids (hotpotqa, nq-dpr, trivia-dpr), it is the number of the question from 0. FILE may hold several datasets, if its

@@ -1,6 +1,6 @@
 """Sentences that ifqa loses or adds, against two independent readers of each kind of file.
 
-Usage: python experiments/benchmarks/extraction.py FOLDER [--show N]
+Usage: python bench/extraction.py FOLDER [--show N]
 
 FOLDER holds a folder for each kind (`md`, `html`, `docx`, `epub`, `rst`, `csv`, `txt`, `pdf`) with files of that kind.
 `--gather` fills it from what is installed: Debian's /usr/share/doc and the packages of this environment. A row of a table

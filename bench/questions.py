@@ -1,6 +1,6 @@
 """Measures `retrieve`, `read` and `score` over many synthetic questions: seconds, memory, equal bytes, a kill and its resumption.
 
-    python experiments/benchmarks/questions.py [--questions 200000] [--ways 1 2 ray] [--stages retrieve read score]
+    python bench/questions.py [--questions 200000] [--ways 1 2 ray] [--stages retrieve read score]
         [--kill STAGE ...] [--in FOLDER]
 
 The questions are words of the sample's passages, asked over the sample's corpus with BM25. A reader from outside the package
@@ -221,5 +221,5 @@ def show(what: str, found: Measured, note: str) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[2]))
+    os.environ.setdefault("PYTHONPATH", str(Path(__file__).parents[1]))
     main()

@@ -1,7 +1,7 @@
 """Measures encoding speed against sentence-transformers' `encode`, and the recall that each precision costs.
 
-    python experiments/benchmarks/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] [--peak TFLOPS]
-    python experiments/benchmarks/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16]
+    python bench/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] [--peak TFLOPS]
+    python bench/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16]
 
 `speed` times `SentenceTransformer(model).encode(texts)` with its defaults (float32, batches of 32) and ours in each
 precision, in turns, on the same passages of a built corpus. The best round of each counts. FLOPs are 2 x parameters x

@@ -1,7 +1,7 @@
 """Measures recall, size and memory of FAISS indexes, and checks the estimates of `ifqa check`.
 
-    python experiments/benchmarks/faiss_indexes.py recall CORPUS [--index dense] [--split full-dev] [--factories ...]
-    python experiments/benchmarks/faiss_indexes.py memory [--vectors 1000000] [--dimension 384] [--factories ...]
+    python bench/faiss_indexes.py recall CORPUS [--index dense] [--split full-dev] [--factories ...]
+    python bench/faiss_indexes.py memory [--vectors 1000000] [--dimension 384] [--factories ...]
 
 `recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
 recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and

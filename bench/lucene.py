@@ -1,6 +1,6 @@
 """Prints what BM25's own means find: k1 and b, feedback from the first passages, pairs of words, neighbouring passages.
 
-    python experiments/benchmarks/lucene.py CORPUS [--split full-train] [--sample 600]
+    python bench/lucene.py CORPUS [--split full-train] [--sample 600]
 
 CORPUS has an index "bm25". The first row, with which p compares, is BM25 asked the question and its names once more (k1 = 0.9,
 b = 0.4). All others are asked the same. The rows:

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from transformers import GenerationConfig, T5Config
 from transformers.modeling_outputs import BaseModelOutput
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ifqa.reading.t5.checkpoint import padded
 from ifqa.reading.t5.model import Budget, FusionInDecoder, encode, fuse, read
 

@@ -1,6 +1,6 @@
 """Compares our BM25 with pyserini's: ids and scores of the same questions over the same passages.
 
-    python experiments/benchmarks/pyserini_parity.py indexes/NAME/passages questions.json [--limit 700] [--k 100]
+    python bench/pyserini_parity.py indexes/NAME/passages questions.json [--limit 700] [--k 100]
 
 Pyserini indexes and searches through its own command lines (`pyserini.index.lucene`, `pyserini.search.lucene`). Both
 sides share the passages, the questions and the Java runtime. Questions are a JSON list of objects with "question". The

@@ -1,6 +1,6 @@
 """Kill tunings of a tiny language model at ten moments, go on with them, and compare the files with those of an unbroken tuning.
 
-    python experiments/benchmarks/tuning_kills.py [--kills 10] [--method sft dpo] [--seed 0]
+    python bench/tuning_kills.py [--kills 10] [--method sft dpo] [--seed 0]
 
 The model has random weights, the questions are the sample's. Each tuning is a process of its own, forked so that nothing is
 imported again, and is killed (SIGKILL) at a moment drawn from one of equal parts of the time that an unbroken tuning takes. Begun
@@ -25,8 +25,8 @@ os.environ |= {
     "OMP_NUM_THREADS": "1",
     "CUDA_VISIBLE_DEVICES": "",
 }  # before torch is imported; a forked process has one thread
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "stand_ins"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "stand_ins"))
 import peft
 import tiny_chat
 import transformers

@@ -1,6 +1,6 @@
 """What `ifqa ask --docs` takes over a folder of text files, beside an `ask` over an equal corpus that is ready.
 
-    python experiments/benchmarks/own_documents.py FOLDER [--files 10000] [--times 3]
+    python bench/own_documents.py FOLDER [--files 10000] [--times 3]
 
 Writes the files, of 300 words each from the bundled encyclopedia, into FOLDER/docs, works in FOLDER/work, and prints a line for
 each step: seconds, seconds of the processors, and the largest memory of a process. "Equal and ready" is a corpus of format

@@ -1,6 +1,6 @@
 """Trains the retriever `ranker`, and prints what it gains on folds of the training questions, and without each feature.
 
-    python experiments/benchmarks/ranker.py CORPUS [--sample 1200] [--negatives gold] [--to FILE]
+    python bench/ranker.py CORPUS [--sample 1200] [--negatives gold] [--to FILE]
 
 CORPUS has an index "bm25". Its 100 best passages for each training question, asked with its names repeated, are the lists. The
 weights are trained as `ifqa train ranker` does. Questions that share a gold passage are in the same fold. The rows of the table:

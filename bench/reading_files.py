@@ -1,8 +1,8 @@
 """Writes the reading questions that the span reader's weights are trained on first, from the publishers' files.
 
-    python experiments/benchmarks/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
-    python experiments/benchmarks/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
-    python experiments/benchmarks/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
+    python bench/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
+    python bench/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
+    python bench/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows that

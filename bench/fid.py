@@ -1,10 +1,10 @@
 """Measures the speed of reading and training with Fusion-in-Decoder, for the original method and each optimisation.
 
-    python experiments/benchmarks/fid.py all --json fid.json        all tables, on an H200 or similar
-    python experiments/benchmarks/fid.py read [--shape base large] [--passages 5 20 100] [--questions N]
-    python experiments/benchmarks/fid.py train [--shape large] [--passages 100]
-    python experiments/benchmarks/fid.py read --device cpu --shape small --passages 5 --questions 4
-    python experiments/benchmarks/fid.py check                      all ways of reading give the same answers (tiny, float32)
+    python bench/fid.py all --json fid.json        all tables, on an H200 or similar
+    python bench/fid.py read [--shape base large] [--passages 5 20 100] [--questions N]
+    python bench/fid.py train [--shape large] [--passages 100]
+    python bench/fid.py read --device cpu --shape small --passages 5 --questions 4
+    python bench/fid.py check                      all ways of reading give the same answers (tiny, float32)
 
 It needs torch, transformers 5 (its T5 has SDPA), numpy and this repository. Weights and token ids are random, in T5's
 shapes; speed does not depend on their values. Inputs have 130 to 220 tokens, 165 on average, like a question with a title
@@ -83,7 +83,7 @@ def main(given: Sequence[str] | None = None) -> None:
     header = {
         "device": name, "torch": torch.__version__, "transformers": transformers.__version__,
         "python": platform.python_version(), "peak": peaks,
-        "command": " ".join(["python experiments/benchmarks/fid.py", *(given or sys.argv[1:])]),
+        "command": " ".join(["python bench/fid.py", *(given or sys.argv[1:])]),
     }  # fmt: skip
     reached = ", ".join(f"{kind} {rate / 1e12:,.2f} TFLOP/s" for kind, rate in peaks.items())
     print(

@@ -1,6 +1,6 @@
 """Asks 80 questions about real manuals: half of them have an answer there, half have none.
 
-    python experiments/benchmarks/own_questions.py FOLDER [--to answers.jsonl]
+    python bench/own_questions.py FOLDER [--to answers.jsonl]
 
 Gathers the files of own-questions-files.tsv, which Debian 12's packages install, into FOLDER/docs: unpacked, and manual pages
 as text of 80 columns. A file that is missing ends the run with the packages to install. A file of other bytes than those that

@@ -1,8 +1,8 @@
 """Counts wrong answers that are answers of the real world: what the same model says without the supposition, or the passages.
 
     ifqa probe ifqa-dev-gold --reader llm --prompt short --model MODEL --limit 300      # after ifqa run with the same flags
-    python experiments/benchmarks/real_world.py NAME
-    python experiments/benchmarks/real_world.py NAME --closed-book OTHER
+    python bench/real_world.py NAME
+    python bench/real_world.py NAME --closed-book OTHER
 
 NAME and OTHER are folders of `experiments/`, as `ifqa run` prints them. IfQA's and NQ-Swap's files lack the answers of the real
 world, so they are taken from the model itself:

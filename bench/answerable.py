@@ -1,7 +1,7 @@
 """Measures whether a reader's confidence tells questions that its passages answer from questions that they do not.
 
-    python experiments/benchmarks/answerable.py pool EXPERIMENT [--passages N] [--to readings.jsonl]
-    python experiments/benchmarks/answerable.py plain [EXPERIMENT] [--questions plain-questions.tsv]
+    python bench/answerable.py pool EXPERIMENT [--passages N] [--to readings.jsonl]
+    python bench/answerable.py plain [EXPERIMENT] [--questions plain-questions.tsv]
 
 `pool` reads each question of an experiment twice. First it reads the passages of the finished run. Then it reads the best
 passages of the same run after every passage is taken out that holds 40% of a gold passage's word 5-grams (gold recall's

@@ -1,6 +1,6 @@
 """Loads `ifqa serve` and asks the same questions in process: equal answers, throughput, latency, memory, refusals.
 
-    python experiments/benchmarks/serve.py [EXPERIMENT] [--questions 1000] [--clients 1 8 64] [--flat 10000]
+    python bench/serve.py [EXPERIMENT] [--questions 1000] [--clients 1 8 64] [--flat 10000]
 
 Prints a line of JSON for each number of clients: questions a second over HTTP and in process, and their ratio; the median and the
 99th percentile of a question's seconds; errors; the server's memory before and after. One client is compared with `ask`, one

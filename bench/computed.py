@@ -1,7 +1,7 @@
 """Measures which numeric answers the extractive reader can give: as a span of a gold passage, or computed.
 
-    python experiments/benchmarks/computed.py data/ifqa/full_split/train.json
-    python experiments/benchmarks/computed.py drop_contrast_sets_test.json[.xz]
+    python bench/computed.py data/ifqa/full_split/train.json
+    python bench/computed.py drop_contrast_sets_test.json[.xz]
 
 FILE has IfQA's layout or that of DROP's contrast set (Gardner et al. 2020); of the latter, questions whose answers are numbers or
 dates. Only questions of the subset `numeric` count. "Span": a span that equals an answer by exact match. "Computed": a computed

@@ -1,8 +1,8 @@
 """Cross-validates the span reader: trains on all folds of a training split but one, and reads the questions of that one.
 
-    python experiments/benchmarks/extractive_folds.py data/ifqa/full_split/train.json --folds 4 --fold 0 --out FOLDER \
+    python bench/extractive_folds.py data/ifqa/full_split/train.json --folds 4 --fold 0 --out FOLDER \
         [--set start=models/extractive/reading] [--set learning_rate=5e-4] [--name NAME]
-    python experiments/benchmarks/extractive_folds.py --compare A.jsonl B.jsonl
+    python bench/extractive_folds.py --compare A.jsonl B.jsonl
 
 The held-out questions are read once from their gold passages, and once from BM25's five best of all gold passages of the split.
 Equal questions, and questions that share a gold passage, are in the same fold. Negatives are BM25's best of the same passages,

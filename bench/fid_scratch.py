@@ -1,6 +1,6 @@
 """Writes a T5 with random weights and a tokenizer learnt from a corpus, to train Fusion-in-Decoder offline.
 
-    python experiments/benchmarks/fid_scratch.py CORPUS FOLDER [--shape tiny|small|base] [--vocabulary 8000] [--seed 0]
+    python bench/fid_scratch.py CORPUS FOLDER [--shape tiny|small|base] [--vocabulary 8000] [--seed 0]
     ifqa train fid --set model=FOLDER --set passages=5 --to models/fid-scratch
 
 It learns language only from the training questions, so its scores show no more than that the machinery works.

@@ -1,6 +1,6 @@
 """How many passages a second the span reader reads, in float32 and with `precision = "auto"`, and whether the answers are equal.
 
-    python experiments/benchmarks/span_pace.py ifqa-dev-bm25 [--limit 700] [--rounds 3] [--weights FOLDER]
+    python bench/span_pace.py ifqa-dev-bm25 [--limit 700] [--rounds 3] [--weights FOLDER]
 
 The experiment must have been retrieved. Both read the same questions and passages in turn, so that the machine's other work
 falls on both; the passages are fetched before the clock starts. With --weights, the reader with these weights, which may be

@@ -1,7 +1,7 @@
 """Measures whether a causal question finds its cause better without its asking words, on the questions of WikiWhy.
 
-    python experiments/benchmarks/causal_queries.py FOLDER choose --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
-    python experiments/benchmarks/causal_queries.py FOLDER report --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
+    python bench/causal_queries.py FOLDER choose --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
+    python bench/causal_queries.py FOLDER report --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
 
 FOLDER has WikiWhy (Ho et al., ICLR 2023) as `wikiwhy-question.json.xz` and `wikiwhy-cause.json.xz`: {"question": {ID: text}} and
 {"cause": {ID: text}}. Each cause is a passage, and a question's own cause is the one to find. The questions are split at

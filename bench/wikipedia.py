@@ -1,10 +1,10 @@
 """Compares the passage builder with WikiExtractor and mwparserfromhell: text, speed and memory.
 
     pip install mwparserfromhell; python -m venv /tmp/we && /tmp/we/bin/pip install wikiextractor==3.1.0
-    python experiments/benchmarks/wikipedia.py text    DUMP [MORE.xml ...] --wikiextractor /tmp/we/bin/python
-    python experiments/benchmarks/wikipedia.py speed   DUMP --copies 20    --wikiextractor /tmp/we/bin/python
-    python experiments/benchmarks/wikipedia.py workers DUMP --copies 100
-    python experiments/benchmarks/wikipedia.py memory  DUMP --copies 330
+    python bench/wikipedia.py text    DUMP [MORE.xml ...] --wikiextractor /tmp/we/bin/python
+    python bench/wikipedia.py speed   DUMP --copies 20    --wikiextractor /tmp/we/bin/python
+    python bench/wikipedia.py workers DUMP --copies 100
+    python bench/wikipedia.py memory  DUMP --copies 330
 
 `text` counts markup and numbers in the text, and the tokens that agree with WikiExtractor's on the same pages. `speed`
 measures CPU seconds of all processes for a multistream dump of copies of DUMP's pages with new page ids: `ifqa passages` from
@@ -119,7 +119,7 @@ def ifqa_command(folder: Path, dump: Path, profile: str, workers: int) -> list[s
 def cost(command: list[str], folder: Path) -> tuple[float, float]:
     """CPU seconds of a command and its children, and its wall time in seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.monotonic() - began
@@ -185,7 +185,7 @@ def two_workers(dump: Path, folder: Path, rounds: int) -> None:
 def memory(dumps: list[tuple[Path, float]], folder: Path) -> None:
     for dump, megabytes in dumps:
         command = ifqa_command(folder, dump, "ifqa", 2)
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "IFQA_MEMORY_TEST": str(dump)}
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "IFQA_MEMORY_TEST": str(dump)}
         child = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -1,6 +1,6 @@
 """Builds the corpus of causal questions from synthetic PAQ files: seconds and peak memory.
 
-    python experiments/benchmarks/causalqa.py --rows 1000000 2000000 [--plain]
+    python bench/causalqa.py --rows 1000000 2000000 [--plain]
 
 Rows have the layout of PAQ.metadata.jsonl with passages of psgs_w100.tsv (--plain: PAQ.jsonl, without passages); about 1.2% of
 them are causal, as in the paper. Each build is a process of its own, `ifqa data causalqa --from FOLDER`, timed from its start,
@@ -48,7 +48,7 @@ def write_rows(folder: Path, rows: int, plain: bool, seed: int = 0) -> None:
 def build(folder: Path) -> tuple[float, float, float, str]:
     """Seconds by the clock and of the CPU, peak MB, and what the command printed of PAQ."""
     command = [sys.executable, "-m", "ifqa", "data", "causalqa", "--from", "publishers"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     started = time.monotonic()
     with (folder / "out.txt").open("w") as out:
         child = subprocess.Popen(command, cwd=folder, stdout=out, env=environment)

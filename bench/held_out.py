@@ -1,12 +1,12 @@
 r"""Holds 600 questions of IfQA full-train out, to choose a retriever's training by.
 
-    python experiments/benchmarks/held_out.py
+    python bench/held_out.py
     FROM="--benchmark file --split data/held-out/train.jsonl --corpus held-out-train"
     ifqa train dense $FROM --to models/dense-held-out --set learning_rate=5e-5
     ifqa index held-out-pool
-    python experiments/benchmarks/retrieval.py held-out-pool --benchmark file --split data/held-out/held.jsonl --control
+    python bench/retrieval.py held-out-pool --benchmark file --split data/held-out/held.jsonl --control
     ifqa train rerank $FROM --to models/rerank-held-out [--set start=models/rerank-reading]
-    python experiments/benchmarks/retrieval.py ifqa-gold-articles --benchmark file --split data/held-out/held.jsonl --control \
+    python bench/retrieval.py ifqa-gold-articles --benchmark file --split data/held-out/held.jsonl --control \
         --only bm25 --asked question weighted --ranker --rerank 30 --rerank-asked weighted --model models/rerank-held-out
 
 It writes the questions as two files of the benchmark "file", and two corpora. `held-out-train` has the gold passages of the 1,800

@@ -1,7 +1,7 @@
 """What a corpus costs at several sizes: build seconds, memory, bytes, and ms a question of each retriever.
 
-    python experiments/benchmarks/scale.py [--copies 0 2.4] [--dense CORPUS] [--timed 100] [--to FILE.json]
-    python experiments/benchmarks/scale.py --plot FILE.svg --times FILE.json --recall table.json [table.json ...]
+    python bench/scale.py [--copies 0 2.4] [--dense CORPUS] [--timed 100] [--to FILE.json]
+    python bench/scale.py --plot FILE.svg --times FILE.json --recall table.json [table.json ...]
 
 A corpus has the gold passages of IfQA's full-train and full-dev, the articles in `data/articles`, and `--copies` times as many
 further articles: the same ones with their names changed. A name, that is a word of a title with a capital, becomes another name,

@@ -1,6 +1,6 @@
 """Prints gold recall of each retriever for each part of a question, with and without reranking.
 
-    python experiments/benchmarks/retrieval.py CORPUS [--only bm25] [--ranker] [--rerank DEPTH] [--reader] [--control]
+    python bench/retrieval.py CORPUS [--only bm25] [--ranker] [--rerank DEPTH] [--reader] [--control]
 
 {question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found, reranked}. CORPUS has the
 indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold recall in percent with its 95% bootstrap interval, and
