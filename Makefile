@@ -27,7 +27,7 @@ grid: .venv/dev
 # names its test: `loadfile` would give that test to worker after worker.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # What takes models, Java, servers, processes or a browser.
-SLOW := $(addprefix tests/,benchmarks/causalqa/test_every_plugin.py cli corpus/test_builds.py docs experiments golden kills \
+SLOW := $(addprefix tests/,cli corpus/test_builds.py docs experiments golden kills \
 	llms models pipeline/test_convert.py pipeline/test_workers.py reading report retrieval serve test_api.py test_wheel.py training workers)
 
 test: .venv/dev

@@ -72,7 +72,7 @@ def main() -> None:
         found = readings(system, experiment, arguments.passages)
         if arguments.to:
             write_jsonl(arguments.to, [asdict(one) for one in found])
-        print("\n".join(told(found, system.reader.doubtful)))
+        print("\n".join(told(found, system.reader.abstain_threshold)))
 
 
 def asked(system: System, path: Path) -> list[str]:

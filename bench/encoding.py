@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
-from ifqa.models.hub import NAME, model_folder
+from ifqa.models.hub import MINILM, model_folder
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["speed", "recall"])
     parser.add_argument("corpus")
-    parser.add_argument("--model", default=NAME)
+    parser.add_argument("--model", default=MINILM)
     parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--passages", type=int, default=1000)

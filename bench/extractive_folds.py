@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.cli.options import settings_of_flags
-from ifqa.corpus.store import made_line
+from ifqa.corpus.passage_store import generated_passage_line
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
@@ -96,7 +96,7 @@ def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:
     """BM25's best of all questions' gold passages for each question."""
     passages = {passage.id: passage for ranking in Gold().search(questions, 1) for passage in ranking.generated or ()}
     (folder / "passages").mkdir(parents=True, exist_ok=True)
-    (folder / "passages" / "passages-00000.jsonl").write_bytes(b"".join(map(made_line, passages.values())))
+    (folder / "passages" / "passages-00000.jsonl").write_bytes(b"".join(map(generated_passage_line, passages.values())))
     BM25.build(folder / "passages", folder / "bm25")
     rankings = BM25(folder / "bm25").search(questions, Trainer.retrieved)
     return [[passages[hit.passage_id] for hit in ranking] for ranking in rankings]

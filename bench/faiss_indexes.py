@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.plugins import open_benchmark
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors.nearest import PART, FaissIndex, FlatIndex, build, index_bytes

@@ -27,8 +27,8 @@ import numpy as np
 from ranker import DEPTH
 from retrieval import judged, markdown, scored
 
-from ifqa.corpus.store import PassageStore
-from ifqa.plugins import load, open_benchmark
+from ifqa.corpus.passage_store import PassageStore
+from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.records import Hit, Question
 from ifqa.retrieval.linear_ranker import words
 from ifqa.retrieval.queries import rewrite
@@ -58,7 +58,7 @@ def main() -> None:
 
 def rankings(questions: Sequence[Question], index: Path, store: PassageStore) -> Iterator[tuple[str, list[list[Hit]]]]:
     """Each row: its name, and the questions' rankings."""
-    given, bm25 = rewrite(questions, "names"), load("retriever", "bm25")
+    given, bm25 = rewrite(questions, "names"), load_plugin("retriever", "bm25")
     usual = bm25(index)
     first: list[list[Hit]] = usual.search(given, DEPTH)
     yield "k1=0.9 b=0.4", first

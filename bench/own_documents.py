@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.storage.resources import find_resource
 
 QUESTION = "If the rope had been cut, who would have hauled the trains?"

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from retrieval import control_markdown, controlled, judged, markdown, scored
 
-from ifqa.corpus.store import PassageStore
-from ifqa.plugins import load, open_benchmark
+from ifqa.corpus.passage_store import PassageStore
+from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.protocols import TrainingData
 from ifqa.records import Hit, Question
 from ifqa.retrieval.linear_ranker import FEATURES
@@ -64,7 +64,7 @@ def main() -> None:
         len(questions), min(arguments.sample or len(questions), len(questions)), False
     )
     questions = [questions[number] for number in sorted(drawn.tolist())]
-    bm25, store = load("retriever", "bm25")(folder / "bm25"), PassageStore(folder / "passages")
+    bm25, store = load_plugin("retriever", "bm25")(folder / "bm25"), PassageStore(folder / "passages")
     lists = listed(source, arguments.split, questions, bm25, store)
 
     folds = folds_of(questions, FOLDS)

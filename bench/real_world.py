@@ -26,7 +26,7 @@ from ifqa.pipeline.probe import FOLDER
 from ifqa.pipeline.stage_inputs import read_predictions
 from ifqa.scoring.error_types import outcome
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.score_files import Row
+from ifqa.scoring.score_files import QuestionRow
 from ifqa.scoring.statistics import mean_interval
 
 PROBE, REAL_WORLD = "no-supposition", "answered the real world"
@@ -56,7 +56,7 @@ def without_supposition(name: str) -> dict[str, str]:
     return {one.question_id: one.answer for one in read_predictions(path).values()}
 
 
-def told(rows: Sequence[Row], factual: Mapping[str, str]) -> list[str]:
+def told(rows: Sequence[QuestionRow], factual: Mapping[str, str]) -> list[str]:
     """The lines to print.
 
     Raises:

@@ -26,15 +26,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
-from ifqa.plugins import load, open_benchmark
+from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.progress import bar
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import GOLD, Hit, Passage, Question
+from ifqa.retrieval.composition import Part, best, by_rank, by_score
 from ifqa.retrieval.fusion import Fusion
-from ifqa.retrieval.parts import Part, best, by_rank, by_score
 from ifqa.retrieval.rerank import OWN, WEIGHT, CrossEncoder, reordered
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
@@ -76,8 +76,10 @@ def main() -> None:
     rows = rankings(questions, folder, names, arguments.asked)
     store = PassageStore(folder / "passages")
     if arguments.ranker:
-        part = Part(load("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
-        rows["ranker weighted"] = load("retriever", "ranker")(parts=[part], passages=store.get).search(questions, K)
+        part = Part(load_plugin("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
+        rows["ranker weighted"] = load_plugin("retriever", "ranker")(parts=[part], passages=store.get).search(
+            questions, K
+        )
     if arguments.rerank:
         chosen = {name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked}
         rerank, depth = CrossEncoder(arguments.model).relevance, arguments.rerank
@@ -107,7 +109,7 @@ def rankings(
     """Row name ("bm25 question", "hybrid weighted", ...) -> rankings, one for each question, best first."""
     rows: dict[str, list[list[Hit]]] = {}
     for name in names:
-        retriever = load("retriever", name)(folder / name)
+        retriever = load_plugin("retriever", name)(folder / name)
         for asked in all_asked:
             parts = _parts(retriever, name, asked)
             fusion = Fusion(parts=parts, method="rrf" if asked == "fused" else "weighted") if len(parts) > 1 else None

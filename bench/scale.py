@@ -37,11 +37,11 @@ from typing import Any
 from retrieval import K
 from wikipedia import resident
 
-from ifqa.corpus.store import PassageStore
-from ifqa.plugins import load, open_benchmark
+from ifqa.corpus.passage_store import PassageStore
+from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.progress import say
 from ifqa.records import Hit, Question
-from ifqa.retrieval.parts import Part
+from ifqa.retrieval.composition import Part
 from ifqa.storage.files import read_json, read_lines, write_json, write_jsonl
 
 ARTICLES = Path("data/articles")
@@ -155,8 +155,11 @@ def ask(opened: dict[str, dict[str, Any]], questions: Sequence[Question]) -> dic
 
 def retrievers(folder: Path) -> dict[str, Any]:
     """The retrievers of a corpus."""
-    bm25, get = Part(load("retriever", "bm25")(folder / "bm25"), K, 1.0, "names"), PassageStore(folder / "passages").get
-    ranker = load("retriever", "ranker")(parts=[bm25], passages=get)
+    bm25, get = (
+        Part(load_plugin("retriever", "bm25")(folder / "bm25"), K, 1.0, "names"),
+        PassageStore(folder / "passages").get,
+    )
+    ranker = load_plugin("retriever", "ranker")(parts=[bm25], passages=get)
     return {
         "bm25 weighted": AsPart(bm25),
         "ranker weighted": ranker,
@@ -169,10 +172,10 @@ def hybrids(folder: Path) -> dict[str, Any]:
     """The retrievers of a corpus with a dense index."""
     get = PassageStore(folder / "passages").get
     parts = [
-        Part(load("retriever", name)(folder / name), K, 1.0, query)
+        Part(load_plugin("retriever", name)(folder / name), K, 1.0, query)
         for name, query in {"bm25": "names", "dense": "question"}.items()
     ]
-    fusion = load("retriever", "fusion")(parts=parts)
+    fusion = load_plugin("retriever", "fusion")(parts=parts)
     return {"dense question": AsPart(parts[1]), "hybrid names": fusion, **raised("hybrid names", fusion, get)}
 
 
@@ -188,7 +191,7 @@ def raised(name: str, retriever: Any, get: Any) -> dict[str, Any]:
 
 def reranked(part: Part, get: Any, **settings: Any) -> Any:
     """The retriever "rerank" over a part."""
-    return load("retriever", "rerank")(parts=[part], passages=get, depth=30, **settings)
+    return load_plugin("retriever", "rerank")(parts=[part], passages=get, depth=30, **settings)
 
 
 class AsPart:

@@ -32,7 +32,7 @@ from pathlib import Path
 from ifqa.corpus.wikipedia.dump import Page, parse_pages
 from ifqa.corpus.wikipedia.source import split
 from ifqa.corpus.wikipedia.wikitext import to_text
-from ifqa.corpus.work_units import Tally
+from ifqa.corpus.work_units import SkippedPages
 from ifqa.storage.files import unpack
 
 MARKS = ["{{", "}}", "[[", "]]", "<ref", "{|", "|-", "'''", "style=", "File:", "&nbsp;", "&amp;"]
@@ -42,7 +42,7 @@ PROFILES = ("release", "ifqa")
 
 def pages_of(path: Path) -> Iterator[Page]:
     with path.open("rb") as handle, unpack(handle) as xml:
-        yield from parse_pages(iter(lambda: xml.read(1 << 18), b""), str(path), Tally())
+        yield from parse_pages(iter(lambda: xml.read(1 << 18), b""), str(path), SkippedPages())
 
 
 def tokens(text: str) -> list[str]:

@@ -14,8 +14,8 @@ from ifqa.config.corpus import corpus_of, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.flags import FLAGS, Changes
 from ifqa.config.overrides import override
-from ifqa.corpus.store import PassageStore
-from ifqa.errors import IfqaError, unknown
+from ifqa.corpus.passage_store import PassageStore
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import answers_of, prediction_for_each
@@ -26,7 +26,7 @@ from ifqa.report.compare import Comparison, comparison
 from ifqa.report.scores import Scores, scores_of
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import aggregate
-from ifqa.scoring.scheme import declared
+from ifqa.scoring.scheme import load_scheme
 from ifqa.storage.artifacts import lock
 
 Settings = Mapping[str, object]
@@ -138,7 +138,7 @@ def evaluate(
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
     asked = questions(benchmark, split, root=root)
-    by = declared(benchmark, tuple(measures), _existing_folder(root), split)
+    by = load_scheme(benchmark, tuple(measures), _existing_folder(root), split)
     by_question: dict[str, Prediction] = {}
     for prediction in _predictions(answers, asked):
         if not isinstance(prediction, Prediction) or not isinstance(prediction.answer, str):
@@ -147,9 +147,12 @@ def evaluate(
             raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")
         by_question[prediction.question_id] = prediction
     if strange := by_question.keys() - {question.id for question in asked}:
-        raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
+        raise unknown_name(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
     predictions = prediction_for_each(asked, by_question)
-    rows = [per_question.row(question, by, prediction=each) for question, each in zip(asked, predictions, strict=True)]
+    rows = [
+        per_question.score_question(question, by, prediction=each)
+        for question, each in zip(asked, predictions, strict=True)
+    ]
     scores = aggregate(rows, asked, by, None, predictions).scores(seed)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 
@@ -263,7 +266,7 @@ def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction
 def _run_of(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Run:
     """An experiment with settings changed by keyword arguments, as flags change them, and by `settings`."""
     if strange := changes.keys() - FLAGS:
-        raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
+        raise unknown_name("argument", min(strange), [*FLAGS, "root", "settings"])
     if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
         raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
     by_flag = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}

@@ -13,7 +13,7 @@ class IfqaError(Exception):
     """
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> IfqaError:
+def unknown_name(what: str, name: str, known: Iterable[str]) -> IfqaError:
     """The error for an unknown name: it shows the nearest known name, and all known names; the nearest five of over 15."""
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)

@@ -14,21 +14,21 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Literal
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.progress import say
 from ifqa.protocols import (
-    GIVEN,
-    Advance,
+    INJECTED,
     AnyMeasure,
     Benchmark,
-    Indexed,
+    IndexedRetriever,
     LanguageModel,
-    Place,
+    PathSetting,
     Plugin,
+    ProgressCallback,
     Reader,
     Retriever,
     Trainer,
-    silent,
+    no_progress,
 )
 from ifqa.records import SearchResult
 
@@ -38,8 +38,8 @@ _TABLES = {
     "benchmark": "ifqa.benchmarks", "retriever": "ifqa.retrieval", "reader": "ifqa.reading", "llm": "ifqa.llms",
     "measure": "ifqa.scoring.measures", "trainer": "ifqa.training",
 }  # fmt: skip
-#: Kind -> its role, the method that a class from outside must have, and the arguments of `protocols.GIVEN` that its constructor
-#: is handed. A retriever is handed `index` only if it has `build`, and `parts` only if it has `default_parts`.
+#: Kind -> its role, the method that a class from outside must have, and those of `protocols.INJECTED` that its constructor gets.
+#: A retriever gets `index` only if it has `build`, and `parts` only if it has `default_parts`.
 _ROLES: dict[str, tuple[type[Plugin], str, set[str]]] = {
     "benchmark": (Benchmark, "questions", {"root"}),
     "retriever": (Retriever, "search", {"index", "passages", "corpus", "parts", "llm", "root"}),
@@ -53,13 +53,13 @@ _EXTRAS = {
 }  # fmt: skip
 
 
-def names(kind: str) -> dict[str, str]:
+def plugin_names(kind: str) -> dict[str, str]:
     """Name -> "module:Class" of ifqa's own plugins of a kind: a `Kind`, or "measure"."""
     table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGINS
     return table
 
 
-def load(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
+def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
     """The class of a name, with every method and attribute of its role. A user's own modules lie in the folder `root`.
 
     Raises:
@@ -102,17 +102,17 @@ class Plugins:
     def load(self, kind: Kind, name: str) -> type[Any]:
         """The class of a plugin, as the function `load` gives it."""
         if (kind, name) not in self._classes:
-            self._classes[kind, name] = load(kind, name, self.root)
+            self._classes[kind, name] = load_plugin(kind, name, self.root)
         return self._classes[kind, name]
 
     def retriever(self, name: str) -> type[Retriever]:
         """The class of a retriever."""
         return self.load("retriever", name)
 
-    def indexed(self, name: str) -> type[Indexed]:
+    def indexed(self, name: str) -> type[IndexedRetriever]:
         """The class of a retriever that builds an index; one without `build` is refused."""
         plugin = self.retriever(name)
-        if not issubclass(plugin, Indexed):
+        if not issubclass(plugin, IndexedRetriever):
             raise IfqaError(f"retriever {name!r} has no index to build")
         return plugin
 
@@ -132,7 +132,7 @@ class Plugins:
         return self._benchmarks[name]
 
     def takes(self, kind: Kind, name: str, argument: str) -> bool:
-        """Whether a plugin's constructor takes an argument of `protocols.GIVEN`, such as "llm" or "passages"."""
+        """Whether a plugin's constructor takes an argument of `protocols.INJECTED`, such as "llm" or "passages"."""
         return argument in inspect.signature(self.load(kind, name).__init__).parameters
 
 
@@ -141,17 +141,17 @@ def accepted_arguments(function: Callable[..., object], **given: object) -> dict
     return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
 
 
-def settings_at(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
+def resolve_paths(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
     """A plugin's settings. A setting of type `protocols.Place` gets `root` in front if that file or folder is there."""
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters
-    places = {name for name, parameter in parameters.items() if parameter.annotation == Place}
+    places = {name for name, parameter in parameters.items() if parameter.annotation == PathSetting}
     named = {name: value for name, value in settings.items() if name in places and isinstance(value, str) and value}
     return {**settings, **{name: str(root / path) for name, path in named.items() if (root / path).exists()}}
 
 
-def code_of(plugin: type[Plugin]) -> str:
+def code_fingerprint(plugin: type[Plugin]) -> str:
     """What identifies a plugin's code: the `version` of ifqa's own plugins, the SHA-256 of the files of others.
 
     The files are that of the class and those of its base classes, without files of ifqa, Python and installed packages.
@@ -159,7 +159,7 @@ def code_of(plugin: type[Plugin]) -> str:
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
     installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    files = [file_of(plugin.__module__)]
+    files = [source_file(plugin.__module__)]
     for module in {base.__module__: None for base in plugin.__mro__}:
         path = getattr(sys.modules[module], "__file__", None)  # None: built into Python
         if path and module.partition(".")[0] != "ifqa" and not any(map(Path(path).is_relative_to, installed)):
@@ -167,7 +167,7 @@ def code_of(plugin: type[Plugin]) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in dict.fromkeys(files))).hexdigest()
 
 
-def file_of(module: str) -> Path:
+def source_file(module: str) -> Path:
     """The file of an imported module; its hash shows whether the module was edited.
 
     Raises:
@@ -184,9 +184,9 @@ def _find(kind: str, name: str, root: Path) -> object:
     wanted = f"my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
     if not isinstance(name, str) or (":" in name and not re.fullmatch(r"\w[\w.]*:\w+", name)):
         raise IfqaError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
-    target = name if ":" in name else names(kind).get(name)
+    target = name if ":" in name else plugin_names(kind).get(name)
     if target is None:
-        raise IfqaError(f"{unknown(kind, name, names(kind))}; or {wanted}, of a file here")
+        raise IfqaError(f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, of a file here")
     module_name, _, attribute = target.partition(":")
     if ":" in name and (place := str(root.absolute())) not in sys.path:
         sys.path.append(place)  # where a user's my_module.py lies
@@ -220,11 +220,11 @@ def _with_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
     if not callable(getattr(plugin, method, None)):
         raise IfqaError(f"{kind} {name!r}: wanted a class with the method {method!r}, found none of that name in it")
     if kind == "retriever" and hasattr(plugin, "build"):
-        role = Indexed
-    lacking = ("index" if role is not Indexed else "", "" if getattr(plugin, "default_parts", ()) else "parts")
+        role = IndexedRetriever
+    lacking = ("index" if role is not IndexedRetriever else "", "" if getattr(plugin, "default_parts", ()) else "parts")
     for argument in list(inspect.signature(plugin.__init__).parameters.values())[1:]:
         needed = argument.default is argument.empty and "VAR_" not in argument.kind.name
-        settable = argument.name not in GIVEN and kind != "benchmark"  # a benchmark has no settings
+        settable = argument.name not in INJECTED and kind != "benchmark"  # a benchmark has no settings
         if needed and not settable and (argument.name not in handed or argument.name in lacking):
             raise IfqaError(
                 f"{kind} {name!r}: its constructor needs {argument.name!r}, which a {kind} is not given; "
@@ -258,7 +258,7 @@ def _advancing(method: Callable[..., object]) -> Callable[..., object]:
 
     @wraps(method)
     def advancing(
-        self: object, batch: list[object], *more: object, advance: Advance = silent, **named: object
+        self: object, batch: list[object], *more: object, advance: ProgressCallback = no_progress, **named: object
     ) -> object:
         results = method(self, batch, *more, **named)
         advance(len(batch))

@@ -53,7 +53,7 @@ def printable_line(text: str) -> str:
     return printable(text).replace("\n", " ").replace("\t", " ")
 
 
-def counted(count: float, one: str, several: str = "") -> str:
+def pluralize(count: float, one: str, several: str = "") -> str:
     """A count with its noun: "1 page", "2,000 pages"; `several` is the plural if it is not `one` and an s."""
     number = f"{count:,.0f}"
     return f"{number} {one if number == '1' else several or one + 's'}"

@@ -1,7 +1,7 @@
 """The roles of plugins, typed: retriever, reader, language model, benchmark, measure and trainer, with every method and default.
 
 A class of ifqa inherits its role. A class from outside needs one method (`search`, `answer`, `complete`, `questions`, `train`);
-`ifqa.plugins.load` adds the rest. A constructor's keyword arguments are its settings, but for those in GIVEN, which it is handed.
+`ifqa.plugins.load_plugin` adds the rest. A constructor's keyword arguments are its settings, except those in INJECTED.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -9,7 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from ifqa.records import Completion, Cost, Estimate, Passage, Prediction, Question, Request, SearchResult, Spent, Usage
+from ifqa.records import (
+    BuildCost,
+    Completion,
+    Estimate,
+    Passage,
+    Prediction,
+    Question,
+    Request,
+    SearchResult,
+    StageUsage,
+    TokenUsage,
+)
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -19,14 +30,14 @@ if TYPE_CHECKING:
 
 #: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: all passages. parts: the retrievers of
 #: [[retriever.parts]]. llm: the language model. root: where names and paths count from. budget: an `ifqa.llms.budget.Budget`.
-GIVEN = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
+INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
-Place = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
-Advance = Callable[[float], None]  # called with the number of questions, or requests, done since the last call
+PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
+ProgressCallback = Callable[[float], None]  # called with the number of questions, or requests, done since the last call
 
 
-def silent(done: float) -> None:
-    """An `Advance` that reports nothing."""
+def no_progress(done: float) -> None:
+    """An `ProgressCallback` that reports nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,7 @@ class Plugin:
     """What every role has."""
 
     version: ClassVar[int] = 1  # raise it when results change; for a class from outside the hash of its files is used
-    not_identity: ClassVar[tuple[str, ...]] = ()  # settings that change the speed and not the results
+    runtime_only: ClassVar[tuple[str, ...]] = ()  # settings that change the speed and not the results
 
     if TYPE_CHECKING:  # settings are checked when they are read
 
@@ -66,10 +77,10 @@ class Plugin:
         return ()
 
 
-class Learned(Plugin):
+class Trainable(Plugin):
     """What retrievers, readers and language models share: they may be trained on questions, and the first two ask the third."""
 
-    learnt: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
+    trained_verb: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
     family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` gives it
     trained_on: Collection[str] = ()  # SHA-256 of the files with those questions
     question_ids: Collection[str] = ()  # of a file of answers or rankings: its questions, all of the experiment's split
@@ -79,12 +90,12 @@ class Learned(Plugin):
         """The split family of these settings' weights or demonstrations, without loading them."""
         return ""
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """What it has asked a language model so far, for the manifest; "retry" counts the questions to ask again."""
         return {}
 
 
-class Retriever(Learned):
+class Retriever(Trainable):
     """Ranks passages."""
 
     default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # of one over others, if a file names no parts
@@ -101,7 +112,7 @@ class Retriever(Learned):
         return []
 
 
-class Indexed(Retriever):
+class IndexedRetriever(Retriever):
     """A retriever with an index; its constructor gets the index's folder as `index`."""
 
     resumes: ClassVar[bool] = False  # whether `build` goes on with what a killed `build` left in the folder
@@ -112,7 +123,7 @@ class Indexed(Retriever):
         raise NotImplementedError
 
     @classmethod
-    def forecast(cls, passages: int, *_: Any, **settings: Any) -> Cost | None:
+    def forecast(cls, passages: int, *_: Any, **settings: Any) -> BuildCost | None:
         """The cost of `build` for that many passages; None if it is unknown."""
         return None
 
@@ -127,17 +138,22 @@ class Indexed(Retriever):
         return ()
 
 
-class Reader(Learned):
+class Reader(Trainable):
     """Answers questions from passages."""
 
     concurrent: bool = False  # whether several threads may call `answer` at once
     chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
     takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's of each passage
     label: str = ""  # printed with its scores
-    doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
+    abstain_threshold: float = (
+        0.0  # an opened system gives no answer of less confidence than this, unless it is told to
+    )
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` has a list for each question, best first."""
         raise NotImplementedError
@@ -147,7 +163,7 @@ class Reader(Learned):
         return []
 
 
-class LanguageModel(Learned):
+class LanguageModel(Trainable):
     """Completes prompts."""
 
     name: str = ""  # its completions are stored under this name
@@ -159,11 +175,11 @@ class LanguageModel(Learned):
     window: int = 4096  # tokens of prompt and answer together
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TokenUsage:
         """Requests, tokens and US dollars used so far."""
-        return Spent()
+        return TokenUsage()
 
-    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """One completion a request, in their order; the completion of a failed request has an `error`."""
         raise NotImplementedError
 
@@ -282,7 +298,7 @@ class Benchmark(Plugin):
     """Questions, and how answers to them are scored."""
 
     name: str = ""
-    measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.scheme.defaults`
+    measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.scheme.default_scheme`
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
     folder: Path = Path()  # the folder of its files

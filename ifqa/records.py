@@ -165,7 +165,7 @@ class Calculation:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class Explanation:
     """How a reader got to an answer.
 
     Attributes:
@@ -189,7 +189,7 @@ class How:
         return [text[start:end] for start, end in pairwise([left, *edges, right])]
 
 
-def parted(text: str, answer: str) -> list[str]:
+def split_at_answer(text: str, answer: str) -> list[str]:
     """The text split at the answer where it stands as whole words, in any case; every second piece is the answer.
 
     An answer of more than 500 characters is not searched for: the time grows with both lengths.
@@ -227,7 +227,7 @@ class Prediction:
     score: float | None = None
     passage_scores: tuple[float, ...] = ()
     factual: str = ""
-    how: How | None = None
+    how: Explanation | None = None
     confidence: float | None = None
     candidate: str = ""
 
@@ -264,7 +264,7 @@ class Answer:
     evidence: tuple[Passage, ...] = ()
     factual: str = ""
     error: str = ""
-    how: How | None = None
+    how: Explanation | None = None
     confidence: float | None = None
     candidate: str = ""
     steps: tuple[Step, ...] = ()
@@ -287,7 +287,7 @@ class Answer:
         """The text of a passage in pieces; every second piece is the answer, or a number that it was computed from."""
         if self.how and self.how.passage_id == passage.id:
             return self.how.pieces(passage.text)
-        return parted(passage.text, self.text or self.candidate)
+        return split_at_answer(passage.text, self.text or self.candidate)
 
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
@@ -331,7 +331,7 @@ def _passage_html(passage: Passage, pieces: Sequence[str] = ()) -> str:
 
 
 @dataclass(frozen=True)
-class Cost:
+class BuildCost:
     """What building an index will take: seconds, bytes of disk, bytes of memory. `about` is an extra note."""
 
     seconds: float
@@ -388,7 +388,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TokenUsage:
     """A model's use: requests sent (with retries), completions from the store, tokens, and US dollars.
 
     If the server does not report a request's tokens, their upper bound is counted. `cost` is None if the price is unknown.
@@ -400,10 +400,10 @@ class Spent:
     completion_tokens: int = 0
     cost: float | None = None
 
-    def since(self, before: "Spent") -> "Spent":
+    def since(self, before: "TokenUsage") -> "TokenUsage":
         """The use since an earlier state."""
         cost = None if self.cost is None else self.cost - (before.cost or 0.0)
-        return Spent(
+        return TokenUsage(
             self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
             self.completion_tokens - before.completion_tokens, cost,
         )  # fmt: skip
@@ -415,8 +415,8 @@ else:
     Tally = object  # a manifest of a corpus has a table there, which is not checked
 
 
-class SpentTable(TypedDict):
-    """A `Spent` in JSON."""
+class TokenUsageJson(TypedDict):
+    """A `TokenUsage` in JSON."""
 
     calls: int
     cached: int
@@ -425,10 +425,10 @@ class SpentTable(TypedDict):
     cost: float | None
 
 
-class Usage(TypedDict, total=False):
+class StageUsage(TypedDict, total=False):
     """What a plugin has asked a language model, for a stage's manifest."""
 
-    spent: SpentTable
+    spent: TokenUsageJson
     took: Sequence[int]  # tokens of the prompts and of the completions behind all answers, those from the store too
     server: str  # scheme, host and port of the server that was asked
     retry: int  # questions to ask again: a request failed

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from ifqa.errors import IfqaError, unknown
-from ifqa.protocols import GIVEN
+from ifqa.errors import IfqaError, unknown_name
+from ifqa.protocols import INJECTED
 
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -36,21 +36,21 @@ _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "at most",
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_Table = TypeVar("_Table", bound="Table")
+_Table = TypeVar("_Table", bound="StrictModel")
 _Shape = TypeVar("_Shape", bound=Mapping[str, object])
 
 
-class Table(BaseModel):
+class StrictModel(BaseModel):
     """A table of a TOML file. Unknown keys, values of another type, NaN and infinity are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
-class Stored(Table, extra="allow"):
+class StoredModel(StrictModel, extra="allow"):
     """A JSON object that this program wrote; unknown keys, as of a later version, are ignored."""
 
 
-def check_stored(model: type[_Table], value: object, where: str, mend: str = "") -> _Table:
+def parse_stored(model: type[_Table], value: object, where: str, mend: str = "") -> _Table:
     """A value that this program wrote as its model; `where` begins the error, and `mend` ends it.
 
     Raises:
@@ -66,13 +66,13 @@ def check_stored(model: type[_Table], value: object, where: str, mend: str = "")
 
 
 def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
-    """A value that this program wrote, as it is, if it has the shape of a TypedDict; else raises as `check_stored`."""
-    check_stored(_holder(shape), {"value": value}, where, mend)
+    """A value that this program wrote, as it is, if it has the shape of a TypedDict; else raises as `parse_stored`."""
+    parse_stored(_holder(shape), {"value": value}, where, mend)
     return value  # type: ignore[return-value]  # it has just been found to be one
 
 
-class _Holder(Stored):
-    """A model of a shape, the key `value`, which it checks as strictly as a `Stored` its own keys."""
+class _Holder(StoredModel):
+    """A model of a shape, the key `value`, which it checks as strictly as a `StoredModel` its own keys."""
 
 
 @cache
@@ -80,7 +80,7 @@ def _holder(shape: type[Mapping[str, object]]) -> type[_Holder]:
     return create_model("Holder", __base__=_Holder, value=(shape, ...))
 
 
-def check_table(model: type[_Table], table: object, where: str) -> _Table:
+def parse_section(model: type[_Table], table: object, where: str) -> _Table:
     """A table of a file as its model; `where` names the table at the start of an error.
 
     Raises:
@@ -110,7 +110,7 @@ def check_settings(
     _fit(settings_model(function, frozenset(given)), settings, what, where, beside)
 
 
-def with_fractions(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
+def coerce_floats(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
     """The settings, with whole numbers converted to float for float settings, so that 1 and 1.0 have the same hash."""
     model = settings_model(function, whole=False)
     converted = dict(settings)
@@ -121,16 +121,16 @@ def with_fractions(function: Callable[..., object], settings: Mapping[str, objec
     return converted
 
 
-def settings_of(function: Callable[..., object]) -> dict[str, object]:
+def default_settings(function: Callable[..., object]) -> dict[str, object]:
     """The settings that have a default other than None, with it; `function` is a plugin's constructor or `build`."""
     parameters = inspect.signature(function).parameters.items()
-    defaults = {name: setting.default for name, setting in parameters if name not in GIVEN}
-    return with_fractions(
+    defaults = {name: setting.default for name, setting in parameters if name not in INJECTED}
+    return coerce_floats(
         function, {name: value for name, value in defaults.items() if value not in (inspect.Parameter.empty, None)}
     )
 
 
-def checked(what: str, given: Iterable[str] = GIVEN) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def check_arguments(what: str, given: Iterable[str] = INJECTED) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """A decorator for a constructor or a `build`: a call from Python is checked as `check_settings` checks a file.
 
     For a missing setting Python raises.
@@ -153,7 +153,7 @@ def checked(what: str, given: Iterable[str] = GIVEN) -> Callable[[Callable[_P, _
 @cache
 def settings_model(
     function: Callable[..., object], given: frozenset[str] = frozenset(), whole: bool = True
-) -> type[Table]:
+) -> type[StrictModel]:
     """A model with a field for each setting of a function. With `whole`, settings without a default are required."""
     fields: dict[str, Any] = {}
     for name, one in inspect.signature(function).parameters.items():
@@ -162,7 +162,7 @@ def settings_model(
         default = ... if whole and one.default is one.empty else None
         # with an alias, because a field called "copy" or "json" would hide a method of the model
         fields[f"setting_{len(fields)}"] = (_kind(function, one), Field(default, alias=name))
-    return create_model("Settings", __base__=Table, **fields)
+    return create_model("Settings", __base__=StrictModel, **fields)
 
 
 def _kind(function: Callable[..., object], parameter: inspect.Parameter) -> object:
@@ -207,16 +207,16 @@ def _fit(
     names = [field.alias or name for name, field in model.model_fields.items()]
     # first the unknown keys: a misspelt one is missing, too
     if strange := [one["loc"][0] for one in wrong if one["type"] in ("extra_forbidden", "invalid_key")]:
-        raise IfqaError(f"{opening}{unknown(what, str(strange[0]), [*names, *beside])}")
+        raise IfqaError(f"{opening}{unknown_name(what, str(strange[0]), [*names, *beside])}")
     name = str(min(wrong, key=lambda one: one["type"] != "missing")["loc"][0])
     schema = model.model_json_schema()["properties"][name]
     if name not in values:
         if misspelt := get_close_matches(name, [str(one) for one in values if one not in names], n=1):
-            raise IfqaError(f"{opening}{unknown(what, misspelt[0], names)}")
+            raise IfqaError(f"{opening}{unknown_name(what, misspelt[0], names)}")
         raise IfqaError(f"{opening}{what} {name!r} is missing; wanted {_wanted(schema)}")
     value, choices = values[name], _choices(schema)
     if choices and isinstance(value, str):
-        raise IfqaError(f"{opening}{what} {name!r}: {unknown('value', value, choices)}")
+        raise IfqaError(f"{opening}{what} {name!r}: {unknown_name('value', value, choices)}")
     raise IfqaError(f"{opening}{what} {name!r}: wanted {_wanted(schema)}, found {value!r:.200}")
 
 

@@ -99,9 +99,9 @@ def test_a_cycle_is_found():
 
 @pytest.mark.parametrize("kind", ["retriever", "reader", "llm"])
 def test_plugins_do_not_import_one_another(kind):
-    from ifqa.plugins import names
+    from ifqa.plugins import plugin_names
 
-    plugins = {target.partition(":")[0] for target in names(kind).values()}
+    plugins = {target.partition(":")[0] for target in plugin_names(kind).values()}
     for plugin in plugins:
         assert not imports()[plugin] & plugins
 

@@ -9,17 +9,17 @@ import pytest
 
 from ifqa import plugins
 from ifqa.errors import IfqaError
-from ifqa.settings import settings_of
+from ifqa.settings import default_settings
 
 
 @pytest.mark.parametrize("kind", ["benchmark", "retriever", "reader"])
 def test_every_listed_plugin_is_there(kind):
-    for name in plugins.names(kind):
-        assert plugins.load(kind, name).__doc__
+    for name in plugins.plugin_names(kind):
+        assert plugins.load_plugin(kind, name).__doc__
 
 
 def test_every_listed_measure_is_there_under_its_name():
-    for name in plugins.names("measure"):
+    for name in plugins.plugin_names("measure"):
         assert plugins.load_measure(name).name == name
 
 
@@ -28,7 +28,7 @@ def test_a_plugin_from_the_working_directory_is_named_by_module_and_class(tmp_pa
         "class Silent:\n    'Says nothing.'\n    def answer(self, questions, passages): return []\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert plugins.load("reader", "my_reader_of_tests:Silent").__name__ == "Silent"
+    assert plugins.load_plugin("reader", "my_reader_of_tests:Silent").__name__ == "Silent"
     for name, complaint in {
         "my_reader_of_tests:Loud": "has no 'Loud'",
         "nowhere_at_all:Loud": "no module named 'nowhere_at_all'",
@@ -36,14 +36,14 @@ def test_a_plugin_from_the_working_directory_is_named_by_module_and_class(tmp_pa
         5: "wanted a name, or my_module:Class",
     }.items():
         with pytest.raises(IfqaError, match=complaint):
-            plugins.load("reader", name)
+            plugins.load_plugin("reader", name)
 
 
 def test_a_plugin_that_lacks_an_extra_says_which(tmp_path, monkeypatch):
     (tmp_path / "needs_ray_of_tests.py").write_text("raise ModuleNotFoundError('no ray', name='ray')\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IfqaError, match=r"needs ray; install it with: pip install 'ifqa\[ray\]'"):
-        plugins.load("reader", "needs_ray_of_tests:Any")
+        plugins.load_plugin("reader", "needs_ray_of_tests:Any")
 
 
 OUTSIDE = """
@@ -76,14 +76,14 @@ def outside(tmp_path, monkeypatch):
 
 
 def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside):
-    plain = plugins.load("reader", f"{outside}:Plain")
+    plain = plugins.load_plugin("reader", f"{outside}:Plain")
     heard = []
     assert plain("yes").answer(["one", "two"], [[], []], advance=heard.append) == ["yes", "yes"]
     assert (heard, plain().chunk, plain.trained(), plain.fingerprint(said="x")) == ([2], 32, "", "")
     assert (plain.__module__, plain.__qualname__, plain.__doc__) == (outside, "Plain", "Answers nothing.")
-    assert settings_of(plain.__init__) == {"said": "no"}
-    assert plugins.load("reader", f"{outside}:Plain") is plain
-    whole, heard = plugins.load("reader", f"{outside}:Whole")(), []
+    assert default_settings(plain.__init__) == {"said": "no"}
+    assert plugins.load_plugin("reader", f"{outside}:Plain") is plain
+    whole, heard = plugins.load_plugin("reader", f"{outside}:Whole")(), []
     assert (whole.answer([], [], advance=heard.append), whole.chunk, heard) == ([], 2, [0.5])
 
 
@@ -95,9 +95,9 @@ def test_a_retriever_with_build_has_an_index(outside):
 
 def test_a_class_without_the_method_of_its_role_is_refused(outside):
     with pytest.raises(IfqaError, match="wanted a class with the method 'search', found none"):
-        plugins.load("retriever", f"{outside}:Plain")
+        plugins.load_plugin("retriever", f"{outside}:Plain")
     with pytest.raises(IfqaError, match="wanted a class, found Plain"):
-        plugins.load("reader", f"{outside}:not_a_class")
+        plugins.load_plugin("reader", f"{outside}:not_a_class")
 
 
 MEASURES = """
@@ -146,13 +146,13 @@ def module(tmp_path, monkeypatch):
 def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
     module("base_of_tests", "class Base:\n    def answer(self, questions, passages): return []\n")
     derived = module("derived_of_tests", "from base_of_tests import Base\nclass Mine(Base): pass\n")
-    before = plugins.code_of(plugins.load("reader", f"{derived}:Mine"))
+    before = plugins.code_fingerprint(plugins.load_plugin("reader", f"{derived}:Mine"))
     text = "import abc\nclass Mine(abc.ABC):\n    def answer(self, questions, passages): return []\n"
-    alone = plugins.load("reader", f"{module('alone_of_tests', text)}:Mine")
-    assert plugins.code_of(alone) == hashlib.sha256(text.encode()).hexdigest()
+    alone = plugins.load_plugin("reader", f"{module('alone_of_tests', text)}:Mine")
+    assert plugins.code_fingerprint(alone) == hashlib.sha256(text.encode()).hexdigest()
     with Path("base_of_tests.py").open("a") as file:
         file.write("# edited\n")
-    assert plugins.code_of(plugins.load("reader", f"{derived}:Mine")) != before
+    assert plugins.code_fingerprint(plugins.load_plugin("reader", f"{derived}:Mine")) != before
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_a_constructor_that_needs_what_it_is_not_given_is_refused(module, kind, 
     text = f"class Mine:\n    def __init__(self, {arguments}): pass\n    def {method}: return []\n"
     name = f"{module('needs_of_tests', text)}:Mine"
     with pytest.raises(IfqaError, match=f"^{kind} '{name}': its constructor needs '{needed}', which a {kind} is not"):
-        plugins.load(kind, name)
+        plugins.load_plugin(kind, name)
 
 
 def test_a_file_that_is_imported_is_named_once(module, capsys):
     name = module("said_of_tests", "class Mine:\n    def answer(self, questions, passages): return []\n")
     for _ in range(2):
-        plugins.load("reader", f"{name}:Mine")
-    plugins.load("reader", "predictions")
+        plugins.load_plugin("reader", f"{name}:Mine")
+    plugins.load_plugin("reader", "predictions")
     assert capsys.readouterr().err == f"reader said_of_tests:Mine: imported {Path.cwd() / 'said_of_tests.py'}\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa import progress
-from ifqa.progress import bar, counted, printable, printable_line, say
+from ifqa.progress import bar, pluralize, printable, printable_line, say
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from ifqa.progress import bar, counted, printable, printable_line, say
     [(0, "0 pages"), (1, "1 page"), (1.2, "1 page"), (0.7, "1 page"), (2, "2 pages"), (1234, "1,234 pages")],
 )
 def test_a_count_has_the_singular_where_it_is_written_as_one(count, told):
-    assert counted(count, "page") == told
-    assert [counted(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
+    assert pluralize(count, "page") == told
+    assert [pluralize(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
 
 
 def test_a_character_that_steers_a_terminal_is_replaced_and_no_other():

@@ -7,17 +7,17 @@ import pytest
 from ifqa.records import (
     Answer,
     Calculation,
+    Explanation,
     Hit,
-    How,
     Passage,
     Prediction,
     Question,
     Ranking,
     Term,
-    parted,
     questions_identity,
+    split_at_answer,
 )
-from ifqa.storage.artifacts import identity
+from ifqa.storage.artifacts import compute_fingerprint
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_all_that_a_question_holds_is_in_its_identity(change):
     records = [asdict(question)]
     for later in ("context", "group", "labels"):
         del records[0][later]
-    assert questions_identity([replace(question)]) == before == identity({"questions": records})
+    assert questions_identity([replace(question)]) == before == compute_fingerprint({"questions": records})
     assert questions_identity([replace(question, **change)]) != before
 
 
@@ -47,7 +47,7 @@ def test_a_printed_answer_or_ranking_steers_no_terminal():
 def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
     passage, other = Passage("p", "T", "Built <in> 1951."), Passage("o", "T", "In 1954 and 1951.")
     terms = Term("1951", "1951", "passage", 11, 15), Term("<3> later", "3", "question", 0, 9)
-    how = How("p", (0, 16), (11, 15), Calculation("1954", "plus", terms))
+    how = Explanation("p", (0, 16), (11, 15), Calculation("1954", "plus", terms))
     answer = Answer(Question("q", "If so?"), "1954", (passage, other), how=how)
     assert str(answer) == '1954 = 1951 (passage) + 3 (question: "<3> later")'
     shown = answer._repr_html_()
@@ -80,10 +80,10 @@ def test_an_abstention_shows_its_best_candidate_and_confidence():
 
 
 def test_an_answer_is_found_as_whole_words_in_any_case_but_a_very_long_one_is_not_looked_for():
-    assert parted("Rome, or rome, not Romeo", "ROME") == ["", "Rome", ", or ", "rome", ", not Romeo"]
-    assert parted("anything", " ") == ["anything"]
+    assert split_at_answer("Rome, or rome, not Romeo", "ROME") == ["", "Rome", ", or ", "rome", ", not Romeo"]
+    assert split_at_answer("anything", " ") == ["anything"]
     text = "a " * 100_000
-    assert parted(text, "a " * 10_000 + "b") == [text]  # it would take 20 seconds
+    assert split_at_answer(text, "a " * 10_000 + "b") == [text]  # it would take 20 seconds
 
 
 TEXT = "It was built in 1951. It closed in 1990."
@@ -121,9 +121,9 @@ def test_a_rule_that_does_not_fit_the_terms_is_refused(rule, terms):
 
 
 def test_the_answer_or_the_terms_in_the_passage_are_marked():
-    found = How("p", (0, 21), (16, 20))
+    found = Explanation("p", (0, 21), (16, 20))
     assert found.pieces(TEXT) == ["It was built in ", "1951", ". It closed in 1990."]
     assert found.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]
-    computed = How("p", (0, 21), (16, 20), Calculation("42", "minus, plus", (CLOSED, BUILT, LATER)))
+    computed = Explanation("p", (0, 21), (16, 20), Calculation("42", "minus, plus", (CLOSED, BUILT, LATER)))
     assert computed.pieces(TEXT) == ["It was built in ", "1951", ". It closed in ", "1990", "."]
     assert computed.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]

@@ -11,18 +11,18 @@ from refusals import refused
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.plugins import load
-from ifqa.protocols import GIVEN
+from ifqa.plugins import load_plugin
+from ifqa.protocols import INJECTED
 from ifqa.settings import (
     Natural,
     Positive,
     Share,
-    Table,
+    StrictModel,
     Text,
     check_settings,
-    check_table,
-    settings_of,
-    with_fractions,
+    coerce_floats,
+    default_settings,
+    parse_section,
 )
 
 
@@ -89,10 +89,10 @@ def weighing(path: str, share: float = 1, both: float | int = 2, ways: list[floa
 
 def test_a_whole_number_for_a_float_is_read_as_that():
     given = {"path": "x", "share": 1, "ways": [1, 0.5], "n": 4, "format": 7}
-    read = with_fractions(weighing, given)
+    read = coerce_floats(weighing, given)
     assert json.dumps(read) == '{"path": "x", "share": 1.0, "ways": [1.0, 0.5], "n": 4, "format": 7}'
-    assert json.dumps(with_fractions(weighing, given | {"share": 1.0})) == json.dumps(read)
-    assert json.dumps(settings_of(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
+    assert json.dumps(coerce_floats(weighing, given | {"share": 1.0})) == json.dumps(read)
+    assert json.dumps(default_settings(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -125,7 +125,7 @@ def complaint(function, settings):
     return ""
 
 
-class Point(Table):
+class Point(StrictModel):
     """A table of a file."""
 
     name: Text
@@ -145,9 +145,9 @@ class Point(Table):
 )
 def test_a_wrong_table_is_refused_in_one_line(table, complaint):
     with pytest.raises(IfqaError) as caught:
-        check_table(Point, table, "x.toml")
+        parse_section(Point, table, "x.toml")
     assert str(caught.value) == complaint
-    assert check_table(Point, {"name": "a"}, "x.toml") == Point(name="a", at=[])
+    assert parse_section(Point, {"name": "a"}, "x.toml") == Point(name="a", at=[])
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_a_wrong_table_is_refused_in_one_line(table, complaint):
     ],
 )
 def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong):
-    plugin = load(kind, name)
-    given = dict.fromkeys([one for one in inspect.signature(plugin).parameters if one in GIVEN])
+    plugin = load_plugin(kind, name)
+    given = dict.fromkeys([one for one in inspect.signature(plugin).parameters if one in INJECTED])
     with pytest.raises(IfqaError) as called:
         plugin(**given, **wrong)
     tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "reader": {"name": "extractive"}}

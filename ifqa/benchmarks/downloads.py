@@ -6,7 +6,7 @@ from pathlib import Path
 from ifqa.errors import IfqaError
 from ifqa.protocols import Benchmark
 from ifqa.storage.download import Remote, Unreachable, download_all
-from ifqa.storage.files import create, read_lines, sha256, write
+from ifqa.storage.files import atomic_write, read_lines, sha256, write_bytes
 
 RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher gives no checksum
 
@@ -53,8 +53,8 @@ def _hold_to_record(folder: Path, file: str) -> None:
             "again, or its line there to keep it"
         )
     if len(known) > len(lines):
-        with create(record) as handle:
-            write(handle, "".join(f"{checksum}  {name}\n" for name, checksum in known.items()).encode())
+        with atomic_write(record) as handle:
+            write_bytes(handle, "".join(f"{checksum}  {name}\n" for name, checksum in known.items()).encode())
 
 
 def _download(file: Remote, folder: Path) -> None:

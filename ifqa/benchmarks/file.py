@@ -21,14 +21,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ifqa.errors import IfqaError, unknown
-from ifqa.formats.rows import kind_of, read_rows, row_id
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.runs import id_word
+from ifqa.formats.tables import kind_of, read_rows, row_id
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.scoring.scheme import GOLD_READ, MACRO
-from ifqa.storage.files import cached_by_file, create, json_line, text_field, texts_field, write
+from ifqa.storage.files import atomic_write, cached_by_file, json_line, text_field, texts_field, write_bytes
 
 LABEL = "label"  # the name of the labels; a question may have several
 _ORIGIN = ("source", "licence")  # kept as labels
@@ -85,14 +85,14 @@ def write_file(path: Path, questions: Sequence[Question]) -> int:
     answered = [question for question in questions if question.answers]
     if not answered:
         raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
-    with create(path) as handle:
+    with atomic_write(path) as handle:
         for question in answered:
             record = {
                 "id": id_word(question.id), "question": question.text, "context": question.context, "group": question.group,
                 "answers": question.answers, "passages": question.gold_passages, "choices": question.choices,
                 LABEL: tuple(value for name, value in question.labels if name == LABEL),
             }  # fmt: skip
-            write(handle, json_line({key: value for key, value in record.items() if value}))
+            write_bytes(handle, json_line({key: value for key, value in record.items() if value}))
     return len(answered)
 
 
@@ -104,7 +104,7 @@ def _read(path: Path) -> tuple[Question, ...]:
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
         values = {key: value for key, value in row.items() if not _is_blank(value)}
         if strange := next((key for key in row if key not in _COLUMNS and (key or key in values)), None):
-            raise IfqaError(f"{where}: {unknown('column' if cells else 'key', strange, _COLUMNS)}")
+            raise IfqaError(f"{where}: {unknown_name('column' if cells else 'key', strange, _COLUMNS)}")
         question = _question(values, str(number), where, f"file/{name}", cells)
         identifier = question.id.rpartition("-")[0]
         if identifier in questions:

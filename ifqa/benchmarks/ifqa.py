@@ -13,7 +13,7 @@ family, 43 questions of full-dev and 28 of few-dev share a gold passage with tra
 from pathlib import Path
 from typing import ClassVar
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.questions import distinct
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
@@ -79,7 +79,7 @@ class IfQA(Benchmark):
     def path(self, split: str) -> Path:
         """The file of a split ("full-dev")."""
         if split not in self.paths:
-            raise unknown(f"split of {self.name}", split, self.paths)
+            raise unknown_name(f"split of {self.name}", split, self.paths)
         path = self.folder / self.paths[split]
         if not path.exists():
             raise IfqaError(f"{self.name} {split}: {path} is not there; {self.missing}")

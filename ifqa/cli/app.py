@@ -15,6 +15,7 @@ import typer
 from typer.main import get_command
 
 from ifqa.cli.ask import ask
+from ifqa.cli.exit_codes import each, run_process
 from ifqa.cli.options import (
     CorpusName,
     Engine,
@@ -36,7 +37,6 @@ from ifqa.cli.options import (
     show_help,
     with_workers,
 )
-from ifqa.cli.process import each, run_process
 from ifqa.cli.setup import data, doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
@@ -46,7 +46,7 @@ from ifqa.version import __version__
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
-    from ifqa.workers.tasks import Workers
+    from ifqa.workers.pool import Workers
 
 _Timeout = Annotated[float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")]
 
@@ -241,7 +241,7 @@ def screen(
     """
     from ifqa.config.corpus import load_corpus
     from ifqa.formats.annotations import refuse_existing
-    from ifqa.pipeline.screen import screen_corpus, screen_gold, write_annotation
+    from ifqa.pipeline.annotation import screen_corpus, screen_gold, write_annotation
     from ifqa.plugins import open_benchmark
     from ifqa.report.console import screened_json, show_screened
 

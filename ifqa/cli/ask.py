@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ifqa.cli.exit_codes import in_words, refuse
 from ifqa.cli.options import Json, print_json, searching
-from ifqa.cli.process import in_words, refuse
 from ifqa.errors import IfqaError
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
     number = typer.Option("--workers", min=0, help="Processes that retrieve or read: 1 if not given; 0: one a core.")
 
     def chosen(values: Values) -> dict[str, object]:
-        from ifqa.workers.tasks import Workers
+        from ifqa.workers.pool import Workers
 
         number, engine = values["number"], values["engine"]
         return {"workers": Workers(int(engine == "local") if number is None else number, engine)}

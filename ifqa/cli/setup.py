@@ -18,7 +18,7 @@ from ifqa.llms.credentials import KEY
 from ifqa.progress import say
 from ifqa.protocols import Requirement
 from ifqa.version import __version__
-from ifqa.workers.machine import total_memory
+from ifqa.workers.hardware import total_memory
 
 _PACKAGES = (  # name, purpose, the extra that brings it
     ("pyserini", "BM25 through Lucene", ""),
@@ -48,13 +48,13 @@ def init(
     """
     import tomli_w
 
-    from ifqa.config.experiment import bases, experiment_name
+    from ifqa.config.experiment import base_experiments, experiment_name
     from ifqa.corpus.documents.folder import existing
-    from ifqa.storage.files import create, write
+    from ifqa.storage.files import atomic_write, write_bytes
     from ifqa.storage.resources import BUNDLED, find_resource
 
     name = experiment_name(name)
-    if bases(name):
+    if base_experiments(name):
         raise IfqaError(f"experiment {name!r}: wanted a name without +KEY=VALUE, as variants have")
     templates = {
         f"indexes/{name}.toml": "documents.toml" if docs else "corpus.toml",
@@ -74,8 +74,8 @@ def init(
     path_line = tomli_w.dumps({"path": str(docs.expanduser()) if docs else ""}).strip()
     for path, template in templates.items():
         text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
-        with create(Path(path)) as handle:
-            write(handle, text.replace('path = "FOLDER"', path_line).encode())
+        with atomic_write(Path(path)) as handle:
+            write_bytes(handle, text.replace('path = "FOLDER"', path_line).encode())
         print_line(path)
     say(hint)
 
@@ -216,13 +216,13 @@ def data(
     from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.derive import make
-    from ifqa.corpus.wikipedia import published
+    from ifqa.corpus.wikipedia import download
     from ifqa.models.fetched import fetch as fetch_model
     from ifqa.models.hub import MODELS
     from ifqa.pipeline.synthetic import make_synthetic
     from ifqa.plugins import open_benchmark
 
-    fetched, made, built = published.is_published(name), name == "synthetic", name == "causalqa"
+    fetched, made, built = download.is_published(name), name == "synthetic", name == "causalqa"
     for option, value, fits in (
         ("--rules", rules is not None, built),
         ("--questions-from", graphs, name == "wiqa" and not source),
@@ -236,7 +236,7 @@ def data(
         if value and not fits:
             raise IfqaError(f"{option} does not go with {name}{' --from' if source else ''}; leave it out")
     if fetched:
-        lines = published.fetch(name, date, url)
+        lines = download.fetch(name, date, url)
     elif made:
         if source is None:
             raise IfqaError("wanted the corpus to make questions of: ifqa data synthetic --from CORPUS")

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ifqa.cli.options import print_line, quietly, settings_of_flags, show_help, with_options
-from ifqa.plugins import load, names
+from ifqa.plugins import load_plugin, plugin_names
 from ifqa.protocols import Flag, Trainer
 
 _NONE, _LAST = "'' for none.", "none: the last is kept."
@@ -25,7 +25,7 @@ class Trainers(TyperGroup):
     @property
     def commands(self) -> dict[str, Any]:
         """All verbs by name."""
-        return {name: _verb(name) for name in names("trainer")}
+        return {name: _verb(name) for name in plugin_names("trainer")}
 
     @commands.setter
     def commands(self, _: object) -> None:
@@ -33,7 +33,7 @@ class Trainers(TyperGroup):
 
     def get_command(self, _: object, cmd_name: str) -> Any:
         """The verb of a trainer of ifqa, or of my_module:Class; None if there is none."""
-        return _verb(cmd_name) if cmd_name in names("trainer") or ":" in cmd_name else None
+        return _verb(cmd_name) if cmd_name in plugin_names("trainer") or ":" in cmd_name else None
 
 
 train = typer.Typer(
@@ -45,7 +45,7 @@ train = typer.Typer(
 
 
 def _verb(name: str) -> Any:
-    trainer = load("trainer", name)
+    trainer = load_plugin("trainer", name)
     parameters = signature(trainer).parameters
     folder = Path(trainer.folder or f"models/{name.rpartition(':')[2]}")
     flags = {setting: flag for setting, parameter in parameters.items() if (flag := _flag(parameter))}

@@ -19,13 +19,13 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import existing
 from ifqa.corpus.sources import SourceTable
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.plugins import Plugins
-from ifqa.settings import Natural, Table, check_settings, check_shape, check_table, with_fractions
+from ifqa.settings import Natural, StrictModel, check_settings, check_shape, coerce_floats, parse_section
 from ifqa.storage.artifacts import lock
-from ifqa.storage.files import create, read_toml, write
+from ifqa.storage.files import atomic_write, read_toml, write_bytes
 from ifqa.storage.resources import find_resource, list_resources, plain_name
-from ifqa.workers.tasks import Engine
+from ifqa.workers.pool import Engine
 
 _ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote this file once, and keeps what you change in it.
 # Settings of [[passages.sources]], with their defaults: words = 100, overlap = 0, include = [], exclude = [], columns = [],
@@ -34,7 +34,7 @@ _ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote th
 """
 
 
-class CorpusTable(Table):
+class CorpusTable(StrictModel):
     """A corpus file; `index` holds a table for each index."""
 
     passages: dict[str, object]
@@ -42,7 +42,7 @@ class CorpusTable(Table):
     about: str = ""
 
 
-class PassagesTable(Table):
+class PassagesTable(StrictModel):
     """[passages] of a corpus file."""
 
     sources: Annotated[list[dict[str, object]], Field(min_length=1, description="at least one [[passages.sources]]")]
@@ -96,12 +96,12 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
         raise IfqaError(f"corpus {name!r}: wanted a name, as 'sample'")
     path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml", root)
     if path is None:
-        raise unknown("corpus", name, list_resources("indexes", ".toml", root))
+        raise unknown_name("corpus", name, list_resources("indexes", ".toml", root))
     where = str(path)
-    file = check_table(CorpusTable, read_toml(path), where)
-    passages = check_table(PassagesTable, file.passages, f"{where}: [passages]")
+    file = parse_section(CorpusTable, read_toml(path), where)
+    passages = parse_section(PassagesTable, file.passages, f"{where}: [passages]")
     changes = {key: value for key, value in changes.items() if value is not None}
-    passages = check_table(PassagesTable, passages.model_dump() | changes, f"--{' --'.join(changes)}")
+    passages = parse_section(PassagesTable, passages.model_dump() | changes, f"--{' --'.join(changes)}")
     plugins = plugins or Plugins(root)
     for index, table in file.index.items():
         at = f"{where}: [index.{plain_name(index, 'index')}]"
@@ -112,7 +112,7 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
         plugin = plugins.indexed(table["retriever"])
         own = build_settings(table)
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, ["retriever"])
-        table |= with_fractions(plugin.build, own)
+        table |= coerce_floats(plugin.build, own)
     indexes = {name: check_shape(IndexSettings, table, where) for name, table in file.index.items()}
     return Corpus(name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins)
 
@@ -156,5 +156,5 @@ def corpus_of(
 
 def _append(file: Path, text: str, tables: Mapping[str, object]) -> None:
     before = file.read_bytes() if file.exists() else b""
-    with create(file) as handle:
-        write(handle, before + text.encode() + tomli_w.dumps(tables, multiline_strings=False).encode())
+    with atomic_write(file) as handle:
+        write_bytes(handle, before + text.encode() + tomli_w.dumps(tables, multiline_strings=False).encode())

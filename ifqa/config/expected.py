@@ -2,9 +2,9 @@
 
 from dataclasses import asdict, dataclass
 
-from ifqa.errors import IfqaError, unknown
-from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
-from ifqa.scoring.score_files import Content, Macro, Mean, Part
+from ifqa.errors import IfqaError, unknown_name
+from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
+from ifqa.scoring.score_files import MacroScores, ScoreInterval, ScoresJson, SubsetScores
 from ifqa.settings import NotNegative, check_settings
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
@@ -30,7 +30,7 @@ class Expected:
     retired: str = ""
 
 
-def parse_expected(value: object, where: str, by: Declared) -> tuple[Expected, ...]:
+def parse_expected(value: object, where: str, by: ScoringScheme) -> tuple[Expected, ...]:
     """The expected scores of an experiment's [expected]: one table for each measure, or several (`[[expected.EM]]`).
 
     The groups of a benchmark are known only from its questions, so for a benchmark with groups a part may have any name.
@@ -45,7 +45,7 @@ def parse_expected(value: object, where: str, by: Declared) -> tuple[Expected, .
         at = f"{where}: [expected.{measure}]"
         part, parts = measure.rpartition(".")[0], [*(subset.name for subset in by.subsets), GOLD_READ]
         if part and part not in parts and not by.groups:
-            raise unknown(f"{at}: subset", part, parts)
+            raise unknown_name(f"{at}: subset", part, parts)
         for table in tables if isinstance(tables, list) else [tables]:
             if not isinstance(table, dict):
                 raise IfqaError(f"{at}: wanted a table, found {table!r}")
@@ -63,14 +63,14 @@ def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, 
     return tables
 
 
-def measured(scores: Content, measure: str) -> Mean | None:
+def with_measured_values(scores: ScoresJson, measure: str) -> ScoreInterval | None:
     """Value and interval of a measure in an experiment's scores, as `Aggregator.scores` gives them; None if it is absent."""
     part, _, name = measure.rpartition(".")
     over = part_of(scores, part)
     return over["measures"].get(name) if over else None
 
 
-def part_of(scores: Content, part: str) -> Content | Part | Macro | None:
+def part_of(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | MacroScores | None:
     """The scores over a subset, a group or "macro"; all scores if `part` is empty; None if there is no such part."""
     if not part:
         return scores
@@ -79,9 +79,9 @@ def part_of(scores: Content, part: str) -> Content | Part | Macro | None:
     return scores.get(MACRO) if part == MACRO else scores.get("groups", {}).get(part)
 
 
-def verdict(scores: Content, expected: Expected) -> str:
+def verdict(scores: ScoresJson, expected: Expected) -> str:
     """OK if the score is within the tolerance; near if the expected value is within the 95% interval; else off."""
-    score = measured(scores, expected.measure)
+    score = with_measured_values(scores, expected.measure)
     if expected.retired:
         return RETIRED
     if score is None:

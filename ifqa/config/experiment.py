@@ -14,22 +14,22 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.config.expected import Expected, parse_expected
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.plugins import Plugins
-from ifqa.protocols import GIVEN, Indexed, Plugin
+from ifqa.protocols import INJECTED, IndexedRetriever, Plugin
 from ifqa.retrieval.queries import rewrite
-from ifqa.scoring.scheme import Declared, declared
+from ifqa.scoring.scheme import ScoringScheme, load_scheme
 from ifqa.settings import (
     Natural,
     NotNegative,
     Positive,
-    Table,
+    StrictModel,
     Text,
     check_settings,
     check_shape,
-    check_table,
-    settings_of,
-    with_fractions,
+    coerce_floats,
+    default_settings,
+    parse_section,
 )
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources, plain_name
@@ -37,7 +37,7 @@ from ifqa.storage.resources import find_resource, list_resources, plain_name
 _CHANGE = re.compile(r"[\w.]+=[\w.~-]*")  # as `overrides.override` writes it into a name
 
 
-class ExperimentTable(Table):
+class ExperimentTable(StrictModel):
     """An experiment file; the tables of its plugins are checked separately."""
 
     benchmark: Text
@@ -55,7 +55,7 @@ class ExperimentTable(Table):
     measures: list[Text] = Field(default_factory=list)
 
 
-class RetrieverTable(Table, extra="allow"):
+class RetrieverTable(StrictModel, extra="allow"):
     """The keys of a [retriever], or of one of its parts, that are not settings of the plugin."""
 
     name: Text
@@ -66,7 +66,7 @@ class RetrieverTable(Table, extra="allow"):
     weight: NotNegative = 1.0
 
 
-class ReaderTable(Table, extra="allow"):
+class ReaderTable(StrictModel, extra="allow"):
     """The keys of a [reader] that are not settings of the plugin."""
 
     name: Text
@@ -126,7 +126,7 @@ class Experiment:
     root: Path = Path()
     measures: tuple[str, ...] = ()
     plugins: Plugins = field(kw_only=True, compare=False, repr=False)
-    scheme: Declared = field(kw_only=True, compare=False, repr=False)
+    scheme: ScoringScheme = field(kw_only=True, compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -146,7 +146,7 @@ class Experiment:
     @property
     def variant(self) -> bool:
         """Whether flags made it from another experiment."""
-        return bool(bases(self.name, self.root))
+        return bool(base_experiments(self.name, self.root))
 
     @property
     def indexes(self) -> list[str]:
@@ -182,7 +182,7 @@ def retriever_tables(table: RetrieverSettings) -> Iterator[RetrieverSettings]:
         yield from retriever_tables(part)
 
 
-def bases(name: str, root: Path = Path()) -> list[str]:
+def base_experiments(name: str, root: Path = Path()) -> list[str]:
     """The experiments that a variant NAME+KEY=VALUE... varies, the nearest first; empty if it is no variant.
 
     An experiment with a file of its own, experiments/NAME.toml, is no variant, whatever its name.
@@ -220,7 +220,7 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
     if file is None:
         variants = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
-        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *variants])
+        raise unknown_name("experiment", name, [*list_resources("experiments", ".toml", root), *variants])
     return parse_experiment(name, read_toml(file), str(file), root)
 
 
@@ -228,11 +228,11 @@ def parse_experiment(
     name: str, tables: Mapping[str, object], where: str, root: Path = Path(), plugins: Plugins | None = None
 ) -> Experiment:
     """An experiment from its tables; every error message starts with `where`. `plugins` are those that are loaded already."""
-    table = check_table(ExperimentTable, tables, where)
+    table = parse_section(ExperimentTable, tables, where)
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     plugins = plugins or Plugins(root)
-    scheme = declared(table.benchmark, table.measures, root, table.split, plugins)
+    scheme = load_scheme(table.benchmark, table.measures, root, table.split, plugins)
     checked = dict(table) | {
         "retriever": None if table.retriever is None else _retriever(table.retriever, where, plugins),
         "reader": None if table.reader is None else _reader(table.reader, table.retriever is not None, where, plugins),
@@ -255,7 +255,7 @@ def _retriever(
     table: Mapping[str, object], where: str, plugins: Plugins, at: str = "[retriever]", k: int = 100
 ) -> RetrieverSettings:
     """A retriever's table, checked, with all defaults; `k` is the default of its key k."""
-    common = check_table(RetrieverTable, table, f"{where}: {at}")
+    common = parse_section(RetrieverTable, table, f"{where}: {at}")
     name, plugin = common.name, plugins.retriever(common.name)
     own = _own_settings(f"setting of retriever {name!r}", plugin, table, RetrieverTable.model_fields, where)
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **own}, where)
@@ -264,7 +264,11 @@ def _retriever(
     rewrite([], common.query)  # raises if it is unknown
     if common.query != "question":
         filled["query"] = common.query
-    takes = {"weight": "weight" in filled, "index": issubclass(plugin, Indexed), "parts": bool(plugin.default_parts)}
+    takes = {
+        "weight": "weight" in filled,
+        "index": issubclass(plugin, IndexedRetriever),
+        "parts": bool(plugin.default_parts),
+    }
     takes["query"] = not (takes["parts"] and "query" in filled)  # one over others asks nothing itself
     if strange := [key for key, fits in takes.items() if key in table and not fits]:
         raise IfqaError(f"{where}: {at}: retriever {name!r} takes no {strange[0]!r} here; take it out")
@@ -288,7 +292,7 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: P
                 "take it out, or name a retriever"
             )
         table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
-    common = check_table(ReaderTable, table, f"{where}: [reader]")
+    common = parse_section(ReaderTable, table, f"{where}: [reader]")
     name, passages = common.name, common.passages if retrieves else 0
     own = _own_settings(f"setting of reader {name!r}", plugins.reader(name), table, ReaderTable.model_fields, where)
     return check_shape(ReaderSettings, {"name": name, "passages": passages, **own}, where)
@@ -307,5 +311,5 @@ def _own_settings(
 ) -> dict[str, object]:
     """The plugin's own settings of a table, without the keys `beside` them, checked, and defaults for the rest."""
     own = {key: value for key, value in table.items() if key not in beside}
-    check_settings(what, plugin.__init__, own, GIVEN, where, beside)
-    return settings_of(plugin.__init__) | with_fractions(plugin.__init__, own)
+    check_settings(what, plugin.__init__, own, INJECTED, where, beside)
+    return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, own)

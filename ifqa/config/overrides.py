@@ -13,9 +13,9 @@ from typing import Any
 
 from ifqa.config.expected import expected_tables
 from ifqa.config.experiment import Experiment, parse_experiment
-from ifqa.errors import IfqaError, unknown
-from ifqa.models.causal import runs_here
-from ifqa.storage.files import create, write
+from ifqa.errors import IfqaError, unknown_name
+from ifqa.models.causal_lm import runs_here
+from ifqa.storage.files import atomic_write, write_bytes
 
 NO_READER = "none"  # as a reader's name: no reader; only the retrieved passages are scored
 _LONGEST = 200  # bytes of a folder's name
@@ -24,7 +24,7 @@ _LONGEST = 200  # bytes of a folder's name
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     """The experiment with settings changed, under a name that lists the changes; the same experiment if nothing changes.
 
-    Settings in a plugin's `not_identity`, such as a language model's cap, do not change the name: the answers stay the same. A
+    Settings in a plugin's `runtime_only`, such as a language model's cap, do not change the name: the answers stay the same. A
     model on this machine is asked in this process, unless the experiment or a change names a server or another plugin.
 
     A variant has no expected scores; only if nothing but the language model changes, it keeps those of retired models. It is
@@ -47,7 +47,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     if named and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):  # a flag was forgotten
         plugins = " and ".join(repr(table["name"]) for table in (changed.retriever, changed.reader) if table)
         raise IfqaError(f"{min(named)} is a setting of a language model, but {plugins} ask none; add --reader llm")
-    silent = {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).not_identity} if changed.llm else set()
+    silent = {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).runtime_only} if changed.llm else set()
     telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
     if not telling:
         return changed
@@ -71,7 +71,7 @@ def _tells(experiment: Experiment, changes: Mapping[str, object], key: str, chan
 
 
 def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
-    tables = as_tables(experiment)
+    tables = as_sections(experiment)
     for key, value in sorted(changes.items(), key=lambda change: (change[0] != "llm.name", change[0])):  # names first
         section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
         table = tables.get(section)
@@ -96,7 +96,7 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
             tables[key] = value
         else:
             known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
-            raise unknown("setting", key, known)
+            raise unknown_name("setting", key, known)
     named = "llm.name" in changes or "llm" in changes
     asked = tables.get("llm", {})
     usual = (
@@ -118,13 +118,13 @@ def write_resolved(experiment: Experiment) -> None:
     import tomli_w
 
     path = experiment.folder / "experiment.toml"
-    text = tomli_w.dumps(as_tables(experiment))
+    text = tomli_w.dumps(as_sections(experiment))
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        with create(path) as handle:
-            write(handle, text.encode())
+        with atomic_write(path) as handle:
+            write_bytes(handle, text.encode())
 
 
-def as_tables(experiment: Experiment) -> dict[str, Any]:
+def as_sections(experiment: Experiment) -> dict[str, Any]:
     """The experiment as tables, which `parse_experiment` reads back as the same experiment."""
     settings = "about table benchmark split corpus seed limit retriever reader llm questions measures".split()
     tables = {key: getattr(experiment, key) for key in settings} | {"expected": expected_tables(experiment.expected)}

@@ -18,18 +18,18 @@ from typing import TypedDict
 
 from pydantic import Field
 
-from ifqa.corpus.store import shard_path
+from ifqa.corpus.passage_store import shard_path
 from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
-from ifqa.settings import Stored
+from ifqa.settings import StoredModel
+from ifqa.storage.append_log import keep_whole_lines
 from ifqa.storage.artifacts import INPUTS
-from ifqa.storage.chunks import keep_whole_lines
-from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
+from ifqa.storage.files import atomic_write, json_line, read_jsonl, sha256, write_bytes, write_jsonl
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _PLACE = {"shard", "start"}  # of a file's passages; the place of the lines says that
 
 
-class _Line(Stored):
+class _Line(StoredModel):
     block: int
     key: str
     pages: int
@@ -78,7 +78,7 @@ class Shards:
             if self._is_here(number):
                 self.reused += 1
                 advance(unit.read)
-            elif unit.is_made:
+            elif unit.is_current:
                 self.add(number, unit.make_shard())
                 advance(unit.read)
             else:
@@ -87,15 +87,15 @@ class Shards:
     def add(self, number: int, shard: Shard) -> None:
         """Write a shard, then its line of the log; a block without passages has a line only."""
         if shard.passages:
-            with create(shard_path(self.folder, number)) as handle:
-                write(handle, shard.data)
+            with atomic_write(shard_path(self.folder, number)) as handle:
+                write_bytes(handle, shard.data)
         line = _Line(
             block=number, key=self._keys[number], pages=shard.pages, passages=shard.passages, words=shard.words,
             bytes=len(shard.data), sha256=hashlib.sha256(shard.data).hexdigest(), left_out=dict(shard.tally.left_out),
             bad=shard.tally.bad, files=list(shard.files),
         )  # fmt: skip
         with open(self.folder / LOG, "ab") as handle:
-            write(handle, json_line(line.record()))
+            write_bytes(handle, json_line(line.record()))
             handle.flush()
             os.fsync(handle.fileno())
         self._lines[number] = line

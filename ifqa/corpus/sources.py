@@ -15,17 +15,17 @@ from ifqa.corpus.work_units import (
     NO_FILES,
     FileRecords,
     FileSource,
-    Known,
+    KnownFiles,
     QuestionsOf,
     Source,
     WorkUnit,
     passage_units,
 )
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.records import Passage, Question, gold_id, questions_identity
-from ifqa.settings import check_settings, with_fractions
-from ifqa.storage.files import field as field_of
-from ifqa.storage.files import read_jsonl, read_lines, require, text_field, unicode_text
+from ifqa.settings import check_settings, coerce_floats
+from ifqa.storage.files import read_jsonl, read_lines, require_file, text_field, unicode_text
+from ifqa.storage.files import typed_field as field_of
 
 #: A table [[passages.sources]] of a corpus file: its format, and the settings of that kind.
 SourceTable = Mapping[str, Any]
@@ -82,7 +82,7 @@ class GoldPassages(Source):
         passages = ((Passage(gold_id(text), "", text), 0) for text in texts)
         return passage_units(passages, f"gold passages of {self.benchmark}")
 
-    def fingerprint(self, known: Known) -> dict[str, object]:
+    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         named = {"benchmark": self.benchmark, "splits": self.splits}
         return self.settings() | named | {"questions": [questions_identity(split) for split in self.questions]}
 
@@ -102,7 +102,7 @@ def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
     Raises:
         IfqaError: the file is missing or damaged, or a line is not a passage (named as file:line).
     """
-    if not require(file, "passages").stat().st_size:
+    if not require_file(file, "passages").stat().st_size:
         raise IfqaError(f"{file} is empty; fetch it again")
     with open(file, "rb") as handle:
         if ".tsv" in file.suffixes:
@@ -153,10 +153,10 @@ def open_source(table: SourceTable, root: Path = Path(), questions_of: Questions
     """
     kind = kind_of(table)
     if kind is None:
-        raise unknown("format of a passage source", str(table.get("format", "")), FORMATS)
+        raise unknown_name("format of a passage source", str(table.get("format", "")), FORMATS)
     settings = {key: value for key, value in table.items() if key != "format"}
     check_settings(f"setting of a {kind.format!r} source", kind, settings, given=["questions"], beside=["format"])
-    source = kind.open(with_fractions(kind, settings), root, questions_of)
+    source = kind.open(coerce_floats(kind, settings), root, questions_of)
     source.check()
     return source
 

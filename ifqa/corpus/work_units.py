@@ -16,10 +16,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ifqa.corpus.store import passage_line
-from ifqa.corpus.wikipedia.published import how_to_get
+from ifqa.corpus.passage_store import passage_line
+from ifqa.corpus.wikipedia.download import how_to_get
 from ifqa.errors import IfqaError
-from ifqa.progress import counted
+from ifqa.progress import pluralize
 from ifqa.records import Passage, Question
 from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
@@ -30,13 +30,13 @@ _SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every c
 _SAMPLED = 12  # files of a source that are sampled
 
 #: Path, or key of a file of documents -> bytes, time of change (ns) and SHA-256, as an earlier build found them.
-Known = Mapping[str, Sequence[int | str]]
+KnownFiles = Mapping[str, Sequence[int | str]]
 #: Benchmark and splits -> the questions of each split.
 QuestionsOf = Callable[[str, Sequence[str]], Sequence[Sequence[Question]]]
 
 
 @dataclass
-class Tally:
+class SkippedPages:
     """The pages or files that were left out: their number by reason, and id, title and reason of each bad one."""
 
     left_out: Counter[str] = field(default_factory=Counter)
@@ -47,9 +47,9 @@ class Tally:
         self.left_out[kind or "bad"] += 1
         self.bad.append({"id": page_id, "title": title} | ({"kind": kind} if kind else {}) | {"reason": reason})
 
-    def copy(self) -> "Tally":
+    def copy(self) -> "SkippedPages":
         """The tally so far."""
-        return Tally(Counter(self.left_out), list(self.bad))
+        return SkippedPages(Counter(self.left_out), list(self.bad))
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class FileRecord:
 
     @property
     def facts(self) -> tuple[int, int, str]:
-        """Bytes, time of change and SHA-256, as in `Known`."""
+        """Bytes, time of change and SHA-256, as in `KnownFiles`."""
         return self.bytes, self.modified, self.sha256
 
 
@@ -110,7 +110,7 @@ class Shard:
     pages: int
     passages: int
     words: int
-    tally: Tally
+    tally: SkippedPages
     files: tuple[FileRecord, ...] = ()
 
 
@@ -121,14 +121,14 @@ class WorkUnit(ABC):
     where: str  # the file and the byte at which the unit begins; opens error messages
     read: int  # bytes of input
     settings: Mapping[str, Any] = field(default_factory=dict)  # how its content becomes passages
-    tally: Tally = field(default_factory=Tally)  # what was left out while it was read
+    tally: SkippedPages = field(default_factory=SkippedPages)  # what was left out while it was read
     number: int = 0  # of its shard
 
     def __str__(self) -> str:
         return self.where
 
     @property
-    def is_made(self) -> bool:
+    def is_current(self) -> bool:
         """Whether it takes no work, since an earlier build made all of its passages."""
         return False
 
@@ -238,7 +238,7 @@ class Source(ABC):
         return islice(self.work_units(), 1)
 
     @abstractmethod
-    def fingerprint(self, known: Known) -> dict[str, object]:
+    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         """The settings and the hash of all that is read; where the files are does not matter.
 
         Args:
@@ -254,14 +254,14 @@ class Source(ABC):
         return 0
 
     def facts(self) -> dict[str, tuple[int, int, str]]:
-        """Of each of its few files what `Known` holds, for the manifest."""
+        """Of each of its few files what `KnownFiles` holds, for the manifest."""
         return {}
 
     def summary(self, build: FinishedBuild) -> Iterator[str]:
         """What is said of a build."""
         bad = sum("kind" not in page for page in build.bad)
         if bad:
-            yield f"{counted(bad, 'bad page')}: {build.listed}"
+            yield f"{pluralize(bad, 'bad page')}: {build.listed}"
 
     def why_empty(self, build: FinishedBuild) -> str:
         """Why a build of this source gave no passage."""
@@ -297,7 +297,7 @@ class FileSource(Source):
         files = self.files()
         return chain.from_iterable(islice(self.units_of(file), 1) for file in files[:: max(1, len(files) // _SAMPLED)])
 
-    def fingerprint(self, known: Known) -> dict[str, object]:
+    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         """As `Source`. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""
         known = known if self.size() > _SMALL else {}
         return self.settings() | {"files": [_facts(path, known)[2] for path in self.files()]}
@@ -370,7 +370,7 @@ def _refuse(error: OSError) -> None:
     raise error  # os.walk skips folders that it may not read
 
 
-def _facts(path: Path, known: Known) -> tuple[int, int, str]:
+def _facts(path: Path, known: KnownFiles) -> tuple[int, int, str]:
     """Bytes, time of change (ns) and SHA-256 of a file; the hash is taken from `known` if the first two are equal."""
     stat, before = path.stat(), known.get(str(path))
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:

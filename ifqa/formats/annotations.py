@@ -25,10 +25,10 @@ from xml.sax.saxutils import quoteattr
 
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import entries, starts_list
-from ifqa.formats.rows import kind_of, objects, read_rows
+from ifqa.formats.tables import kind_of, objects, read_rows
 from ifqa.records import Question
 from ifqa.scoring.statistics import alpha
-from ifqa.storage.files import create, field, unicode_text, write
+from ifqa.storage.files import atomic_write, typed_field, unicode_text, write_bytes
 
 Row = dict[str, list[str]]  # the texts of each column or field, without blank ones
 WORKER = "worker"  # the row's key and column for who annotated
@@ -105,8 +105,8 @@ def write_tasks(
         tasks = json.dumps([{"data": dict(row)} for row in rows], indent=1, ensure_ascii=False)
         texts = [f"{tasks}\n", _labelling_interface(rows[0], fields)]
     for file, text in zip(files, texts, strict=True):
-        with create(file) as handle:
-            write(handle, text.encode("utf-8", "surrogatepass"))
+        with atomic_write(file) as handle:
+            write_bytes(handle, text.encode("utf-8", "surrogatepass"))
     return files
 
 
@@ -177,7 +177,7 @@ def read_tasks(path: Path) -> list[tuple[str, Row]]:
     rows: list[tuple[str, Row]] = []
     for number, task in enumerate(entries(path), start=1):
         where = f"{path}: task {number}"
-        row = {name: _texts(value, name, where) for name, value in field(task, "data", dict, where).items()}
+        row = {name: _texts(value, name, where) for name, value in typed_field(task, "data", dict, where).items()}
         filled = [
             _filled(annotation, where)
             for annotation in objects({"annotations": [], **task}, "annotations", where)
@@ -191,7 +191,7 @@ def _filled(annotation: Mapping[str, object], where: str) -> Row:
     """The fields of an annotation as Label Studio exports it."""
     filled: Row = {}
     for result in objects(annotation, "result", where):
-        name, value = field(result, "from_name", str, where), field(result, "value", dict, where)
+        name, value = typed_field(result, "from_name", str, where), typed_field(result, "value", dict, where)
         filled.setdefault(name, []).extend(_texts(value.get("text", value.get("choices")), name, where))
     by = annotation.get("completed_by")  # a number, or an object with the person's e-mail address
     return filled | {WORKER: _texts(by.get("email", by.get("id")) if isinstance(by, dict) else by, WORKER, where)}

@@ -20,7 +20,16 @@ from pathlib import Path
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question
 from ifqa.scoring.measures.answer_recall import has_answer
-from ifqa.storage.files import LONGEST_LINE, create, field, open_unpacked, text_field, texts_field, unicode_text, write
+from ifqa.storage.files import (
+    LONGEST_LINE,
+    atomic_write,
+    open_unpacked,
+    text_field,
+    texts_field,
+    typed_field,
+    unicode_text,
+    write_bytes,
+)
 from ifqa.storage.json_stream import JsonStream
 
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
@@ -47,7 +56,7 @@ def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]
     for number, entry in enumerate(entries(path), start=1):
         where = f"{path}: entry {number}"
         question = Question(_id(entry, where), text_field(entry, "question", where), _answers(entry, where))
-        yield question, _ranked(field(entry, "ctxs", list, where), known, where)
+        yield question, _ranked(typed_field(entry, "ctxs", list, where), known, where)
 
 
 def write_ctxs(
@@ -65,7 +74,7 @@ def write_ctxs(
         passages: the passages of each ranking, in the same order.
     """
     count = 0
-    with create(path) as handle:
+    with atomic_write(path) as handle:
         for question, hits, of_question in zip(questions, rankings, passages, strict=True):
             ctxs = [
                 {
@@ -79,9 +88,9 @@ def write_ctxs(
             ]
             entry = {"id": question.id, "question": question.text, "answers": list(question.answers), "ctxs": ctxs}
             line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            write(handle, (b",\n" if count else b"[\n") + line)
+            write_bytes(handle, (b",\n" if count else b"[\n") + line)
             count += 1
-        write(handle, b"\n]\n" if count else b"[]\n")
+        write_bytes(handle, b"\n]\n" if count else b"[]\n")
     return count
 
 
@@ -115,8 +124,8 @@ def _ranked(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple
         at = f"{where}, passage {number}"
         if not isinstance(ctx, dict):
             raise IfqaError(f"{at}: wanted an object, found {type(ctx).__name__}")
-        title = "" if ctx.get("title") is None else unicode_text(field(ctx, "title", str, at), "title", at)
-        text = unicode_text(field(ctx, "text", str, at), "text", at)
+        title = "" if ctx.get("title") is None else unicode_text(typed_field(ctx, "title", str, at), "title", at)
+        text = unicode_text(typed_field(ctx, "text", str, at), "text", at)
         content = hashlib.sha1(f"{title}\0{text}".encode(), usedforsecurity=False).hexdigest()
         passages.append(Passage(_name("_".join(_id(ctx, at).split()), content, known), title, text))
         scores.append(_score(ctx.get("score"), at))
@@ -144,7 +153,7 @@ def _id(record: dict[str, object], where: str) -> str:
 
 
 def _answers(entry: dict[str, object], where: str) -> tuple[str, ...]:
-    values = field(entry, "answers", list, where) if entry.get("answers") is not None else []
+    values = typed_field(entry, "answers", list, where) if entry.get("answers") is not None else []
     return texts_field(
         {"answers": [value for value in values if value != "" and not str(value).isspace()]}, "answers", where
     )

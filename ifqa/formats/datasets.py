@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from ifqa.errors import IfqaError
 from ifqa.formats.publisher import Causal, Part, Publisher, Reading, Record, Rest, split_of
 from ifqa.progress import bar
-from ifqa.storage.files import LONGEST_LINE, field, text_field
+from ifqa.storage.files import LONGEST_LINE, text_field, typed_field
 from ifqa.storage.json_stream import JsonStream
 
 
@@ -368,7 +368,7 @@ class HotpotQA(Publisher):
     array = ""
 
     def rest(self, record: Record) -> Rest:
-        pairs = field(record.values, "context", list, record.where)
+        pairs = typed_field(record.values, "context", list, record.where)
         context = "\n".join(_paragraph(pair, record.where) for pair in pairs)
         return Rest(record.identifier("_id"), context, [record.optional("answer")], record.split)
 

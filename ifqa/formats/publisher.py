@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, NamedTuple
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import LONGEST_LINE, decode_object, field, open_unpacked, read_lines
+from ifqa.storage.files import LONGEST_LINE, decode_object, open_unpacked, read_lines, typed_field
 from ifqa.storage.json_stream import JsonStream
 
 _SUFFIXES = re.compile(r"\.(gz|bz2|xz)$")
@@ -210,15 +210,15 @@ class Record(NamedTuple):
 
     def text(self, key: str) -> str:
         """The value of a key, which must be text."""
-        return field(self.values, key, str, self.where)
+        return typed_field(self.values, key, str, self.where)
 
     def number(self, key: str) -> int:
         """The value of a key, which must be a whole number."""
-        return field(self.values, key, int, self.where)
+        return typed_field(self.values, key, int, self.where)
 
     def optional(self, key: str) -> str:
         """The value of a key as text; empty if it is null or missing."""
-        return "" if self.values.get(key) is None else field(self.values, key, str, self.where)
+        return "" if self.values.get(key) is None else typed_field(self.values, key, str, self.where)
 
     def identifier(self, key: str) -> str:
         """The value of a key as an id: a string that is not empty, or a whole number."""

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.formats.rows import JSON, TABLES, columns_of, first_line, kind_of, read_rows, row_id
 from ifqa.formats.runs import id_word
+from ifqa.formats.tables import JSON, TABLES, columns_of, first_line, kind_of, read_rows, row_id
 from ifqa.records import Question
-from ifqa.storage.files import create, field, text_field, texts_field, unicode_text, write
+from ifqa.storage.files import atomic_write, text_field, texts_field, typed_field, unicode_text, write_bytes
 
 _ORIGIN = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
 _CAUSAL = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
@@ -21,10 +21,10 @@ def write_topics(path: Path, questions: Sequence[Question]) -> int:
     Raises:
         IfqaError: an id holds white space, or an id or a text half a surrogate pair.
     """
-    with create(path) as handle:
+    with atomic_write(path) as handle:
         for question in questions:
             text = unicode_text(" ".join(question.text.split()), "question", question.id)
-            write(handle, f"{id_word(question.id)}\t{text}\n".encode())
+            write_bytes(handle, f"{id_word(question.id)}\t{text}\n".encode())
     return len(questions)
 
 
@@ -117,7 +117,7 @@ def _whole(record: dict[str, object], where: str, number: int) -> Question:
     if isinstance(answers, list) and any(
         isinstance(answer, dict) for answer in answers
     ):  # with their places, as in SQuAD
-        texts = [field(answer, "text", str, where) if isinstance(answer, dict) else answer for answer in answers]
+        texts = [typed_field(answer, "text", str, where) if isinstance(answer, dict) else answer for answer in answers]
         answers = list(dict.fromkeys(texts))  # one of each annotator, often the same
     gold = "passages" if "passages" in record else "context"
     return Question(

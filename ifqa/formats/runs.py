@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit
-from ifqa.storage.files import create, read_lines, unicode_text, write
+from ifqa.storage.files import atomic_write, read_lines, unicode_text, write_bytes
 
 
 def run_lines(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
@@ -39,9 +39,9 @@ def run_lines(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
 
 def write_run(path: Path, rankings: Mapping[str, Sequence[Hit]], tag: str) -> None:
     """Write a TREC run, atomically."""
-    with create(path) as handle:
+    with atomic_write(path) as handle:
         for question_id, hits in rankings.items():
-            write(handle, run_lines(question_id, hits, tag))
+            write_bytes(handle, run_lines(question_id, hits, tag))
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
@@ -99,10 +99,10 @@ def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
         path: the file to write.
         judged: question id -> passage id -> relevance.
     """
-    with create(path) as handle:
+    with atomic_write(path) as handle:
         for question_id, passages in judged.items():
             for passage_id, relevance in passages.items():
-                write(handle, f"{id_word(question_id)} 0 {id_word(passage_id)} {relevance}\n".encode())
+                write_bytes(handle, f"{id_word(question_id)} 0 {id_word(passage_id)} {relevance}\n".encode())
     return sum(map(len, judged.values()))
 
 

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from ifqa.llms.cache import tokens_of
 from ifqa.llms.credentials import OPENAI, is_local, is_openai
-from ifqa.protocols import Advance, LanguageModel, silent
-from ifqa.records import Completion, Request, Usage
-from ifqa.settings import Table, check_table
+from ifqa.protocols import LanguageModel, ProgressCallback, no_progress
+from ifqa.records import Completion, Request, StageUsage
+from ifqa.settings import StrictModel, parse_section
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import BUNDLED, find_resource
 
@@ -22,7 +22,7 @@ PRICES = "prices.toml"
 Dollars = Annotated[float, Field(ge=0, description="US dollars per million tokens")]
 
 
-class PricesTable(Table):
+class PricesTable(StrictModel):
     """A price file; `models` has a table for each model."""
 
     dated: str
@@ -30,7 +30,7 @@ class PricesTable(Table):
     models: dict[str, object]
 
 
-class Price(Table):
+class Price(StrictModel):
     """US dollars per million tokens of input and output."""
 
     input: Dollars
@@ -51,10 +51,10 @@ def price_of(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None
     """
     path = find_resource(PRICES, root)
     if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):
-        table = check_table(PricesTable, read_toml(path), str(path))
+        table = parse_section(PricesTable, read_toml(path), str(path))
         for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
             if name in table.models:
-                return check_table(Price, table.models[name], f"{path}: models.{name!r}")
+                return parse_section(Price, table.models[name], f"{path}: models.{name!r}")
     return Price(input=0.0, output=0.0) if is_local(url) else None
 
 
@@ -174,15 +174,15 @@ class UsageMeter:
         self._llm, self._keys = llm, keys
         self._before, self._took = llm.spent, (0, 0)
 
-    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """One completion a request, in their order; their tokens are counted."""
         completions = self._llm.complete(requests, advance=advance)
         self._took = tokens_of(completions, self._took)
         return completions
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """The table so far; without "server" if none is asked."""
-        table: Usage = {}
+        table: StageUsage = {}
         for key in self._keys:
             table[key] = self.counts[key]
         if self._llm.server:

@@ -25,9 +25,9 @@ from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.protocols import Advance
+from ifqa.protocols import ProgressCallback
 from ifqa.records import Completion, Request
-from ifqa.settings import Stored, Table
+from ifqa.settings import StoredModel, StrictModel
 
 FILE = "completions.sqlite"
 VERSION = 1  # of a record, and of the tables
@@ -97,7 +97,7 @@ def check_store(folder: str) -> None:
         )
 
 
-class CompletionTable(Table):
+class CompletionTable(StrictModel):
     """The completion of a record."""
 
     text: str
@@ -106,7 +106,7 @@ class CompletionTable(Table):
     finish: str
 
 
-class RecordTable(Stored):
+class RecordTable(StoredModel):
     """A record of the cache, and a line of a recording."""
 
     version: int
@@ -372,7 +372,9 @@ class RequestBatch:
         cached: how many completions came from the cache, or from an equal request.
     """
 
-    def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], advance: Advance) -> None:
+    def __init__(
+        self, cache: CompletionCache, model: str, requests: Sequence[Request], advance: ProgressCallback
+    ) -> None:
         self._requests, self._times, self._advance = requests, Counter(requests), advance
         self._done: dict[Request, Completion] = {}
         self.cached = 0

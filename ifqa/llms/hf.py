@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, tokens_of
 from ifqa.llms.streaming import TextCallback, text_callback
-from ifqa.models.causal import find, is_adapter, lacks
+from ifqa.models.causal_lm import find, is_adapter, lacks
 from ifqa.models.devices import out_of_memory, resolve_device, resolve_precision
-from ifqa.models.hub import loading, number_in, open_tokenizer, quiet, refuse_missing
+from ifqa.models.hub import config_number, open_tokenizer, refuse_missing, report_load_errors, silence_transformers
 from ifqa.progress import say
-from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
-from ifqa.records import Completion, Estimate, Request, Spent
-from ifqa.settings import Natural, Precision, checked
+from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
+from ifqa.records import Completion, Estimate, Request, TokenUsage
+from ifqa.settings import Natural, Precision, check_arguments
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -44,7 +44,7 @@ class HF(LanguageModel):
     float32 batching changes no answer; in bfloat16 it changes roundings.
 
     Args:
-        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name of the hub (`ifqa.models.causal`). The
+        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name of the hub (`ifqa.models.causal_lm`). The
             weights are safetensors, or load as tensors; no code of the model is run.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
@@ -66,13 +66,13 @@ class HF(LanguageModel):
 
     version = 1
     streams = True
-    not_identity = ("device", "batch_tokens", "store")
+    runtime_only = ("device", "batch_tokens", "store")
 
-    @checked("setting of llm 'hf'")
+    @check_arguments("setting of llm 'hf'")
     def __init__(
         self,
         *,
-        model: Place,
+        model: PathSetting,
         device: str = "auto",
         precision: Precision = "auto",
         batch_tokens: Natural = 0,
@@ -82,7 +82,7 @@ class HF(LanguageModel):
     ) -> None:
         if not model.strip():
             raise IfqaError(f"hf: model is empty; {MEND}")
-        quiet()
+        silence_transformers()
         files = find(model, root)
         self.family, self.trained_on = files.family, files.sources
         self.model = load_model(files.folder, device, precision, files.adapter)
@@ -103,9 +103,9 @@ class HF(LanguageModel):
         self._calls, self._cached, self._tokens = 0, 0, (0, 0)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TokenUsage:
         """Tokens computed so far, for no money."""
-        return Spent(self._calls, self._cached, *self._tokens, 0.0)
+        return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
 
     def count(self, text: str) -> int:
         """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `ids`)."""
@@ -118,7 +118,7 @@ class HF(LanguageModel):
         tokens = sum(len(ids) for _, ids in prompts)
         return Estimate(len(prompts), tokens, sum(request.max_tokens for request, _ in prompts), 0.0)
 
-    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """The completions of the requests, in order; each is stored before it is returned.
 
         Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt
@@ -294,7 +294,7 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
     device = resolve_device(device)
     dtype = resolve_precision(precision, device)
     here = {"local_files_only": True, "trust_remote_code": False}
-    with loading(str(folder), "a causal language model", MEND):
+    with report_load_errors(str(folder), "a causal language model", MEND):
         config = AutoConfig.from_pretrained(str(folder), **here)
         _check_kind(folder, config, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
         model, report = AutoModelForCausalLM.from_pretrained(
@@ -306,7 +306,7 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
             from peft import PeftModel
         except ImportError as error:
             raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
-        with loading(str(adapter), "an adapter of peft"):
+        with report_load_errors(str(adapter), "an adapter of peft"):
             model = PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
     # The last tokens' states are a slice. torch.matmul copies the whole output matrix for each row of a batch of those.
     model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: (inputs[0].contiguous(), *inputs[1:]))
@@ -342,7 +342,7 @@ def load_tokenizer(folder: Path, model: "PreTrainedModel") -> "PreTrainedTokeniz
 
 def window_of(model: "PreTrainedModel") -> int:
     """Number of the model's positions, in tokens."""
-    return number_in(model.config.get_text_config(decoder=True), "max_position_embeddings") or WINDOW
+    return config_number(model.config.get_text_config(decoder=True), "max_position_embeddings") or WINDOW
 
 
 def ends(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
@@ -357,10 +357,10 @@ def room(model: "PreTrainedModel") -> int:
     """Tokens of prompts and answers that fit on the device: each has a key and a value in every layer."""
     budget = BUDGET[model.device.type]
     config = model.config.get_text_config(decoder=True)
-    layers, heads = (number_in(config, name) for name in ("num_hidden_layers", "num_attention_heads"))
+    layers, heads = (config_number(config, name) for name in ("num_hidden_layers", "num_attention_heads"))
     if model.device.type != "cpu" or not layers or not heads:
         return budget  # a GPU says when its memory is too small, and batches are halved
-    kept = number_in(config, "num_key_value_heads") or heads
-    size = number_in(config, "head_dim") or config.hidden_size // heads
+    kept = config_number(config, "num_key_value_heads") or heads
+    size = config_number(config, "head_dim") or config.hidden_size // heads
     token: int = 2 * layers * kept * size * model.dtype.itemsize
     return max(budget, min(_MOST, _MEMORY // token))

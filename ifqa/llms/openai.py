@@ -14,9 +14,9 @@ from ifqa.llms.credentials import address_of, check_address, is_local, is_openai
 from ifqa.llms.streaming import text_callback
 from ifqa.llms.token_counts import WINDOW, counter, prompt_tokens, window_of
 from ifqa.progress import say
-from ifqa.protocols import Advance, LanguageModel, Requirement, silent
-from ifqa.records import Completion, Estimate, Request, Spent
-from ifqa.settings import Natural, NotNegative, Positive, checked
+from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
+from ifqa.records import Completion, Estimate, Request, TokenUsage
+from ifqa.settings import Natural, NotNegative, Positive, check_arguments
 
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
@@ -57,11 +57,11 @@ class OpenAI(LanguageModel):
     version = 1
     concurrent = True
     streams = True
-    not_identity = (
+    runtime_only = (
         "base_url", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
     )  # fmt: skip
 
-    @checked("setting of llm 'openai'")
+    @check_arguments("setting of llm 'openai'")
     def __init__(
         self,
         *,
@@ -139,9 +139,9 @@ class OpenAI(LanguageModel):
         return counter(self.model)(text)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TokenUsage:
         """What this object has spent so far."""
-        return Spent(self.account.calls, self._cached, *self.account.spent, self.account.cost)
+        return TokenUsage(self.account.calls, self._cached, *self.account.spent, self.account.cost)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would cost; stored and repeated requests cost nothing. Sends nothing."""
@@ -150,7 +150,7 @@ class OpenAI(LanguageModel):
         answers = sum(request.max_tokens for request in missing)
         return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)
 
-    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """The completions of the requests, in order; each is stored before it is returned.
 
         Stored completions are not asked for again. Equal requests are asked once, across threads and processes. A failed

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.llms.cache import VERSION, bounded
 from ifqa.llms.token_counts import at_most
-from ifqa.protocols import Advance, LanguageModel, Place, Requirement, silent
-from ifqa.records import Completion, Estimate, Request, Spent
-from ifqa.settings import Natural, Table, check_settings, check_table, checked
+from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
+from ifqa.records import Completion, Estimate, Request, TokenUsage
+from ifqa.settings import Natural, StrictModel, check_arguments, check_settings, parse_section
 from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
@@ -17,7 +17,7 @@ WINDOW = 1_000_000_000  # everything fits, unless `window` is set
 _NOT_RECORDED = ("error", "cached")  # of a completion
 
 
-class LineTable(Table):
+class LineTable(StrictModel):
     """A line of a recording."""
 
     version: int = VERSION
@@ -46,8 +46,8 @@ class Replay(LanguageModel):
     version = 1
     concurrent = True
 
-    @checked("setting of llm 'replay'")
-    def __init__(self, *, path: Place, window: Natural = 0) -> None:
+    @check_arguments("setting of llm 'replay'")
+    def __init__(self, *, path: PathSetting, window: Natural = 0) -> None:
         self.path = recording(path)
         self.window = window or WINDOW
         self._completions, models = _read(self.path)
@@ -57,9 +57,9 @@ class Replay(LanguageModel):
         self.label = f"completions recorded in {self.path.name}, {self.name}"
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TokenUsage:
         """Recorded completions only, for no money."""
-        return Spent(cached=self._cached, cost=0.0)
+        return TokenUsage(cached=self._cached, cost=0.0)
 
     def count(self, text: str) -> int:
         """An upper estimate of a text's tokens."""
@@ -69,7 +69,7 @@ class Replay(LanguageModel):
         """What the requests would cost: nothing."""
         return Estimate(0, 0, 0, 0.0)
 
-    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """The recorded completions, in the requests' order; a request that was not recorded gets an error."""
         missing = Completion(error=f"not recorded in {self.path.name}")
         completions = [self._completions.get(request, missing) for request in requests]
@@ -101,7 +101,7 @@ def recording(path: str) -> Path:
         return shipped[path]
     if Path(path).suffix == ".jsonl":
         raise IfqaError(f"recording not found: {path} does not exist")
-    raise unknown("recording", path, shipped)
+    raise unknown_name("recording", path, shipped)
 
 
 def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
@@ -110,7 +110,7 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
     models: dict[str, None] = {}
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        line = check_table(LineTable, record, where)
+        line = parse_section(LineTable, record, where)
         if line.version != VERSION:
             raise IfqaError(f"{where}: a recording of version {line.version}; this ifqa reads {VERSION}")
         if model := str(line.request.pop("model", "")):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +27,7 @@ def resolve_device(device: str) -> str:
     if device == "auto":
         return "cuda" if there["cuda"] else "cpu"
     if device not in there:
-        raise unknown("device", device, ["auto", *there])
+        raise unknown_name("device", device, ["auto", *there])
     if not there[device]:
         raise IfqaError(f'device {device!r} was asked for, and torch finds none here; take "auto", or see: ifqa doctor')
     return device

@@ -5,15 +5,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import IfqaError, unknown
-from ifqa.models.hub import MPNET, NAME, WEIGHTS, WEIGHTS_SHA256, model_folder
+from ifqa.errors import IfqaError, unknown_name
+from ifqa.models.hub import MINILM, MPNET, WEIGHTS, WEIGHTS_SHA256, model_folder
 from ifqa.storage.files import cached_sha256, read_json
 
 if TYPE_CHECKING:
     from ifqa.models.transformer import Encoder
 
 _TOKENIZER = "tokenizer.json"
-_OFFICIAL = {WEIGHTS_SHA256: NAME, MPNET.sha256: MPNET.hub}
+_OFFICIAL = {WEIGHTS_SHA256: MINILM, MPNET.sha256: MPNET.hub}
 _MEND = f"wanted a folder with an encoder, or {MPNET.name}, which this fetches: ifqa data {MPNET.name}"
 
 
@@ -90,5 +90,5 @@ def _kind(folder: Path) -> type["Encoder"]:
     config = read_json(path)
     kind = str(config.get("model_type")) if isinstance(config, dict) else ""
     if kind not in kinds:
-        raise unknown(f"model_type in {path}:", kind, kinds)
+        raise unknown_name(f"model_type in {path}:", kind, kinds)
     return kinds[kind]

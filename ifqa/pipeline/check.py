@@ -22,14 +22,14 @@ from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.system import System, opened, refuse_other_families
 from ifqa.plugins import Plugins
-from ifqa.progress import counted, duration
+from ifqa.progress import duration, pluralize
 from ifqa.protocols import Requirement, Retriever
 from ifqa.records import Passage, Request
-from ifqa.retrieval.parts import Part
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite
-from ifqa.settings import settings_of
+from ifqa.settings import default_settings
 from ifqa.storage.resources import find_resource
-from ifqa.workers.machine import cores, total_memory
+from ifqa.workers.hardware import cores, total_memory
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Work:
 
     def __str__(self) -> str:
         facts = [
-            counted(self.passages, "passage") if self.passages is not None else "",
+            pluralize(self.passages, "passage") if self.passages is not None else "",
             f"{decimal(round(self.disk))} of disk" if self.disk else "",
             f"{decimal(round(self.memory))} of memory" if self.memory else "",
             duration(self.seconds) if self.seconds is not None and not self.made else "",
@@ -58,7 +58,7 @@ class Work:
         if self.calls:
             money = f"up to ${self.cost:,.2f}" if self.cost is not None else "a price that no prices.toml here says"
             tokens = f"{self.prompt_tokens:,} tokens of prompts and up to {self.completion_tokens:,} of answers"
-            facts += [counted(self.calls, "call"), tokens, money]
+            facts += [pluralize(self.calls, "call"), tokens, money]
         listed = ", ".join(filter(None, [*facts, self.note]))
         about = f": {'' if self.made else 'about '}{listed}" if listed else ""
         return f"  {'done ' if self.made else 'to do'}  {self.what}{about}"
@@ -122,7 +122,7 @@ def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
     for name in indexes:
         build.require_index(name)
     what, count = f"passages of {corpus.name}", 0
-    if build.is_made("passages"):
+    if build.is_current("passages"):
         count = build.passages["record"]["passages"]
         yield Work(what, True, count)
     else:
@@ -133,7 +133,7 @@ def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
         yield todo[0]
     for name in indexes:
         table, what = corpus.indexes[name], f"index {name} of {corpus.name}"
-        if build.is_made(name):
+        if build.is_current(name):
             yield Work(what, True)
         elif taken := corpus.plugins.indexed(table["retriever"]).forecast(count, **build_settings(table)):
             note = taken.about.strip(" ;,")
@@ -159,7 +159,7 @@ def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
 def _retrieval(run: Run, system: System) -> Iterator[Finding]:
     if not run.experiment.retriever:
         return
-    made = run.is_made("retrieve")
+    made = run.is_current("retrieve")
     yield Work(f"retrieve with {run.retriever['name']}", made)
     if made:
         return
@@ -173,7 +173,7 @@ def _reading(run: Run, system: System) -> Iterator[Finding]:
     if not run.experiment.reader:
         return
     what = f"read with {run.reader['name']}"
-    if run.is_made("read"):
+    if run.is_current("read"):
         yield Work(what, True)
         return
     yield Work(what)
@@ -183,7 +183,7 @@ def _reading(run: Run, system: System) -> Iterator[Finding]:
 
 
 def _scoring(run: Run, system: System) -> Iterator[Finding]:
-    yield Work(f"score {counted(len(run.questions), 'question')}", run.is_made("score"))
+    yield Work(f"score {pluralize(len(run.questions), 'question')}", run.is_current("score"))
     if run.will_ask():
         system.session.llm(run).ready()
 
@@ -204,7 +204,7 @@ def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
 def _passages_to_read(run: Run) -> list[list[Passage]]:
     """The passages of each question for the reader; before retrieval, as many stand-ins of the usual length."""
     experiment, count = run.experiment, run.reader["passages"]
-    if experiment.retriever and run.is_made("retrieve"):
+    if experiment.retriever and run.is_current("retrieve"):
         rankings = rankings_of(experiment, run.questions)
         return list(passages_of(experiment, (ranking[:count] for ranking in rankings)))
     stand_ins = [Passage("", "Some title", "passage " * 100)] * count if experiment.retriever else []
@@ -216,7 +216,7 @@ def asked_of_model(run: Run, system: System, requests: Sequence[Request], asker:
     name = f"{run.llm['name']} {run.llm.get('model', '')}".strip()
     what, taken = f"llm {name} of the {asker}", system.session.llm(run).estimate(requests)
     if not taken.calls:
-        kept = counted(len(requests), "completion is", "completions are")
+        kept = pluralize(len(requests), "completion is", "completions are")
         return Work(
             what, True, calls=0, prompt_tokens=0, completion_tokens=0, cost=0.0, note=f"{kept} kept from before"
         )
@@ -254,7 +254,7 @@ def _of_corpus(corpus: Corpus, indexes: Collection[str]) -> list[Requirement]:
     for name in indexes:
         if name in corpus.indexes:
             plugin = corpus.plugins.indexed(corpus.indexes[name]["retriever"])
-            settings = settings_of(plugin.build) | build_settings(corpus.indexes[name])
+            settings = default_settings(plugin.build) | build_settings(corpus.indexes[name])
             needs += plugin.build_requirements(corpus.folder / name, root=corpus.root, **settings)
     return list(dict.fromkeys(needs))
 

@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from ifqa.config.experiment import parse_experiment, retriever_tables
-from ifqa.config.overrides import as_tables
-from ifqa.corpus.store import PassageStore, fetch_each, made_line
+from ifqa.config.overrides import as_sections
+from ifqa.corpus.passage_store import PassageStore, fetch_each, generated_passage_line
 from ifqa.formats.runs import run_lines
-from ifqa.pipeline.run import ASKS, Run
+from ifqa.pipeline.run import LLM_STAGES, Run
 from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, say_label, was_trained_on
-from ifqa.progress import bar, be_quiet, counted, say
-from ifqa.protocols import Advance, Reader, silent
-from ifqa.records import Hit, Passage, Question, Usage
+from ifqa.progress import bar, be_quiet, pluralize, say
+from ifqa.protocols import ProgressCallback, Reader, no_progress
+from ifqa.records import Hit, Passage, Question, StageUsage
+from ifqa.storage.append_log import Chunks
 from ifqa.storage.artifacts import Draft
-from ifqa.storage.chunks import Chunks
 from ifqa.storage.files import json_line
-from ifqa.workers.machine import gpus
-from ifqa.workers.tasks import Workers
-from ifqa.workers.tasks import run as run_all
+from ifqa.workers.hardware import gpus
+from ifqa.workers.pool import Workers
+from ifqa.workers.pool import map_tasks as run_all
 
 Stage = Literal["retrieve", "read"]
 SEARCHED = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
@@ -53,7 +53,7 @@ class Facts(TypedDict):
     hits: int
     label: str
     trained_on_them: bool
-    usage: Usage
+    usage: StageUsage
 
 
 class ChunkResult(NamedTuple):
@@ -94,7 +94,7 @@ def ask(
         total = added(total, kept)
     done = total["questions"]
     if done:
-        say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
+        say(f"{folder}: going on after {done:,} of {pluralize(len(questions), 'question')}")
     generated = set[bytes]()
     if (draft.folder / PASSAGES).exists():
         with open(draft.folder / PASSAGES, "rb") as lines:
@@ -136,13 +136,13 @@ def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], do
 
 def _results(
     run: Run, stage: Stage, chunks: Iterator[Chunk], several: bool, session: Session | None, workers: Workers,
-    advance: Advance,
+    advance: ProgressCallback,
 ) -> Iterator[ChunkResult]:  # fmt: skip
     """What each chunk gives, in their order."""
     experiment, table = run.experiment, run.retriever if stage == "retrieve" else run.reader
-    if (model := bool(experiment.asks_llm(ASKS[stage]))) and not workers.alone:
+    if (model := bool(experiment.asks_llm(LLM_STAGES[stage]))) and not workers.alone:
         say(
-            f"{experiment.name}: {ASKS[stage]} {table['name']!r} asks a language model, so this process alone does it: its "
+            f"{experiment.name}: {LLM_STAGES[stage]} {table['name']!r} asks a language model, so this process alone does it: its "
             "caps hold for one process; [llm] concurrency is how many requests it sends at once"
         )
     if model or workers.alone or (workers.engine == "local" and not several):
@@ -151,7 +151,7 @@ def _results(
             yield runner.ask(chunk, advance)
         return
     root = experiment.root if workers.engine == "local" else experiment.root.absolute()  # also there on other machines
-    opening = (experiment.name, as_tables(experiment), root, stage)
+    opening = (experiment.name, as_sections(experiment), root, stage)
     settings = map(dict, retriever_tables(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
     tasks, devices = (_Task(opening, chunk) for chunk in chunks), gpus() if uses_gpu else 0
@@ -175,9 +175,9 @@ class ChunkRunner:
     def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
         self._run, self._stage = run, stage
         self._system = System(run, session)
-        self._used: Usage = {}
+        self._used: StageUsage = {}
 
-    def ask(self, chunk: Chunk, advance: Advance = silent) -> ChunkResult:
+    def ask(self, chunk: Chunk, advance: ProgressCallback = no_progress) -> ChunkResult:
         """Search or read a chunk; IfqaError if the plugin cannot be opened, or breaks its protocol."""
         parts, hits = self._search(chunk, advance) if self._stage == "retrieve" else (self._read(chunk, advance), 0)
         plugin = self._system.retriever if self._stage == "retrieve" else self._system.reader
@@ -187,7 +187,7 @@ class ChunkRunner:
         facts = Facts(questions=len(chunk.questions), hits=hits, label=label, trained_on_them=trained, usage=usage)
         return ChunkResult(parts, facts)
 
-    def _search(self, chunk: Chunk, advance: Advance) -> tuple[dict[str, bytes], int]:
+    def _search(self, chunk: Chunk, advance: ProgressCallback) -> tuple[dict[str, bytes], int]:
         rankings = self._system.search(chunk.questions)
         advance(len(chunk.questions))
         tag = f"ifqa-{self._run.retriever['name']}"
@@ -197,7 +197,7 @@ class ChunkRunner:
             unique: dict[str, Passage] = {}
             for passage in (passage for ranking in rankings for passage in ranking.generated or ()):
                 unique.setdefault(passage.id, passage)
-            parts[PASSAGES] = b"".join(map(made_line, unique.values()))
+            parts[PASSAGES] = b"".join(map(generated_passage_line, unique.values()))
         if any(ranking.steps is not None for ranking in rankings):
             parts[STEPS] = b"".join(
                 json_line({"question_id": question.id, "steps": list(map(asdict, ranking.steps or ()))})
@@ -205,7 +205,7 @@ class ChunkRunner:
             )
         return parts, sum(map(len, rankings))
 
-    def _read(self, chunk: Chunk, advance: Advance) -> dict[str, bytes]:
+    def _read(self, chunk: Chunk, advance: ProgressCallback) -> dict[str, bytes]:
         passages = fetch_each(self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings])
         scores = [[hit.score for hit in ranking] for ranking in chunk.rankings]
         predictions = self._system.read(chunk.questions, passages, scores, advance)

@@ -12,19 +12,19 @@ from pathlib import Path
 from ifqa.benchmarks.file import write_file
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.annotations import VERIFYING, are_tasks, read_annotated, verification_tasks, write_tasks
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.formats.questions import read_questions, write_topics
-from ifqa.formats.rows import kind_of
 from ifqa.formats.runs import write_qrels, write_run
+from ifqa.formats.tables import kind_of
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
-from ifqa.plugins import names, open_benchmark
+from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import say
 from ifqa.records import Hit, Question, gold_id
 from ifqa.scoring.measures.gold_recall import covers
-from ifqa.storage.files import require
+from ifqa.storage.files import require_file
 
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
     "topics": write_topics,
@@ -60,11 +60,11 @@ def convert(
     is_file = path.is_file() or (not is_split and (bool(kind_of(path)) or path.name != source))
     form = form or _BY_SUFFIX.get(to.suffix, "")
     if form not in _FORMATS:
-        raise unknown("format", form or to.suffix, _FORMATS)
+        raise unknown_name("format", form or to.suffix, _FORMATS)
     if k is not None and k < 1:
         raise IfqaError(f"--k, the number of passages to keep, must be at least 1; found {k}")
     if scores not in ("run", "reader"):
-        raise unknown("--scores", scores, ("run", "reader"))
+        raise unknown_name("--scores", scores, ("run", "reader"))
     for option, value, fits in (("--k", k, RUNS), ("--scores", scores != "run", ("ctxs", "trec"))):
         if value and form not in fits:
             raise IfqaError(f"{option} changes nothing where {source} becomes {form}; leave it out")
@@ -78,7 +78,7 @@ def convert(
         raise IfqaError(f"{to} is {what}")
     to = to.resolve() if to.is_symlink() else to  # a link stays one
     if is_file:
-        require(path, "file")
+        require_file(path, "file")
     if form == VERIFICATION:
         if not is_file or not are_tasks(path):
             raise IfqaError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
@@ -105,7 +105,7 @@ def _questions(source: str, is_file: bool) -> list[Question]:
     if ":" not in source:
         return Run(load_experiment(source)).questions
     benchmark, _, split = source.partition(":")  # a path may hold more of them
-    if benchmark not in names("benchmark"):
+    if benchmark not in plugin_names("benchmark"):
         benchmark, _, split = source.rpartition(":")  # of a plugin, my_module:Class:SPLIT
     return open_benchmark(benchmark).questions(split)
 

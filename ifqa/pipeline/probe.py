@@ -23,14 +23,14 @@ from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
-from ifqa.progress import counted, say
+from ifqa.progress import pluralize, say
 from ifqa.records import Hit, Question
 from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate
-from ifqa.scoring.per_question import row
-from ifqa.storage.artifacts import Artifact, identity, lock, read_manifest
+from ifqa.scoring.per_question import score_question
+from ifqa.storage.artifacts import Artifact, compute_fingerprint, lock, read_manifest
 from ifqa.storage.files import read_json, write_json
-from ifqa.workers.tasks import Workers
+from ifqa.workers.pool import Workers
 
 VERSION = 1  # raise it when a probe asks something else
 FOLDER, SCORE, LOSSES = "probe", "score", "losses.json"
@@ -125,7 +125,7 @@ def losses_of(run: Run) -> list[Loss]:
     folder = run.experiment.folder / FOLDER / SCORE
     losses = Artifact(folder)
     try:
-        if run.experiment.reader is None or not losses.manifest or not losses.is_made_from(inputs_of_losses(run)):
+        if run.experiment.reader is None or not losses.manifest or not losses.is_current_for(inputs_of_losses(run)):
             return []
     except IfqaError:  # an earlier stage is gone
         return []
@@ -136,7 +136,12 @@ def inputs_of_losses(run: Run) -> dict[str, object]:
     """What the losses are made of: the scores' inputs, and the files of every probe that was read."""
     manifests = {name: read_manifest(run.experiment.folder / FOLDER / name) for name in PROBES}
     files = {name: dict(manifest["record"]["files"]) for name, manifest in manifests.items() if manifest}
-    return {"stage": "probe score", "version": VERSION, "score": identity(run.inputs("score")), "files": files}
+    return {
+        "stage": "probe score",
+        "version": VERSION,
+        "score": compute_fingerprint(run.inputs("score")),
+        "files": files,
+    }
 
 
 def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
@@ -144,7 +149,7 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
     folder = experiment.folder / FOLDER / name
 
     def inputs() -> dict[str, object]:
-        read = identity(Run(experiment).inputs("read"))
+        read = compute_fingerprint(Run(experiment).inputs("read"))
         return {"stage": "probe", "probe": name, "version": VERSION, "seed": experiment.seed, "read": read}
 
     with Artifact(folder).make(inputs, resume="same") as work:
@@ -156,7 +161,7 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
             requests = system.reader.requests(questions, list(passages_of(experiment, rankings)))
             say(str(asked_of_model(run, system, requests, f"probe {name}")).strip())
         ask(work, run, "read", session, workers, OtherInputs(folder, questions, rankings))
-    say(f"{folder}: {counted(len(changed), 'question')} read")
+    say(f"{folder}: {pluralize(len(changed), 'question')} read")
 
 
 def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
@@ -171,7 +176,9 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     samples = []
     for predictions in (usual, probed):
         answers = prediction_for_each(questions, predictions)
-        rows = [row(question, by, prediction=answer) for question, answer in zip(questions, answers, strict=True)]
+        rows = [
+            score_question(question, by, prediction=answer) for question, answer in zip(questions, answers, strict=True)
+        ]
         samples.append(aggregate(rows, questions, by, None).sample())
     before, after = samples
     for key, count, paired in after.differences(before, by.shown(names) or names, experiment.seed):

@@ -17,29 +17,29 @@ from ifqa.config.experiment import (
     ModelSettings,
     ReaderSettings,
     RetrieverSettings,
-    bases,
+    base_experiments,
     retriever_tables,
     search_settings,
 )
 from ifqa.corpus import work_units
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.corpus.shards import files_of
 from ifqa.corpus.sources import open_sources
-from ifqa.corpus.store import PassageStore
-from ifqa.corpus.work_units import FileRecord, Known, Source
+from ifqa.corpus.work_units import FileRecord, KnownFiles, Source
 from ifqa.errors import IfqaError
-from ifqa.plugins import Plugins, accepted_arguments, code_of, file_of, settings_at
+from ifqa.plugins import Plugins, accepted_arguments, code_fingerprint, resolve_paths, source_file
 from ifqa.protocols import Benchmark, Plugin
 from ifqa.records import Question, questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring import per_question
-from ifqa.settings import settings_of
-from ifqa.storage.artifacts import Artifact, Manifest, identity
+from ifqa.settings import default_settings
+from ifqa.storage.artifacts import Artifact, Manifest, compute_fingerprint
 from ifqa.storage.files import sha256
 
 _T = TypeVar("_T")
 Kind = Literal["retriever", "reader"]
 Stage = Literal["retrieve", "read", "score"]
-ASKS: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # the stages that may ask a language model
+LLM_STAGES: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # the stages that may ask a language model
 
 
 class _Made:
@@ -63,10 +63,10 @@ class _Made:
     def _inputs_of(self, part: str) -> dict[str, object]:
         raise NotImplementedError
 
-    def is_made(self, part: str) -> bool:
+    def is_current(self, part: str) -> bool:
         """Whether a part was made from exactly the present inputs; False if an input is missing."""
         try:
-            return self.artifact(part).is_made_from(self.inputs(part))
+            return self.artifact(part).is_current_for(self.inputs(part))
         except IfqaError:
             return False
 
@@ -112,7 +112,7 @@ class CorpusBuild(_Made):
     def _inputs_of(self, part: str) -> dict[str, object]:
         return self.inputs_of_passages() if part == "passages" else self._inputs_of_index(part)
 
-    def inputs_of_passages(self, known: Known | None = None) -> dict[str, object]:
+    def inputs_of_passages(self, known: KnownFiles | None = None) -> dict[str, object]:
         """The sources' settings and the SHA-256 of their files; `known` as `Source.fingerprint` takes it."""
         known = self.known if known is None else known
         fingerprints = [source.fingerprint(known) for source in self.sources]
@@ -123,9 +123,9 @@ class CorpusBuild(_Made):
         self.require_index(name)
         table, root = self.corpus.indexes[name], self.corpus.root
         plugin = self.corpus.plugins.indexed(table["retriever"])
-        hashed = plugin.built_from(**settings_at(plugin.build, build_settings(table), root))
-        settings = identifying(plugin, settings_of(plugin.build) | table)
-        inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_of(plugin)}
+        hashed = plugin.built_from(**resolve_paths(plugin.build, build_settings(table), root))
+        settings = identity_settings(plugin, default_settings(plugin.build) | table)
+        inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_fingerprint(plugin)}
         return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
     def require_index(self, name: str) -> None:
@@ -148,12 +148,12 @@ class CorpusBuild(_Made):
     @cached_property
     def identity(self) -> str:
         """The identity of its passages; raises as `passages`."""
-        return identity(self.passages["inputs"])
+        return compute_fingerprint(self.passages["inputs"])
 
     def identity_of_index(self, name: str) -> str:
         """The identity of an index; IfqaError if it is not built, damaged, or older than the file or the passages."""
         inputs = self.inputs(name)  # what its passages lack is said first
-        return identity(self.artifact(name).require(f"ifqa index {self.corpus.name}", inputs)["inputs"])
+        return compute_fingerprint(self.artifact(name).require(f"ifqa index {self.corpus.name}", inputs)["inputs"])
 
 
 class Run(_Made):
@@ -231,7 +231,7 @@ class Run(_Made):
     def siblings(self, stage: str) -> Iterator[Path]:
         """The folders of that stage of the experiment's base and variants: one with the same inputs is copied, not made again."""
         own = self.experiment.folder
-        base = [own.name, *bases(own.name, self.experiment.root)][-1]
+        base = [own.name, *base_experiments(own.name, self.experiment.root)][-1]
         for folder in sorted(own.parent.glob("*")):
             if f"{folder.name}+".startswith(f"{base}+") and folder != own:
                 yield folder / stage
@@ -243,8 +243,8 @@ class Run(_Made):
 
     def will_ask(self) -> bool:
         """Whether a stage that asks a language model is still to be made."""
-        asking = [stage for stage in self.experiment.stages if self.experiment.asks_llm(ASKS[stage])]
-        return bool(self.experiment.llm) and not all(map(self.is_made, asking))
+        asking = [stage for stage in self.experiment.stages if self.experiment.asks_llm(LLM_STAGES[stage])]
+        return bool(self.experiment.llm) and not all(map(self.is_current, asking))
 
     def fingerprint(self, kind: Kind) -> dict[str, object]:
         """What determines the output of the retriever or reader: its settings, its code, and hashes of its files."""
@@ -272,10 +272,10 @@ class Run(_Made):
     ) -> dict[str, object]:  # fmt: skip
         plugin: type[Plugin] = self.plugins.load(kind, name)
         root = self.experiment.root
-        named = settings_at(plugin.__init__, settings, root)
+        named = resolve_paths(plugin.__init__, settings, root)
         hashed = plugin.fingerprint(**accepted_arguments(plugin.fingerprint, root=root), **named)
         files = {"files": hashed} if hashed else {}
-        return {"settings": identifying(plugin, table), "code": code_of(plugin), **files}
+        return {"settings": identity_settings(plugin, table), "code": code_fingerprint(plugin), **files}
 
     def _inputs_of(self, part: str) -> dict[str, object]:
         if part == "retrieve":
@@ -304,7 +304,7 @@ class Run(_Made):
     def _inputs_of_score(self) -> dict[str, object]:
         """The questions, their benchmark, the added measures, run, passages and predictions, and the scorer's version."""
         experiment = self.experiment
-        benchmark = {"name": experiment.benchmark, "code": code_of(type(self.benchmark))}
+        benchmark = {"name": experiment.benchmark, "code": code_fingerprint(type(self.benchmark))}
         inputs: dict[str, object] = {"stage": "score", "version": per_question.VERSION, "seed": experiment.seed}
         inputs |= {"benchmark": benchmark, **self._measures(), "questions": self._questions_identity}
         if split := self.benchmark.training(experiment.split):  # a subset of this split depends on it
@@ -318,7 +318,7 @@ class Run(_Made):
         modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
         modules |= {_module(measure.score) for measure in scheme.measures}
         modules |= {_module(subset.holds) for subset in scheme.subsets}
-        files = {name: sha256(file_of(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
+        files = {name: sha256(source_file(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
         named = {"measures": list(experiment.measures)} if experiment.measures else {}
         return named | ({"measured_by": files} if files else {})
 
@@ -334,12 +334,12 @@ class Run(_Made):
         """Identity of an earlier stage, which must be up to date with the experiment's file."""
         record = self.finished(stage, f"ifqa {stage} {self.experiment.name}")["record"]
         incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry gives others
-        return identity(self.inputs(stage)) + incomplete
+        return compute_fingerprint(self.inputs(stage)) + incomplete
 
 
-def identifying(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings without those in the plugin's `not_identity`, which change its speed and not its output."""
-    return {key: value for key, value in sorted(settings.items()) if key not in plugin.not_identity}
+def identity_settings(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings without those in the plugin's `runtime_only`, which change its speed and not its output."""
+    return {key: value for key, value in sorted(settings.items()) if key not in plugin.runtime_only}
 
 
 def _module(function: Callable[..., object]) -> str:

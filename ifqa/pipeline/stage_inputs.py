@@ -9,14 +9,14 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ifqa.config.experiment import Experiment
-from ifqa.corpus.store import PassageFile, PassageStore, fetch_each
+from ifqa.corpus.passage_store import PassageFile, PassageStore, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
 from ifqa.settings import is_share
 from ifqa.storage.artifacts import files_of
-from ifqa.storage.files import field as field_of
 from ifqa.storage.files import json_line, read_jsonl
+from ifqa.storage.files import typed_field as field_of
 
 _T = TypeVar("_T")
 _AT_ONCE = 32  # rankings whose passages are looked up together

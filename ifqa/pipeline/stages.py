@@ -15,25 +15,25 @@ from typing import Literal
 
 from ifqa.config.corpus import Corpus, build_settings
 from ifqa.config.overrides import write_resolved
+from ifqa.corpus.passage_store import write_id_index
 from ifqa.corpus.shards import BAD, Shards, bad_pages, files_of
 from ifqa.corpus.sources import require_room, size_of
-from ifqa.corpus.store import write_id_index
 from ifqa.corpus.work_units import NO_FILES, FinishedBuild, make_shard
 from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import ask
-from ifqa.pipeline.run import ASKS, CorpusBuild, Run, Stage
+from ifqa.pipeline.run import LLM_STAGES, CorpusBuild, Run, Stage
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.pipeline.system import Session, System, refuse_other_families
-from ifqa.plugins import settings_at
-from ifqa.progress import bar, counted, say
+from ifqa.plugins import resolve_paths
+from ifqa.progress import bar, pluralize, say
 from ifqa.records import Prediction
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator
-from ifqa.scoring.score_files import Row
+from ifqa.scoring.score_files import QuestionRow
 from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
-from ifqa.workers.tasks import Workers
-from ifqa.workers.tasks import run as run_all
+from ifqa.workers.pool import Workers
+from ifqa.workers.pool import map_tasks as run_all
 
 
 def build_passages(corpus: Corpus) -> Path:
@@ -73,10 +73,10 @@ def build_passages(corpus: Corpus) -> Path:
         draft.record |= {**sums, "sources": facts}
         known |= {**build.known, **{key: file.facts for key, file in after.items()}}
         draft.inputs = build.inputs_of_passages(known | facts)
-    pages = counted(sums["pages"], sources[0].unit)
-    say(f"{folder}: {counted(sums['passages'], 'passage')} of {pages} in {counted(sums['shards'], 'shard')}")
+    pages = pluralize(sums["pages"], sources[0].unit)
+    say(f"{folder}: {pluralize(sums['passages'], 'passage')} of {pages} in {pluralize(sums['shards'], 'shard')}")
     if shards.reused:
-        say(f"{counted(shards.reused, 'block')} had been finished by an earlier build")
+        say(f"{pluralize(shards.reused, 'block')} had been finished by an earlier build")
     for line in dict.fromkeys(line for source in sources for line in source.summary(done)):
         say(line)
     return folder
@@ -93,10 +93,10 @@ def build_index(corpus: Corpus, name: str) -> Path:
     ) as draft:
         if draft is None:
             return artifact.folder
-        settings = settings_at(plugin.build, build_settings(table), corpus.root)
+        settings = resolve_paths(plugin.build, build_settings(table), corpus.root)
         plugin.build(build.artifact("passages").folder, draft.folder, **settings)
         draft.record["passages"] = build.passages["record"]["passages"]
-    say(f"{artifact.folder}: {counted(draft.record['passages'], 'passage')} indexed")
+    say(f"{artifact.folder}: {pluralize(draft.record['passages'], 'passage')} indexed")
     return artifact.folder
 
 
@@ -124,9 +124,9 @@ def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | No
         if draft is None:
             return folder
         ask(draft, run, stage, session, workers or Workers())
-    record, questions = draft.record, counted(draft.record["questions"], "question")
+    record, questions = draft.record, pluralize(draft.record["questions"], "question")
     message = (
-        f"{counted(record['hits'], 'passage')} for {questions}" if stage == "retrieve" else f"{questions} answered"
+        f"{pluralize(record['hits'], 'passage')} for {questions}" if stage == "retrieve" else f"{questions} answered"
     )
     if record.get("unparsed"):
         message += f"; for {record['unparsed']:,} of them a completion could not be parsed"
@@ -152,7 +152,7 @@ def score(run: Run) -> Path:
     return run.artifact("score").folder
 
 
-def _rows(run: Run, aggregator: Aggregator) -> Iterator[Row]:
+def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
     """The row of each question, from the files of the stages before; its numbers are aggregated."""
     experiment, questions = run.experiment, run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
@@ -165,7 +165,7 @@ def _rows(run: Run, aggregator: Aggregator) -> Iterator[Row]:
     depth = run.retriever["k"] if experiment.retriever else 0
     read_depth = run.reader["passages"] if experiment.reader else 0
     for question, ranked, prediction in zip(questions, texts, predictions, strict=True):
-        row = per_question.row(question, aggregator.by, ranked, depth, read_depth, prediction)
+        row = per_question.score_question(question, aggregator.by, ranked, depth, read_depth, prediction)
         aggregator.add(row, question, prediction)
         yield row
 
@@ -190,13 +190,13 @@ def prepare(run: Run) -> None:
     """Build the corpus that an experiment needs, after the checks that find mistakes before hours of work."""
     experiment = run.experiment
     for stage in experiment.stages:
-        run.fingerprint(ASKS[stage])
+        run.fingerprint(LLM_STAGES[stage])
     refuse_other_families(run)
     if experiment.llm and run.will_ask():
         run.plugins.llm(run.llm["name"]).require_access(root=experiment.root, **experiment.llm_settings)
     if run.corpus:
         corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
-        if all(map(run.corpus.is_made, parts)):
+        if all(map(run.corpus.is_current, parts)):
             for part in parts:  # no lock: several experiments may read a finished corpus at once
                 say(f"{corpus.folder / part}: nothing to do, made from exactly this before")
             return

@@ -14,15 +14,15 @@ from itertools import islice
 from pathlib import Path
 
 from ifqa.config.corpus import Corpus, load_corpus
-from ifqa.corpus.store import id_bytes
+from ifqa.corpus.passage_store import id_bytes
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.plugins import Plugins
-from ifqa.progress import bar, counted, say
+from ifqa.progress import bar, pluralize, say
 from ifqa.protocols import Reader
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
+from ifqa.storage.append_log import Chunks
 from ifqa.storage.artifacts import Artifact
-from ifqa.storage.chunks import Chunks
 from ifqa.storage.files import json_line
 from ifqa.training.synthetic import RULES, VERSION, Made, make
 
@@ -50,7 +50,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                 drafted.update(facts["made"])
                 kept.update(facts["kept"])
             if done:
-                say(f"{file.parent}: going on after {done:,} of {counted(number, 'passage')}")
+                say(f"{file.parent}: going on after {done:,} of {pluralize(number, 'passage')}")
             reader = Plugins().reader(_READER)() if check else None
             source = f"ifqa data synthetic, corpus {corpus.name}"
             with bar(f"questions of {corpus.name}", number) as advance:
@@ -71,7 +71,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
             log.finish(FILE)
             draft.record |= {"passages": done, "made": dict(drafted), "kept": dict(kept)}
     record = questions.require(f"ifqa data synthetic --from {corpus.name}")["record"]
-    yield f"{file}: {sum(record['kept'].values()):,} questions of {counted(record['passages'], 'passage')}"
+    yield f"{file}: {sum(record['kept'].values()):,} questions of {pluralize(record['passages'], 'passage')}"
     for rule in RULES:
         if rule in record["made"]:
             yield f"  {rule:12}{record['made'][rule]:8,} made{record['kept'].get(rule, 0):8,} kept"

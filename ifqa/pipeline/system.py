@@ -12,18 +12,27 @@ from typing import Self, TypeVar
 
 from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import RetrieverSettings, retriever_tables, search_settings
+from ifqa.corpus.passage_store import PassageStore, fetch
 from ifqa.corpus.sources import users_folders
-from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answer_of, valid_prediction
-from ifqa.plugins import accepted_arguments, settings_at
-from ifqa.progress import counted, say
-from ifqa.protocols import Advance, Indexed, LanguageModel, Learned, Plugin, Reader, Retriever, silent
-from ifqa.records import Answer, Hit, How, Passage, Prediction, Question, Ranking, SearchResult
-from ifqa.retrieval.parts import Part
+from ifqa.plugins import accepted_arguments, resolve_paths
+from ifqa.progress import pluralize, say
+from ifqa.protocols import (
+    IndexedRetriever,
+    LanguageModel,
+    Plugin,
+    ProgressCallback,
+    Reader,
+    Retriever,
+    Trainable,
+    no_progress,
+)
+from ifqa.records import Answer, Explanation, Hit, Passage, Prediction, Question, Ranking, SearchResult
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import is_share
 from ifqa.storage.files import json_line, sha256, unicode_text
@@ -50,7 +59,7 @@ class Session:
             if key not in self._models:
                 self._models[key] = opened(run.plugins.llm(run.llm["name"]), settings, root, budget=self.budget)
             model = self._models[key]
-        _refuse(f"language model {run.llm['name']!r} {model.learnt}", model.family, run)
+        _refuse(f"language model {run.llm['name']!r} {model.trained_verb}", model.family, run)
         return model
 
 
@@ -68,9 +77,9 @@ class Searched:
         if not self.corpus:
             return "nothing: the experiment retrieves no passages"
         if not self.folders:
-            return f"{counted(self.passages, 'passage')} of the corpus {self.corpus}"
-        left = f"; {counted(self.left_out, 'file')} left out" if self.left_out else ""
-        read = f"{counted(self.files, 'file')}, {counted(self.passages, 'passage')}"
+            return f"{pluralize(self.passages, 'passage')} of the corpus {self.corpus}"
+        left = f"; {pluralize(self.left_out, 'file')} left out" if self.left_out else ""
+        read = f"{pluralize(self.files, 'file')}, {pluralize(self.passages, 'passage')}"
         return f"{read} in {', '.join(self.folders)}{left} (corpus {self.corpus})"
 
 
@@ -139,7 +148,7 @@ class System:
         questions: Sequence[Question],
         passages: Sequence[Sequence[Passage]],
         scores: Sequence[Sequence[float]],
-        advance: Advance = silent,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """The reader's answer to each question from its passages, which are given best first, with their retrieval scores."""
         with self._reading:  # one thread opens the reader
@@ -177,7 +186,7 @@ class System:
             passages = self._passages(top)
         with streaming(on_text):
             predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
-        least, answers = self.reader.doubtful if threshold is None else threshold, []
+        least, answers = self.reader.abstain_threshold if threshold is None else threshold, []
         for question, prediction, texts, ranking in zip(parsed, predictions, passages, top, strict=True):
             by_id = {passage.id: passage for passage in texts}
             evidence = (by_id[passage_id] for passage_id in prediction.passage_ids)
@@ -259,8 +268,8 @@ def check_predictions(
         raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
     for prediction, given in zip(predictions, passages, strict=True):
         name = f"reader {reader!r}, {prediction.question_id}"
-        if not isinstance(prediction.how, How | None):
-            raise IfqaError(f"{name}: wanted ifqa.How as `how`, found {prediction.how!r:.80}")
+        if not isinstance(prediction.how, Explanation | None):
+            raise IfqaError(f"{name}: wanted ifqa.Explanation as `how`, found {prediction.how!r:.80}")
         checked = valid_prediction(asdict(prediction), name)
         written = (checked.answer, checked.factual, checked.completion, checked.error, checked.candidate)
         unicode_text(f"{''.join(written)}{checked.how and checked.how.calculation}", "answer", name)
@@ -302,7 +311,7 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
 def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **arguments: object) -> _P:
     """Construct a plugin with its settings, and with those of the `arguments` that its constructor takes."""
     taken = accepted_arguments(plugin.__init__, root=root, **arguments)
-    return plugin(**taken, **settings_at(plugin.__init__, settings, root))
+    return plugin(**taken, **resolve_paths(plugin.__init__, settings, root))
 
 
 def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Retriever:
@@ -324,7 +333,7 @@ def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Ret
     if "index" in table:
         arguments["index"] = corpus / table["index"]
     retriever = opened(run.plugins.retriever(name), search_settings(table), experiment.root, **arguments)
-    _refuse(f"retriever {name!r} {retriever.learnt}", retriever.family, run)
+    _refuse(f"retriever {name!r} {retriever.trained_verb}", retriever.family, run)
     _refuse_strange(table, retriever, run)
     return retriever
 
@@ -333,20 +342,20 @@ def _open_reader(run: Run, session: Session) -> Reader:
     name, settings = run.reader["name"], run.experiment.reader_settings
     llm = {"llm": session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
     reader = opened(run.plugins.reader(name), settings, run.experiment.root, **llm)
-    _refuse(f"reader {name!r} {reader.learnt}", reader.family, run)
+    _refuse(f"reader {name!r} {reader.trained_verb}", reader.family, run)
     _refuse_strange(run.reader, reader, run)
     say_label(name, reader.label)
     return reader
 
 
-def _refuse_strange(table: Mapping[str, object], plugin: Learned, run: Run) -> None:
+def _refuse_strange(table: Mapping[str, object], plugin: Trainable, run: Run) -> None:
     """Refuse a file of another split, or with questions beside those of the split."""
     if not plugin.question_ids:
         return
     known = dict.fromkeys(question.id for question in run.split)
     if strange := [question_id for question_id in plugin.question_ids if question_id not in known]:
         raise IfqaError(
-            f"{table.get('path', table['name'])} has {counted(len(strange), 'question')}, of {len(plugin.question_ids):,}, "
+            f"{table.get('path', table['name'])} has {pluralize(len(strange), 'question')}, of {len(plugin.question_ids):,}, "
             f"that {run.experiment.benchmark} {run.experiment.split} does not have: {', '.join(strange[:3])}"
             f"{', …' if strange[3:] else ''}; wanted ids as {next(iter(known))}"
         )
@@ -363,10 +372,10 @@ def refuse_other_families(run: Run) -> None:
     experiment, root = run.experiment, run.experiment.root
 
     def check(
-        what: str, plugin: type[Learned], function: Callable[..., object], settings: Mapping[str, object]
+        what: str, plugin: type[Trainable], function: Callable[..., object], settings: Mapping[str, object]
     ) -> None:
-        arguments = accepted_arguments(plugin.trained, root=root) | settings_at(function, settings, root)
-        _refuse(f"{what} {plugin.learnt}", plugin.trained(**arguments), run)
+        arguments = accepted_arguments(plugin.trained, root=root) | resolve_paths(function, settings, root)
+        _refuse(f"{what} {plugin.trained_verb}", plugin.trained(**arguments), run)
 
     if experiment.llm:
         model = run.plugins.llm(run.llm["name"])
@@ -377,7 +386,7 @@ def refuse_other_families(run: Run) -> None:
     indexes = run.corpus.corpus.indexes if run.corpus else {}
     for table in retriever_tables(run.retriever) if experiment.retriever else ():
         retriever, built = run.plugins.retriever(table["name"]), indexes.get(table.get("index", ""))
-        if built and issubclass(retriever, Indexed):
+        if built and issubclass(retriever, IndexedRetriever):
             check(f"retriever {table['name']!r}", retriever, retriever.build, build_settings(built))
         else:
             check(f"retriever {table['name']!r}", retriever, retriever.__init__, search_settings(table))
@@ -394,7 +403,7 @@ def _refuse(what: str, trained: str, run: Run) -> None:
         )
 
 
-def was_trained_on(plugin: Learned, run: Run) -> bool:
+def was_trained_on(plugin: Trainable, run: Run) -> bool:
     """Whether a plugin's weights were trained on the experiment's own questions; its scores then mean little."""
     if not plugin.trained_on:
         return False

@@ -8,12 +8,12 @@ from pathlib import Path
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
-from ifqa.plugins import Plugins, load, open_benchmark
+from ifqa.plugins import Plugins, load_plugin, open_benchmark
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import Hit, Passage, Question
@@ -36,7 +36,7 @@ def train(
     The index bm25 of `corpus` gives the passages, or the retriever of `experiment`; without both they are the texts that come
     with the questions. The split `dev` of the same family chooses the best checkpoint, if there is one.
     """
-    plugin = load("trainer", name)
+    plugin = load_plugin("trainer", name)
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.here]:
         raise IfqaError(f"training needs {lacking[0].what}; {lacking[0].how}")
     refuse_strangers(folder)  # before passages are retrieved, which takes long

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from ifqa.errors import unknown
+from ifqa.errors import unknown_name
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Messages, Prompt
 from ifqa.protocols import LanguageModel
@@ -66,7 +66,7 @@ def fit_prompt(
         window: tokens of prompt and answer; 0 for the model's.
     """
     if order not in get_args(Order):
-        raise unknown("order of passages", order, get_args(Order))
+        raise unknown_name("order of passages", order, get_args(Order))
     room = (window or model.window) - prompt.max_tokens
     n_passages = len(passages) if prompt.reads_passages else 0
 

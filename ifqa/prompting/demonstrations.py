@@ -21,12 +21,12 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.prompting.calculator import CalculatorError, compute_in
 from ifqa.records import Passage, Question, gold_id
-from ifqa.settings import Table, Text, check_settings, check_table
+from ifqa.settings import StrictModel, Text, check_settings, parse_section
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import named_resource
 
 
-class HeadTable(Table):
+class HeadTable(StrictModel):
     """The first line of a file."""
 
     family: str
@@ -78,7 +78,7 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
             f"{path}: wanted a first line with {', '.join(HeadTable.model_fields)}, and demonstrations after it"
         )
     (number, first), *rest = lines
-    head = check_table(HeadTable, first, f"{path}:{number}")
+    head = parse_section(HeadTable, first, f"{path}:{number}")
     return Demos(name, head.family, tuple(_demo(record, f"{path}:{number}") for number, record in rest))
 
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Literal
 
 from ifqa.prompting.calculator import CalculatorError, compute_in
-from ifqa.settings import Table
+from ifqa.settings import StrictModel
 
 Rule = Literal["first line", "last marker", "whole"]
 
@@ -38,7 +38,7 @@ class Parsed:
     problem: str = ""
 
 
-class Parser(Table):
+class Parser(StrictModel):
     """[parse] of a prompt file, which finds its answers.
 
     Attributes:

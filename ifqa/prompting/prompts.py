@@ -26,11 +26,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.parsing import Parsed, Parser, lettered, offered
 from ifqa.records import Passage
-from ifqa.settings import Positive, Table, Text, check_table
+from ifqa.settings import Positive, StrictModel, Text, parse_section
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import named_resource
 
@@ -43,7 +43,7 @@ _Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 _Filled = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\S")]
 
 
-class Prompt(Table):
+class Prompt(StrictModel):
     """A prompt file, checked.
 
     Attributes:
@@ -166,8 +166,8 @@ def load_prompt(name: str, root: Path = Path()) -> Prompt:
 def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     """A prompt from its file's table; `path` opens every error message."""
     where = str(path)
-    prompt = check_table(Prompt, table, where)
-    prompt._name, prompt._parser = name, check_table(Parser, prompt.parse_table, f"{where}: [parse]")
+    prompt = parse_section(Prompt, table, where)
+    prompt._name, prompt._parser = name, parse_section(Parser, prompt.parse_table, f"{where}: [parse]")
     prompt._labels = tuple(re.findall(r"^[A-Z][\w ]*:", prompt.user, re.MULTILINE))
     reads = prompt.reads_passages
     for key, text in (("passage", prompt.passage), ("no_passages", prompt.no_passages)):
@@ -204,6 +204,6 @@ def _check_template(text: str, key: str, required: Sequence[str], optional: Sequ
     for _, placeholder, form, conversion in pieces:
         if placeholder is not None and (placeholder not in (*required, *optional) or form or conversion):
             name = placeholder + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
-            raise unknown(f"{where}: placeholder of {key!r}", name, (*required, *optional))
+            raise unknown_name(f"{where}: placeholder of {key!r}", name, (*required, *optional))
     if missing := [name for name in required if name not in _placeholders(text)]:
         raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; add it where the value belongs")

@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.plugins import Plugins, code_of
-from ifqa.protocols import Advance, LanguageModel, Place, Reader, silent
-from ifqa.records import Passage, Prediction, Question, Request, Usage
-from ifqa.settings import Natural, checked
+from ifqa.plugins import Plugins, code_fingerprint
+from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Reader, no_progress
+from ifqa.records import Passage, Prediction, Question, Request, StageUsage
+from ifqa.settings import Natural, check_arguments
 
 
 class Cascade(Reader):
@@ -30,14 +30,14 @@ class Cascade(Reader):
 
     version = 1
     chunk = 128  # questions: large enough for batches of a model in this process
-    learnt = "was trained on, or shows,"
+    trained_verb = "was trained on, or shows,"
 
-    @checked("setting of reader 'cascade'")
+    @check_arguments("setting of reader 'cascade'")
     def __init__(
         self,
         llm: LanguageModel,
         sure: Annotated[float, Field(gt=0, le=1)] = 0.5,
-        weights: Place = "",
+        weights: PathSetting = "",
         prompt: str = "open-book",
         demos: str = "",
         shots: Natural = 0,
@@ -51,7 +51,10 @@ class Cascade(Reader):
         self.label = self._llm.label
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first."""
         predictions = self._span.answer(questions, passages)
@@ -70,7 +73,7 @@ class Cascade(Reader):
         """The requests if the span reader doubts every question: the most that there can be."""
         return self._llm.requests(questions, passages)
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """What the language model was asked."""
         return self._llm.usage()
 
@@ -89,6 +92,6 @@ class Cascade(Reader):
     ) -> str:
         """One SHA-256 over the code and the files of both readers."""
         span, llm = Plugins().reader("extractive"), Plugins().reader("llm")
-        parts = [code_of(span), span.fingerprint(weights=weights)]
-        parts += [code_of(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
+        parts = [code_fingerprint(span), span.fingerprint(weights=weights)]
+        parts += [code_fingerprint(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()

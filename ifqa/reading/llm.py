@@ -13,10 +13,10 @@ from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.prompts import load_prompt, prompt_path
-from ifqa.protocols import Advance, LanguageModel, Reader, silent
-from ifqa.records import Completion, Passage, Prediction, Question, Request, Usage
+from ifqa.protocols import LanguageModel, ProgressCallback, Reader, no_progress
+from ifqa.records import Completion, Passage, Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Natural, Positive, Temperature, checked
+from ifqa.settings import Natural, Positive, Temperature, check_arguments
 from ifqa.storage.files import sha256
 
 
@@ -38,10 +38,10 @@ class Llm(Reader):
     """
 
     version = 2
-    learnt = "shows demonstrations of"
+    trained_verb = "shows demonstrations of"
     chunk = 1 << 30  # questions: each completion is stored as it arrives, so parts would gain nothing
 
-    @checked("setting of reader 'llm'")
+    @check_arguments("setting of reader 'llm'")
     def __init__(
         self,
         llm: LanguageModel,
@@ -69,7 +69,10 @@ class Llm(Reader):
         self._meter = UsageMeter(llm)
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
@@ -107,7 +110,7 @@ class Llm(Reader):
     def _requests(self, fitted: Sequence[FittedPrompt]) -> list[Request]:
         return [request for prompt in fitted for request in prompt.requests(self.temperature, self.samples)]
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """Counts so far, for the manifest; "retry" counts the questions to ask again."""
         return self._meter.usage()
 

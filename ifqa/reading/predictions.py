@@ -7,13 +7,13 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Place, Reader, Requirement, silent
+from ifqa.protocols import PathSetting, ProgressCallback, Reader, Requirement, no_progress
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import Stored, Text, check_stored
-from ifqa.storage.files import read_jsonl, require, sha256
+from ifqa.settings import StoredModel, Text, parse_stored
+from ifqa.storage.files import read_jsonl, require_file, sha256
 
 
-class Answer(Stored):
+class Answer(StoredModel):
     """A line of the file: `question_id` ("ifqa/full-dev/17"), and perhaps the system's confidence."""
 
     question_id: Text
@@ -26,18 +26,21 @@ class Predictions(Reader):
 
     version = 2
 
-    def __init__(self, path: Place) -> None:
+    def __init__(self, path: PathSetting) -> None:
         self.path = path
         self.answers: dict[str, Answer] = {}
         for number, record in read_jsonl(Path(path)):
-            answer = check_stored(Answer, record, f"{path}:{number}")
+            answer = parse_stored(Answer, record, f"{path}:{number}")
             if answer.question_id in self.answers:
                 raise IfqaError(f"{path}:{number}: question {answer.question_id} is answered twice")
             self.answers[answer.question_id] = answer
         self.question_ids = self.answers.keys()
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """Each question's answer; a question that is not in the file is a failure."""
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
@@ -61,4 +64,4 @@ class Predictions(Reader):
     @classmethod
     def fingerprint(cls, path: str) -> str:
         """SHA-256 of the file."""
-        return sha256(require(Path(path), "predictions"))
+        return sha256(require_file(Path(path), "predictions"))

@@ -15,15 +15,22 @@ from rich.text import Text
 
 from ifqa.corpus.documents.chunking import place_of
 from ifqa.corpus.sentences import sentence_at, sentences
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import Searched, System
-from ifqa.progress import bar, counted, say
+from ifqa.progress import bar, pluralize, say
 from ifqa.records import Answer, Passage, Question, questions_identity
 from ifqa.report.table import plain
-from ifqa.storage.artifacts import identity, partial, prepare, read_manifest, refuse_links, room_for
-from ifqa.storage.chunks import keep_whole_lines
-from ifqa.storage.files import create, json_line, read_jsonl, write
+from ifqa.storage.append_log import keep_whole_lines
+from ifqa.storage.artifacts import (
+    compute_fingerprint,
+    partial_folder,
+    prepare_draft,
+    read_manifest,
+    refuse_links,
+    report_full_disk,
+)
+from ifqa.storage.files import atomic_write, json_line, read_jsonl, write_bytes
 
 _INDENT = 10
 _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstained": "yellow"}
@@ -114,7 +121,7 @@ def show_answer(
         _print_field(console, name, f"[dim]{plain(source_of(passage, at))}[/dim]")
         _print_field(console, "", mark_parts(excerpt(answer.marked(passage), answer.question.text), styled))
     for number, step in enumerate(answer.steps, start=1):
-        count = counted(len(step.passage_ids), "new passage")
+        count = pluralize(len(step.passage_ids), "new passage")
         _print_field(console, f"Step {number}", f"[dim]{plain(step.query)} · {count}[/dim]")
     if searched:
         _print_field(console, "Searched", f"[dim]{plain(str(searched))}[/dim]")
@@ -184,7 +191,7 @@ _COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SHOWN, "fac
 def check_out(out: Path) -> None:
     """Refuse a file of answers that is there, or whose kind cannot be written."""
     if out.suffix not in _ENDINGS:
-        raise unknown("ending of --out", out.suffix, _ENDINGS)
+        raise unknown_name("ending of --out", out.suffix, _ENDINGS)
     if out.exists() or out.is_symlink():
         raise IfqaError(f"{out} is there already, and nothing is overwritten; name another file, or remove it")
     if not out.parent.is_dir():
@@ -207,18 +214,18 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
     except Timeout as error:
         raise IfqaError(f"another process is writing {out}; wait until it ends, or name another file") from error
     try:
-        with room_for(out):
-            place = prepare(out, _inputs(questions, system, threshold), "same")
+        with report_full_disk(out):
+            place = prepare_draft(out, _inputs(questions, system, threshold), "same")
             _fill(place, out, questions, system, threshold)
             records = [record for _, record in read_jsonl(place / _ANSWERS)]
-            with create(out) as handle:
-                write(handle, _written(records, out.suffix))
-            shutil.rmtree(partial(out))
+            with atomic_write(out) as handle:
+                write_bytes(handle, _written(records, out.suffix))
+            shutil.rmtree(partial_folder(out))
     finally:
         guard.release()
         out.with_name(f".{out.name}.lock").unlink(missing_ok=True)
     failed = sum(bool(record["error"]) for record in records)
-    say(f"{out}: {counted(len(questions) - failed, 'question')} answered{f', {failed:,} failed' if failed else ''}")
+    say(f"{out}: {pluralize(len(questions) - failed, 'question')} answered{f', {failed:,} failed' if failed else ''}")
     return failed
 
 
@@ -226,14 +233,14 @@ def _fill(place: Path, out: Path, questions: Sequence[Question], system: System,
     (place / _ANSWERS).touch()
     done = keep_whole_lines(place / _ANSWERS)
     if done:
-        say(f"{out}: going on after {done:,} of {counted(len(questions), 'question')}")
+        say(f"{out}: going on after {done:,} of {pluralize(len(questions), 'question')}")
     searched = system.searched
     with bar("answering", len(questions)) as advance:
         advance(done)
         for start in range(done, len(questions), _AT_ONCE):
             answers = system.answer(questions[start : start + _AT_ONCE], threshold)
             with open(place / _ANSWERS, "ab") as handle:
-                write(handle, b"".join(_line(answer, searched) for answer in answers))
+                write_bytes(handle, b"".join(_line(answer, searched) for answer in answers))
             advance(len(answers))
 
 
@@ -252,7 +259,7 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
     inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
     inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
     manifest = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
-    return inputs | ({"passages": identity(manifest["inputs"])} if manifest else {})
+    return inputs | ({"passages": compute_fingerprint(manifest["inputs"])} if manifest else {})
 
 
 def _written(records: Iterable[Mapping[str, object]], ending: str) -> bytes:

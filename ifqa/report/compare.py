@@ -8,14 +8,14 @@ from string import ascii_uppercase
 from rich.console import Console
 
 from ifqa.config.experiment import Experiment
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import predictions_of
 from ifqa.records import Prediction, Question
 from ifqa.report.table import Table, drawn, p_cell, plain
 from ifqa.scoring.aggregation import Sample, aggregate
-from ifqa.scoring.scheme import Declared
-from ifqa.scoring.score_files import Row, read_rows, score_in
+from ifqa.scoring.scheme import ScoringScheme
+from ifqa.scoring.score_files import QuestionRow, read_rows, row_score
 from ifqa.scoring.statistics import holm
 
 
@@ -56,17 +56,17 @@ class Comparison:
 
     first: str
     second: str
-    by: Declared
+    by: ScoringScheme
     questions: int
     differences: list[Difference]
     measure: str
-    largest: list[tuple[Question, Row, Row]]
+    largest: list[tuple[Question, QuestionRow, QuestionRow]]
     of: tuple[int, int]
 
     def __getitem__(self, measure: str) -> Difference:
         known = {difference.measure: difference for difference in self.differences}
         if measure not in known:
-            raise unknown("measure of both experiments", measure, [*known])
+            raise unknown_name("measure of both experiments", measure, [*known])
         return known[measure]
 
     def to_dict(self) -> dict[str, object]:
@@ -100,7 +100,7 @@ class Comparison:
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
             for letter, scores in zip("AB", (row, other), strict=True):
                 answer = f"  {plain(str(scores['answer'])) or '(none)'}" if "answer" in scores else ""
-                score = score_in(scores, self.measure) or 0.0
+                score = row_score(scores, self.measure) or 0.0
                 console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ class Comparisons:
     """
 
     first: str
-    by: Declared
+    by: ScoringScheme
     differences: dict[str, dict[str, Difference]]
 
     def to_dict(self) -> dict[str, object]:
@@ -192,7 +192,7 @@ def comparisons(
         for difference in _differences(scored, other, _questions(scored, other, common)):
             differences.setdefault(difference.measure, {})[other.experiment.name] = difference
     if measure and measure not in differences:
-        raise unknown("measure of these experiments", measure, [*differences])
+        raise unknown_name("measure of these experiments", measure, [*differences])
     corrected: dict[str, dict[str, Difference]] = {}
     for key in [measure] if measure else first.scheme.keys([*differences]):
         of_others = differences[key]
@@ -208,13 +208,13 @@ class _Scored:
         self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
         scores = self.run.artifact("score")
         scores.require(command)
-        if not scores.is_made_from(self.run.inputs("score")):
+        if not scores.is_current_for(self.run.inputs("score")):
             raise IfqaError(
                 f"{scores.folder} was made from something else than {experiment.name} says now; run it again: {command}"
             )
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
-    def sample(self, questions: Sequence[Question], by: Declared, reads: bool) -> Sample:
+    def sample(self, questions: Sequence[Question], by: ScoringScheme, reads: bool) -> Sample:
         """The scores of some of its questions; `reads` says whether measures over sets of answers get them."""
         predictions: list[Prediction] = []
         if by.sets and reads:
@@ -255,15 +255,15 @@ def _differences(first: _Scored, second: _Scored, questions: Sequence[Question])
 
 def _largest(
     first: _Scored, second: _Scored, questions: Sequence[Question], measure: str, count: int
-) -> list[tuple[Question, Row, Row]]:
+) -> list[tuple[Question, QuestionRow, QuestionRow]]:
     """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
     rows = [(first.rows[question.id], second.rows[question.id]) for question in questions]
     here, there = ({key for pair in rows for key in pair[side]} for side in (0, 1))
     if measure not in (known := first.experiment.scheme.keys(here & there)):
-        raise unknown("measure of both experiments", measure, known)
+        raise unknown_name("measure of both experiments", measure, known)
     apart = []
     for question, (row, other) in zip(questions, rows, strict=True):
-        a, b = score_in(row, measure), score_in(other, measure)
+        a, b = row_score(row, measure), row_score(other, measure)
         if a is not None and b is not None and a != b:
             apart.append((abs(b - a), question, row, other))
     return [(question, row, other) for _, question, row, other in sorted(apart, key=lambda line: -line[0])[:count]]

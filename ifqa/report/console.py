@@ -7,22 +7,22 @@ from pathlib import Path
 from rich.console import Console
 from typing_extensions import TypedDict
 
-from ifqa.config.expected import NEAR, OFF, measured, verdict
+from ifqa.config.expected import NEAR, OFF, verdict, with_measured_values
 from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.corpus.screening import KEYWORDS, Drawn
+from ifqa.corpus.passage_filter import KEYWORDS, Drawn
 from ifqa.errors import IfqaError
+from ifqa.pipeline.annotation import GoldScreened
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.screen import GoldScreened
 from ifqa.pipeline.stage_inputs import answers_of, predictions_of
-from ifqa.plugins import names, open_benchmark
+from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import complain
-from ifqa.records import Usage
+from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.table import Table, plain
-from ifqa.scoring.scheme import GOLD_READ, Declared
-from ifqa.scoring.score_files import Content, Row, partial, read_rows, read_scores, score_in
+from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
+from ifqa.scoring.score_files import QuestionRow, ScoresJson, partial_notice, read_rows, read_scores, row_score
 from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
@@ -44,7 +44,7 @@ def show_scores(run: Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
     experiment, scores, by = run.experiment, read_scores(folder), run.experiment.scheme
     console = Console(highlight=False)
-    title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
+    title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial_notice(scores)}"
     console.print(plain(title.rstrip()), soft_wrap=True)
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
@@ -71,7 +71,7 @@ def show_scores(run: Run, folder: Path) -> int:
     return exit_code(experiment, scores)
 
 
-def exit_code(experiment: Experiment, scores: Content) -> int:
+def exit_code(experiment: Experiment, scores: ScoresJson) -> int:
     """1 if an expected score lies outside its tolerance, or a request failed for each question; else 0."""
     return int(all_failed(scores) or any(verdict(scores, value) in (NEAR, OFF) for value in experiment.expected))
 
@@ -89,7 +89,7 @@ def all_failed(record: Mapping[str, object]) -> bool:
     return True
 
 
-def scores_json(experiment: Experiment, folder: Path, scores: Content) -> dict[str, object]:
+def scores_json(experiment: Experiment, folder: Path, scores: ScoresJson) -> dict[str, object]:
     """An experiment's scores and expected values, as JSON data."""
     expected = [
         {"measure": each.measure, "value": each.value, "tolerance": each.tolerance, "verdict": verdict(scores, each)}
@@ -99,7 +99,7 @@ def scores_json(experiment: Experiment, folder: Path, scores: Content) -> dict[s
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
-def _spent(stage: str, record: Usage) -> Iterator[str]:
+def _spent(stage: str, record: StageUsage) -> Iterator[str]:
     """The tokens and cost of a stage that asked a language model, and how many questions failed."""
     if "spent" not in record:
         return
@@ -122,14 +122,14 @@ def _spent(stage: str, record: Usage) -> Iterator[str]:
         yield f"  {'; '.join(notes)}."
 
 
-def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
+def _beside(experiment: Experiment, scores: ScoresJson, by: ScoringScheme) -> Iterator[str]:
     """Lines below the scores: scores over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
     told = [f"{plain(by.marked(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
     if some["questions"] and told:
         yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(told)}."
     for each in experiment.expected:
-        here = value_of(measured(scores, each.measure))
+        here = value_of(with_measured_values(scores, each.measure))
         tolerance = f" ± {each.tolerance:g}" if each.tolerance else ""
         of = f" ({plain(each.source)})" if each.source else ""
         yield f"{plain(each.measure)} {here}, expected {each.value:g}{tolerance}{of}: {verdict(scores, each)}"
@@ -160,7 +160,11 @@ def list_json() -> dict[str, object]:
     """The names of experiments, corpora, benchmarks and plugins as JSON data; experiments and corpora with descriptions."""
     variants = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
     listed: dict[str, object] = {"experiments": _experiments(), "corpora": _corpora(), "variants": variants}
-    return listed | {"benchmarks": {name: list(open_benchmark(name).splits) for name in names("benchmark")}} | _kinds()
+    return (
+        listed
+        | {"benchmarks": {name: list(open_benchmark(name).splits) for name in plugin_names("benchmark")}}
+        | _kinds()
+    )
 
 
 def _experiments() -> dict[str, _Listing]:
@@ -172,7 +176,7 @@ def _corpora() -> dict[str, str]:
 
 
 def _kinds() -> dict[str, list[str]]:
-    kinds = {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm", "measure")}
+    kinds = {f"{kind}s": list(plugin_names(kind)) for kind in ("retriever", "reader", "llm", "measure")}
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
         kinds[kind] = sorted(list_resources(folder, ending))
     return kinds
@@ -206,7 +210,7 @@ def show_list() -> None:
     for name, listing in _experiments().items():
         listed[f"experiments, {_STATES[listing['state']]}"].append(name)
     benchmarks = []
-    for name in names("benchmark"):
+    for name in plugin_names("benchmark"):
         splits = open_benchmark(name).splits  # a part of a split, "original-valid/paq", is named by --json alone
         whole = [split for split in splits if split.partition("/")[0] not in splits or "/" not in split]
         benchmarks.append(f"{name} ({', '.join(whole) or _ANY})")
@@ -217,7 +221,7 @@ def show_list() -> None:
             console.print(f"[bold]{kind}:[/bold] {plain(', '.join(entries))}", soft_wrap=True)
 
 
-def kind_of(row: Row, by: Declared) -> str:
+def kind_of(row: QuestionRow, by: ScoringScheme) -> str:
     """Right, wrong and so on, by the benchmark's headline measure of single answers; empty if none was taken of this row.
 
     An answer that is neither best nor worst is partly right.
@@ -233,11 +237,13 @@ def kind_of(row: Row, by: Declared) -> str:
     key = by.headline([measure.name for measure in by.answers if measure.name in row])
     if not key:
         return ""
-    score, best = score_in(row, key), by.best(key)
+    score, best = row_score(row, key), by.best(key)
     return RIGHT if score == best else WRONG if score == 1 - best else PARTLY
 
 
-def choose(rows: Iterable[Row], by: Declared, count: int, computed: Collection[str] = ()) -> dict[str, str]:
+def choose(
+    rows: Iterable[QuestionRow], by: ScoringScheme, count: int, computed: Collection[str] = ()
+) -> dict[str, str]:
     """Question id -> its kind, for `count` questions, in the order in which they are shown.
 
     In turn the first question of each of `TURNS` that was not chosen yet, in the questions' order. `computed` are the ids of the

@@ -19,11 +19,11 @@ from ifqa.pipeline.probe import losses_of
 from ifqa.pipeline.run import Run
 from ifqa.report.question_browser import browse
 from ifqa.report.result_tables import by_title, how_made, legend, losses_table, readers, summary, tables_of
-from ifqa.report.results import Result, gather, read_records
+from ifqa.report.results_log import Result, gather, read_records
 from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg
 from ifqa.report.table import NOT_RUN, Table, with_rows
-from ifqa.scoring.scheme import joined
-from ifqa.scoring.score_files import partial
+from ifqa.scoring.scheme import merge_schemes
+from ifqa.scoring.score_files import partial_notice
 
 COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too
 
@@ -229,7 +229,7 @@ def figures(results: Sequence[Result]) -> Iterator[str]:
     """Of runs over the same split and passages the recall; of each split the confidence; results over a whole split alone."""
     splits: dict[str, list[Result]] = {}
     for result in results:
-        if result.scores and not partial(result.scores):
+        if result.scores and not partial_notice(result.scores):
             splits.setdefault(f"{result.experiment.benchmark} {result.experiment.split}", []).append(result)
     for over, some in splits.items():
         yield from _of_recall(over, some)
@@ -243,7 +243,7 @@ def _of_recall(over: str, results: Sequence[Result]) -> Iterator[str]:
             passages = f"{result.made['passages']:,} passages of {result.experiment.corpus}"
             together.setdefault(passages, []).append(result)
     for passages, some in together.items():
-        for measure in joined(result.experiment.scheme for result in some).rankings:
+        for measure in merge_schemes(result.experiment.scheme for result in some).rankings:
             curves = [curve for result in some for curve in _recall_curve(result, measure.name)]
             if curves and measure.tables:
                 title = measure.title or measure.name

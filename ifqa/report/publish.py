@@ -9,9 +9,9 @@ from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.report.html_page import page_of
 from ifqa.report.result_tables import in_readme, readers, readme_table, result_tables, results_markdown
-from ifqa.report.results import RECORDS, Result, gather, read_records, updated
+from ifqa.report.results_log import RECORDS, Result, gather, read_records, updated
 from ifqa.storage.artifacts import lock
-from ifqa.storage.files import create, json_line, write
+from ifqa.storage.files import atomic_write, json_line, write_bytes
 
 RESULTS = Path("experiments/RESULTS.md")
 PAGE = Path("experiments/report.html")
@@ -58,8 +58,8 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
         texts[PAGE] = page_of(results, chosen)
         for path in (PAGE, RECORDS, *(path for path in texts if path not in (PAGE, RECORDS))):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with create(path.resolve()) as handle:  # write through a link
-                write(handle, texts[path].encode("utf-8", "replace"))
+            with atomic_write(path.resolve()) as handle:  # write through a link
+                write_bytes(handle, texts[path].encode("utf-8", "replace"))
             yield path
 
 

@@ -33,8 +33,8 @@ from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of,
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers
-from ifqa.scoring.scheme import Declared, joined
-from ifqa.scoring.score_files import read_rows, score_in
+from ifqa.scoring.scheme import ScoringScheme, merge_schemes
+from ifqa.scoring.score_files import read_rows, row_score
 from ifqa.storage.artifacts import read_manifest
 
 SHOWN = 5  # passages shown of an experiment without a reader
@@ -74,7 +74,7 @@ class _Card:
             self.shown.append({"i": passage.id, "x": text} | _filled(t=passage.title, g=int(gold)))
         return self.passages[passage]
 
-    def object(self, by: Declared) -> Object:
+    def object(self, by: ScoringScheme) -> Object:
         """The entry of "questions"."""
         question = self.question
         subsets = [number for number, subset in enumerate(by.subsets) if subset.holds(question)]
@@ -84,7 +84,7 @@ class _Card:
 
 
 def _split(name: str, experiments: Sequence[Experiment]) -> Object:
-    by = joined(experiment.scheme for experiment in experiments)
+    by = merge_schemes(experiment.scheme for experiment in experiments)
     keys = by.shown([measure.name for measure in by.answers])
     questions = [Run(experiment).questions for experiment in experiments]
     cards: dict[str, _Card] = {}
@@ -101,10 +101,10 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
         ):
             card, row = cards[question.id], rows.get(question.id)
             places = {passage.id: card.place(passage) for passage in passages}
-            scores = [score_in(row, key) if row else None for key in keys]
+            scores = [row_score(row, key) if row else None for key in keys]
             whole |= {key: False for key, score in zip(keys, scores, strict=True) if score and score != int(score)}
             gold = next((rank for rank, place in enumerate(places.values(), start=1) if "g" in card.shown[place]), 0)
-            depths = [depth for depth in GOLD_ANY.depths if row and score_in(row, f"{GOLD_ANY.name}@{depth}")]
+            depths = [depth for depth in GOLD_ANY.depths if row and row_score(row, f"{GOLD_ANY.name}@{depth}")]
             searches = []
             for step in steps:
                 new = [place for passage_id, place in places.items() if passage_id in step.passage_ids]

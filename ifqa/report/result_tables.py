@@ -4,16 +4,16 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
-from ifqa.config.experiment import bases
+from ifqa.config.expected import NEAR, OFF, OK, RETIRED, part_of, verdict, with_measured_values
+from ifqa.config.experiment import base_experiments
 from ifqa.pipeline.probe import Loss
 from ifqa.progress import duration
 from ifqa.protocols import RankingMeasure
-from ifqa.report.results import Result
+from ifqa.report.results_log import Result
 from ifqa.report.table import NOT_RUN, STALE, Table, p_cell
 from ifqa.scoring import score_files
-from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
-from ifqa.scoring.score_files import Mean
+from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
+from ifqa.scoring.score_files import ScoreInterval
 
 Cell = Callable[[Result], str]
 
@@ -166,7 +166,7 @@ def verdict_of(result: Result) -> str:
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
-    notes = (worst, score_files.partial(scores), failed, abstained, result.made.get("label", ""))
+    notes = (worst, score_files.partial_notice(scores), failed, abstained, result.made.get("label", ""))
     return "; ".join(filter(None, notes))
 
 
@@ -194,7 +194,7 @@ def _passages(result: Result) -> str:
     return f"{count:,} ({experiment.corpus})" if count else experiment.corpus or experiment.retriever["name"]
 
 
-def _declared(results: Iterable[Result]) -> list[Declared]:
+def _declared(results: Iterable[Result]) -> list[ScoringScheme]:
     """The measures and subsets of the experiments' benchmarks, without duplicates."""
     named = {(e.benchmark, e.measures, e.root, e.split): e for e in (result.experiment for result in results)}
     return [experiment.scheme for experiment in named.values()]
@@ -211,7 +211,7 @@ def _rankings(results: Sequence[Result]) -> dict[str, Cell]:
     return {column: partial(_depths, measure=measure) for column, measure in _depth_columns(_declared(results))}
 
 
-def _depth_columns(schemes: Iterable[Declared]) -> Iterator[tuple[str, RankingMeasure]]:
+def _depth_columns(schemes: Iterable[ScoringScheme]) -> Iterator[tuple[str, RankingMeasure]]:
     for by in schemes:
         for measure in by.rankings:
             if measure.tables:
@@ -250,12 +250,12 @@ def _title(measure: RankingMeasure) -> str:
 
 def _depths(result: Result, measure: RankingMeasure, part: str = "") -> str:
     at = f"{part}.{measure.name}" if part else measure.name
-    means = [measured(result.scores, f"{at}@{k}") if result.scores else None for k in measure.tables]
+    means = [with_measured_values(result.scores, f"{at}@{k}") if result.scores else None for k in measure.tables]
     return " / ".join(f"{mean['value']:.1f}" if mean else "-" for mean in means) if any(means) else ""
 
 
 def _mean(result: Result, measure: str) -> str:
-    if result.scores is None or (mean := measured(result.scores, measure)) is None:
+    if result.scores is None or (mean := with_measured_values(result.scores, measure)) is None:
         return ""
     part = measure.rpartition(".")[0]
     over = part_of(result.scores, part) if part else None
@@ -272,7 +272,7 @@ def how_made(results: Sequence[Result]) -> Table:
 
 def _how(result: Result) -> tuple[str, ...]:
     facts, experiment = result.made, result.experiment
-    varied = bases(experiment.name, experiment.root)
+    varied = base_experiments(experiment.name, experiment.root)
     changed = f" Changed: {experiment.name.removeprefix(f'{varied[-1]}+')}." if varied else ""
     time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in facts["seconds"].items())
     cost = "$0"
@@ -287,13 +287,13 @@ def _how(result: Result) -> tuple[str, ...]:
     return (experiment.name, about, facts["at"][:10], hardware, facts["commit"], time, cost, "; ".join(notes))
 
 
-def _headline(result: Result) -> tuple[str, Mean] | None:
+def _headline(result: Result) -> tuple[str, ScoreInterval] | None:
     """The headline measure of answers and its score; None without a reader, or for one trained on the questions."""
     if not result.scores or not result.experiment.reader or "trained_on_them" in result.made:
         return None
     by = result.experiment.scheme
     key = by.headline(by.shown(result.scores["measures"]))
-    mean = measured(result.scores, key)
+    mean = with_measured_values(result.scores, key)
     return (key, mean) if mean else None
 
 
@@ -336,10 +336,10 @@ def readers(results: Sequence[Result]) -> list[Table]:
 
 def _part(result: Result) -> str:
     """What part of the split the scores cover; empty for all of it."""
-    return score_files.partial(result.scores) if result.scores else ""
+    return score_files.partial_notice(result.scores) if result.scores else ""
 
 
-def _score(mean: Mean) -> str:
+def _score(mean: ScoreInterval) -> str:
     return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]"
 
 

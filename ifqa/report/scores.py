@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
-from ifqa.config.expected import measured
+from ifqa.config.expected import with_measured_values
 from ifqa.config.experiment import Experiment
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.report.table import Table, drawn, plain
 from ifqa.scoring.error_types import outcome
-from ifqa.scoring.scheme import Declared
-from ifqa.scoring.score_files import Content, Mean, Means, Part, Row, partial, read_rows, read_scores
+from ifqa.scoring.scheme import ScoringScheme
+from ifqa.scoring.score_files import (
+    QuestionRow,
+    ScoreInterval,
+    ScoreIntervals,
+    ScoresJson,
+    SubsetScores,
+    partial_notice,
+    read_rows,
+    read_scores,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,14 +59,14 @@ class Scores:
     """
 
     name: str
-    by: Declared
-    content: Content
-    rows: Sequence[Row] = field(default=(), repr=False)
+    by: ScoringScheme
+    content: ScoresJson
+    rows: Sequence[QuestionRow] = field(default=(), repr=False)
 
     def __getitem__(self, measure: str) -> Score:
-        mean = measured(self.content, measure)
+        mean = with_measured_values(self.content, measure)
         if mean is None:
-            raise unknown(f"measure of {self.name}", measure, [name for _, part in self._parts() for name in part])
+            raise unknown_name(f"measure of {self.name}", measure, [name for _, part in self._parts() for name in part])
         return Score(mean["value"], mean["low"], mean["high"])
 
     def __iter__(self) -> Iterator[str]:
@@ -117,13 +126,13 @@ class Scores:
         return drawn(self._show)
 
     def _show(self, console: Console) -> None:
-        console.print(f"{plain(self.name)}  {partial(self.content)}".rstrip(), soft_wrap=True)
+        console.print(f"{plain(self.name)}  {partial_notice(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             table.show(console)
         console.print(self._counts(), soft_wrap=True)
 
     def _repr_html_(self) -> str:
-        note = f"{self._counts()} {partial(self.content)}"
+        note = f"{self._counts()} {partial_notice(self.content)}"
         return (
             f"<p>{escape(self.name)}</p>{''.join(table._repr_html_() for table in self.tables())}<p>{escape(note)}</p>"
         )
@@ -132,7 +141,7 @@ class Scores:
         abstained = f", {self.n_abstained:,} abstained" if self.n_abstained else ""
         return f"{self.questions:,} questions, {self.n_failed:,} failed{abstained}"
 
-    def _parts(self) -> Iterator[tuple[str, Means]]:
+    def _parts(self) -> Iterator[tuple[str, ScoreIntervals]]:
         """The measures of all questions, each subset, each group, and the mean over groups."""
         yield "all", self.content["measures"]
         for parts in (self.content["subsets"], self.content.get("groups", {})):
@@ -147,7 +156,7 @@ def scores_of(experiment: Experiment, folder: Path) -> Scores:
     return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 
-def _tables(scores: Content, by: Declared) -> Iterator[Table]:
+def _tables(scores: ScoresJson, by: ScoringScheme) -> Iterator[Table]:
     """The measures, over the subsets too unless there are many; else the headline by subset; and by group, with both averages."""
     subsets = {subset.name: scores["subsets"][subset.name] for subset in by.subsets if subset.name in scores["subsets"]}
     parts = subsets if len(subsets) <= _MOST else {}
@@ -161,10 +170,10 @@ def _tables(scores: Content, by: Declared) -> Iterator[Table]:
     key, whole = by.headline(scores["measures"]), scores["questions"]
     columns = ("questions", by.marked(key), "95% interval")
 
-    def row(name: str, over: str, questions: int, means: Means) -> tuple[str, ...]:
+    def row(name: str, over: str, questions: int, means: ScoreIntervals) -> tuple[str, ...]:
         return name, over, value_of(means.get(key)), interval_of(means.get(key), questions)
 
-    def rows_of(parts: Mapping[str, Part]) -> list[tuple[str, ...]]:
+    def rows_of(parts: Mapping[str, SubsetScores]) -> list[tuple[str, ...]]:
         every = parts.items()
         return [row(name, f"{part['questions']:,}", part["questions"], part["measures"]) for name, part in every]
 
@@ -177,12 +186,12 @@ def _tables(scores: Content, by: Declared) -> Iterator[Table]:
         yield Table("", "", (by.groups, *columns), (*rows_of(scores["groups"]), macro, micro))
 
 
-def value_of(mean: Mean | None) -> str:
+def value_of(mean: ScoreInterval | None) -> str:
     """A score as the text of a cell."""
     return f"{mean['value']:.1f}" if mean else "-"
 
 
-def interval_of(mean: Mean | None, questions: int) -> str:
+def interval_of(mean: ScoreInterval | None, questions: int) -> str:
     """The interval of a score over so many questions as the text of a cell; "too few" if these are less than ENOUGH."""
     if mean and mean.get("questions", mean.get("groups", questions)) < ENOUGH:
         return "too few"

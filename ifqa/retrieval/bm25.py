@@ -12,14 +12,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ifqa.corpus.store import counted
+from ifqa.corpus.passage_store import count_passages
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
-from ifqa.protocols import Indexed
-from ifqa.records import Cost, Hit, Question, SearchResult
+from ifqa.protocols import IndexedRetriever
+from ifqa.records import BuildCost, Hit, Question, SearchResult
 from ifqa.retrieval.jvm import MEMORY, java, run
-from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
-from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
+from ifqa.settings import Natural, NotNegative, Share, StoredModel, check_arguments, parse_stored
+from ifqa.storage.files import read_json, read_jsonl, require_file, text_field, write_json
 
 _FACTS = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
 _JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
@@ -34,7 +34,7 @@ _ADDED = re.compile(r": (\d+) docs added\.$")
 _NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "File too large")
 
 
-class _Facts(Stored):
+class _Facts(StoredModel):
     """bm25.json; its defaults are for an index that pyserini made."""
 
     stemmer: _Stemmer = "porter"
@@ -42,7 +42,7 @@ class _Facts(Stored):
     passages: Natural | None = None
 
 
-class BM25(Indexed):
+class BM25(IndexedRetriever):
     """A Lucene index, searched for questions as bags of words.
 
     Questions are text, not queries: nothing in them (`AND`, `"`, `title:`) is syntax. Passages of equal score are ranked by
@@ -50,9 +50,9 @@ class BM25(Indexed):
     """
 
     version = 1
-    not_identity = ("threads", "memory_gb")
+    runtime_only = ("threads", "memory_gb")
 
-    @checked("setting of retriever 'bm25'")
+    @check_arguments("setting of retriever 'bm25'")
     def __init__(
         self,
         index: Path,
@@ -76,11 +76,11 @@ class BM25(Indexed):
         Raises:
             IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
         """
-        self._index, self._batch = require(index, "BM25 index"), threads or _BATCH
+        self._index, self._batch = require_file(index, "BM25 index"), threads or _BATCH
         path = index / _FACTS
         facts = _Facts()
         if path.exists():
-            facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+            facts = parse_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         self._jnius = java(memory_gb)
         name = self._jnius.autoclass
         try:
@@ -134,7 +134,7 @@ class BM25(Indexed):
         )
 
     @classmethod
-    @checked("build setting of retriever 'bm25'", given=["passages", "folder"])
+    @check_arguments("build setting of retriever 'bm25'", given=["passages", "folder"])
     def build(
         cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0
     ) -> None:
@@ -149,7 +149,7 @@ class BM25(Indexed):
         Raises:
             IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory.
         """
-        shards, count = counted(passages)
+        shards, count = count_passages(passages)
         folder.mkdir(parents=True, exist_ok=True)
         workers = threads or os.cpu_count() or 1
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
@@ -185,9 +185,9 @@ class BM25(Indexed):
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod
-    def forecast(cls, passages: int, **_: object) -> Cost:
+    def forecast(cls, passages: int, **_: object) -> BuildCost:
         """What `build` will take, extrapolated from 410,612 passages on two cores."""
-        return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
+        return BuildCost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 
 
 def _count_documents(index: Path) -> int:

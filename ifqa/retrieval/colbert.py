@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question, SearchResult
-from ifqa.retrieval.parts import FIRST, Part, SinglePart
+from ifqa.retrieval.composition import FIRST, Part, SinglePart
 from ifqa.retrieval.vectors.encoders import whole
 from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
 from ifqa.retrieval.vectors.vector_store import Arrays, Shards, half
-from ifqa.settings import checked
+from ifqa.settings import check_arguments
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
@@ -32,7 +32,7 @@ class ColBERT(SinglePart, TokenIndexed):
     name, kind, arrays = "colbert", "late", ("tokens", "lengths")
     default_parts: ClassVar = FIRST
 
-    @checked("setting of retriever 'colbert'")
+    @check_arguments("setting of retriever 'colbert'")
     def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
         """Open an index and its model; `device` is for the question's vectors, and MaxSim runs on the CPU.
 

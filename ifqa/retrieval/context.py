@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from ifqa.corpus.wikipedia.source import split
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, SearchResult, gold_id
-from ifqa.retrieval.parts import in_order
-from ifqa.settings import Natural, checked
+from ifqa.retrieval.composition import in_order
+from ifqa.settings import Natural, check_arguments
 
 
 class Gold(Retriever):
@@ -36,7 +36,7 @@ class Context(Retriever):
 
     version = 1
 
-    @checked("setting of retriever 'context'")
+    @check_arguments("setting of retriever 'context'")
     def __init__(self, words: Natural = 0) -> None:
         self._words = words
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from ifqa.corpus.store import counted
+from ifqa.corpus.passage_store import count_passages
 from ifqa.errors import IfqaError
-from ifqa.models.hub import NAME, encoder_requirements, identity_of, model_folder, question_model
+from ifqa.models.hub import MINILM, encoder_requirements, model_fingerprint, model_folder, question_model
 from ifqa.progress import say
-from ifqa.protocols import Indexed, Place, Requirement
-from ifqa.records import Cost, Question, SearchResult
+from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
+from ifqa.records import BuildCost, Question, SearchResult
 from ifqa.retrieval.vectors import nearest
 from ifqa.retrieval.vectors.encoders import (
     EncoderSettings,
@@ -29,23 +29,23 @@ from ifqa.retrieval.vectors.encoders import (
 )
 from ifqa.retrieval.vectors.nearest import FlatIndex
 from ifqa.retrieval.vectors.vector_store import VERSION, Shards, encode_corpus, forecast
-from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
-from ifqa.storage.artifacts import identity
-from ifqa.storage.files import read_json, require, write_json
-from ifqa.workers.tasks import Engine
+from ifqa.settings import Natural, NotNegative, Precision, StoredModel, Text, YesNo, check_arguments, parse_stored
+from ifqa.storage.artifacts import compute_fingerprint
+from ifqa.storage.files import read_json, require_file, write_json
+from ifqa.workers.pool import Engine
 
 _FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
 
 
-class Dense(Indexed):
+class Dense(IndexedRetriever):
     """Searches vectors of passages exactly or through FAISS."""
 
     version = 1
-    not_identity = ("device", "engine", "workers", "memory_gb")
+    runtime_only = ("device", "engine", "workers", "memory_gb")
     resumes = True
     _searcher: nearest.FaissIndex | FlatIndex
 
-    @checked("setting of retriever 'dense'")
+    @check_arguments("setting of retriever 'dense'")
     def __init__(
         self,
         index: Path,
@@ -68,9 +68,9 @@ class Dense(Indexed):
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
                 is absent; faiss is needed and not installed.
         """
-        path = require(index / _FACTS, "dense index")
-        facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model, facts.query_model))
+        path = require_file(index / _FACTS, "dense index")
+        facts = parse_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        refuse_other_weights(index, facts.model, facts.weights, model_fingerprint(facts.model, facts.query_model))
         same = facts.model_dump(include={"model", "query_model", "max_tokens", "query_prefix", "passage_prefix"})
         precision: Precision = "bfloat16" if facts.precision == "bfloat16" else "float32"  # once "int8" for passages
         titles: YesNo = "yes" if facts.titles else "no"
@@ -95,14 +95,14 @@ class Dense(Indexed):
         return self._shards.results(*self._searcher.search(vectors, k))
 
     @classmethod
-    @checked("build setting of retriever 'dense'", given=["passages", "folder"])
+    @check_arguments("build setting of retriever 'dense'", given=["passages", "folder"])
     def build(
         cls,
         passages: Path,
         folder: Path,
         *,
-        model: Place = NAME,
-        query_model: Place = "",
+        model: PathSetting = MINILM,
+        query_model: PathSetting = "",
         query_prefix: str | None = None,
         passage_prefix: str | None = None,
         titles: YesNo = "auto",
@@ -135,16 +135,16 @@ class Dense(Indexed):
         """
         if not factory and not keep_vectors:
             raise IfqaError("keep_vectors = false leaves nothing to search in; set factory as well")
-        counted(passages)  # before the model loads, which takes long
+        count_passages(passages)  # before the model loads, which takes long
         precise = precision_name(precision, device)  # here, so that all workers use the same
         settings = EncoderSettings(
             model, query_model, titles, max_tokens, precise, device, query_prefix, passage_prefix
         )  # fmt: skip
         encoder = encoder_of(settings)
         facts: dict[str, object] = {**encoder.facts}
-        facts["weights"] = identity_of(model, encoder.facts.get("query_model", ""))
+        facts["weights"] = model_fingerprint(model, encoder.facts.get("query_model", ""))
         say(f"{folder}: {json.dumps(facts)}")
-        made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
+        made_with = compute_fingerprint(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
         gpus = _gpus(encoder.device)
         workers = workers or (max(1, gpus) if engine == "local" else 0)
         encode = partial(encode_with, settings)
@@ -160,7 +160,7 @@ class Dense(Indexed):
         write_json(folder / _FACTS, facts | {"factory": factory, "family": family, "trained_on": trained_on})
 
     @classmethod
-    def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> Cost:
+    def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> BuildCost:
         """What `build` will take on this machine, measured by encoding some passages.
 
         Raises:
@@ -179,21 +179,21 @@ class Dense(Indexed):
         return replace(cost, memory=cost.memory + 2 * part, about=about)
 
     @classmethod
-    def trained(cls, model: str = NAME, **_: object) -> str:
+    def trained(cls, model: str = MINILM, **_: object) -> str:
         """The split family that a model of `ifqa train dense` was trained on; empty for others. Loads and fetches nothing."""
         return _trained(model)[0] if Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(
-        cls, index: Path, *, model: str = NAME, query_model: str = "", root: Path = Path(), **_: object
+        cls, index: Path, *, model: str = MINILM, query_model: str = "", root: Path = Path(), **_: object
     ) -> list[Requirement]:
         """The encoder."""
         return encoder_requirements(model, root, query_model)
 
     @classmethod
-    def built_from(cls, model: str = NAME, query_model: str = "", **_: object) -> str:
+    def built_from(cls, model: str = MINILM, query_model: str = "", **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
-        return identity_of(model, question_model(model, query_model))
+        return model_fingerprint(model, question_model(model, query_model))
 
 
 def _gpus(device: str) -> int:
@@ -203,7 +203,7 @@ def _gpus(device: str) -> int:
     return torch.cuda.device_count() if device == "cuda" else 0
 
 
-class _Facts(Stored):
+class _Facts(StoredModel):
     """What a searcher reads of dense.json."""
 
     model: Text

@@ -5,9 +5,9 @@ from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Question, SearchResult, Usage
-from ifqa.retrieval.parts import Part, best, by_rank, by_score, join_generated, merge_usage
-from ifqa.settings import Natural, checked
+from ifqa.records import Question, SearchResult, StageUsage
+from ifqa.retrieval.composition import Part, best, by_rank, by_score, join_generated, merge_usage
+from ifqa.settings import Natural, check_arguments
 
 _CONFLICT = "two parts of fusion made different passages with the id {}; leave out one part"
 
@@ -18,7 +18,7 @@ class Fusion(Retriever):
     version = 1
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}, {"name": "dense"}]
 
-    @checked("setting of retriever 'fusion'")
+    @check_arguments("setting of retriever 'fusion'")
     def __init__(
         self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
     ) -> None:
@@ -26,7 +26,7 @@ class Fusion(Retriever):
 
         Args:
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
-                weight x score / best score of that part's ranking; see `ifqa.retrieval.parts.by_score`.
+                weight x score / best score of that part's ranking; see `ifqa.retrieval.composition.by_score`.
             rrf_k: the higher, the less the first ranks stand out.
 
         Raises:
@@ -51,7 +51,7 @@ class Fusion(Retriever):
         rankings = [part.search(questions) for part in self._parts]
         return [self._fused(of_question, k) for of_question in zip(*rankings, strict=True)]
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """What its parts report about the language model; empty where no part asks a language model."""
         return merge_usage(part.retriever.usage() for part in self._parts)
 

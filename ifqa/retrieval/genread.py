@@ -8,9 +8,9 @@ from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Passage, Question, Request, SearchResult, Usage
-from ifqa.retrieval.parts import complete_each, in_order, prompt_hash
-from ifqa.settings import Temperature, checked
+from ifqa.records import Passage, Question, Request, SearchResult, StageUsage
+from ifqa.retrieval.composition import complete_each, in_order, prompt_hash
+from ifqa.settings import Temperature, check_arguments
 
 
 class GenRead(Retriever):
@@ -30,7 +30,7 @@ class GenRead(Retriever):
 
     version = 1
 
-    @checked("setting of retriever 'genread'")
+    @check_arguments("setting of retriever 'genread'")
     def __init__(
         self, llm: LanguageModel, prompt: str = "genread-generate", temperature: Temperature = 0.0, root: Path = Path()
     ) -> None:
@@ -57,7 +57,7 @@ class GenRead(Retriever):
         samples = k if self.temperature else 1
         return [request for prompt in prompts for request in prompt.requests(self.temperature, samples)]
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
         return self._meter.usage()
 

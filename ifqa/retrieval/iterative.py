@@ -17,8 +17,8 @@ from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import FittedPrompt, fit_prompt
 from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import LanguageModel
-from ifqa.records import Completion, Passage, Question, Request, SearchResult, Step, Usage
-from ifqa.retrieval.parts import (
+from ifqa.records import Completion, Passage, Question, Request, SearchResult, StageUsage, Step
+from ifqa.retrieval.composition import (
     Fetch,
     Part,
     SinglePart,
@@ -31,7 +31,7 @@ from ifqa.retrieval.parts import (
     prompt_hash,
 )
 from ifqa.retrieval.queries import content_terms
-from ifqa.settings import NotNegative, Positive, checked
+from ifqa.settings import NotNegative, Positive, check_arguments
 
 ENOUGH = "enough"  # in the place of a query: what was found suffices
 
@@ -108,7 +108,7 @@ class Steps(Iterative):
 
     version = 1
 
-    @checked("setting of retriever 'steps'")
+    @check_arguments("setting of retriever 'steps'")
     def __init__(
         self,
         *,
@@ -143,7 +143,7 @@ class LlmSteps(Iterative):
 
     version = 1
 
-    @checked("setting of retriever 'steps-llm'")
+    @check_arguments("setting of retriever 'steps-llm'")
     def __init__(
         self,
         *,
@@ -176,7 +176,7 @@ class LlmSteps(Iterative):
         prompts = [self._fitted(question, usual, [question.text]) for question in questions]
         return [request for prompt in prompts for request in prompt.requests(samples=self._steps - 1)]
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
         return merge_usage([super().usage(), self._meter.usage()])
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
-from ifqa.protocols import Place
+from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.parts import FIRST, Fetch, Part, SinglePart, passages_of, standard
+from ifqa.retrieval.composition import FIRST, Fetch, Part, SinglePart, passages_of, standard
 from ifqa.retrieval.queries import content_terms, split_question
-from ifqa.settings import Stored, check_stored, checked
-from ifqa.storage.files import cached_sha256, read_json, require
+from ifqa.settings import StoredModel, check_arguments, parse_stored
+from ifqa.storage.files import cached_sha256, read_json, require_file
 from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _COMMON = 0.25  # a pair of words of this weight or less says nothing: "of the"
 Weigh = Callable[[str], float]
 
 
-class Model(Stored):
+class Model(StoredModel):
     """What is stored of a trained ranker."""
 
     family: str  # the split family of its training questions, such as "ifqa/full"
@@ -58,14 +58,14 @@ def read_model(model: str) -> Model:
         IfqaError: the file is missing, or has weights of other features.
     """
     path, mend = _file(model), "train it again: ifqa train ranker"
-    stored = check_stored(Model, read_json(path), str(path), mend)
+    stored = parse_stored(Model, read_json(path), str(path), mend)
     if different := ", ".join(sorted(set(stored.weights) ^ set(FEATURES))):
         raise IfqaError(f"{path}: its features differ from this version's in {different}; {mend}")
     return stored
 
 
 def _file(model: str) -> Path:
-    return require(BUNDLED / "weights" / "ranker.json" if model == OWN else Path(model), "ranker")
+    return require_file(BUNDLED / "weights" / "ranker.json" if model == OWN else Path(model), "ranker")
 
 
 class Ranker(SinglePart):
@@ -74,8 +74,8 @@ class Ranker(SinglePart):
     version = 2
     default_parts: ClassVar = FIRST
 
-    @checked("setting of retriever 'ranker'")
-    def __init__(self, *, parts: Sequence[Part], passages: Fetch, model: Place = OWN) -> None:
+    @check_arguments("setting of retriever 'ranker'")
+    def __init__(self, *, parts: Sequence[Part], passages: Fetch, model: PathSetting = OWN) -> None:
         """Keep the part, and read the weights: "ifqa", or a file `ranker.json` that `ifqa train ranker` wrote.
 
         Raises:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ifqa.errors import unknown
+from ifqa.errors import unknown_name
 from ifqa.records import Question
 
 VERSION = 1  # raised when a question's clauses, names or causal form come out differently
@@ -266,5 +266,5 @@ def rewrite(questions: Sequence[Question], query: str) -> list[Question]:
         IfqaError: `query` is none of `QUERIES`.
     """
     if not isinstance(query, str) or query not in QUERIES:
-        raise unknown("query", query, QUERIES)
+        raise unknown_name("query", query, QUERIES)
     return [replace(question, text=QUERIES[query](question.text)) for question in questions]

@@ -16,22 +16,22 @@ from ifqa.errors import IfqaError
 from ifqa.models.devices import BUDGET, CHUNK, batches, half_precision, resolve_device, to_device
 from ifqa.models.hub import (
     WEIGHTS_SHA256,
+    config_number,
     encoder_folder,
-    loading,
     model_folder,
     model_requirement,
-    number_in,
-    quiet,
     refuse_missing,
-    weights_identity,
+    report_load_errors,
+    silence_transformers,
+    weights_fingerprint,
 )
-from ifqa.plugins import code_of
-from ifqa.protocols import Place, Requirement
+from ifqa.plugins import code_fingerprint
+from ifqa.protocols import PathSetting, Requirement
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of, standard
+from ifqa.retrieval.composition import Fetch, Part, SinglePart, passages_of, standard
 from ifqa.retrieval.queries import rewrite
-from ifqa.settings import Natural, Positive, Stored, check_stored, checked
+from ifqa.settings import Natural, Positive, StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
 
@@ -52,16 +52,16 @@ class Rerank(SinglePart):
     """Reorders the first passages of its one part with a cross-encoder, or with the span reader."""
 
     version = 1
-    not_identity = ("device",)
+    runtime_only = ("device",)
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "fusion"}]
 
-    @checked("setting of retriever 'rerank'")
+    @check_arguments("setting of retriever 'rerank'")
     def __init__(
         self,
         *,
         parts: Sequence[Part],
         passages: Fetch,
-        model: Place = OWN,
+        model: PathSetting = OWN,
         reads: str = "question",
         depth: Natural = 0,
         model_weight: Annotated[float, Field(gt=0, le=1)] = WEIGHT,
@@ -113,8 +113,8 @@ class Rerank(SinglePart):
     def fingerprint(cls, model: str = OWN, **_: object) -> str:
         """SHA-256 of the model's files; the span reader's code counts too."""
         if model != READER:
-            return weights_identity(adapter_folder(model) or model_folder(model))
-        return hashlib.sha256(f"{code_of(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
+            return weights_fingerprint(adapter_folder(model) or model_folder(model))
+        return hashlib.sha256(f"{code_fingerprint(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first."""
@@ -153,11 +153,11 @@ def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: flo
     return hits + [Hit(hit.passage_id, hits[-1].score - (first[-1].score - hit.score)) for hit in rest]
 
 
-class _Settings(Stored):
+class _Settings(StoredModel):
     max_tokens: Positive
 
 
-class Adapter(Stored):
+class Adapter(StoredModel):
     """What is read of the manifest of an adapter of all-MiniLM-L6-v2, as `ifqa train rerank` writes it."""
 
     family: str  # the split family that it was trained on, such as "ifqa/full"
@@ -180,7 +180,7 @@ def adapter_of(model: str) -> Adapter | None:
     """
     if (folder := adapter_folder(model)) is None:
         return None
-    adapter = check_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
+    adapter = parse_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
     if adapter.encoder.get("sha256") != WEIGHTS_SHA256:
         raise IfqaError(f"{folder} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`")
     return adapter
@@ -202,21 +202,21 @@ class CrossEncoder:
         """
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        quiet()
+        silence_transformers()
         self.device, self.adapter, adapted = resolve_device(device), adapter_of(model), adapter_folder(model)
         folder = encoder_folder() if adapted else model_folder(model)
         labels = {"num_labels": 1} if adapted else {}
-        with loading(model, "a cross-encoder"):
+        with report_load_errors(model, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             network, report = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, output_loading_info=True, **labels
             )
         if self.adapter and adapted:  # it brings the classifier that its encoder lacks
             self._tokens = self.adapter.settings.max_tokens
-            with loading(model, "an adapter of `ifqa train rerank`"):
+            with report_load_errors(model, "an adapter of `ifqa train rerank`"):
                 _merge(network, adapted)
         else:
-            self._tokens = min(number_in(network.config, "max_position_embeddings") or _MOST, _MOST)
+            self._tokens = min(config_number(network.config, "max_position_embeddings") or _MOST, _MOST)
             refuse_missing(model, report)
         if network.config.num_labels != 1:
             raise IfqaError(

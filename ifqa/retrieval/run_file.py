@@ -6,9 +6,9 @@ from pathlib import Path
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.formats.runs import read_run
-from ifqa.protocols import Place, Requirement, Retriever
+from ifqa.protocols import PathSetting, Requirement, Retriever
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.storage.files import require, sha256
+from ifqa.storage.files import require_file, sha256
 
 
 class RunFile(Retriever):
@@ -22,7 +22,7 @@ class RunFile(Retriever):
 
     version = 1
 
-    def __init__(self, path: Place) -> None:
+    def __init__(self, path: PathSetting) -> None:
         """Read the rankings.
 
         Args:
@@ -76,7 +76,7 @@ class RunFile(Retriever):
     @classmethod
     def fingerprint(cls, path: str) -> str:
         """SHA-256 of the file."""
-        refuse_pickle(require(Path(path), "run"))
+        refuse_pickle(require_file(Path(path), "run"))
         return sha256(Path(path))
 
 

@@ -18,7 +18,7 @@ from ifqa.retrieval.vectors.encoders import whole
 from ifqa.retrieval.vectors.nearest import keep_best
 from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
 from ifqa.retrieval.vectors.vector_store import Arrays, Shards, half
-from ifqa.settings import checked
+from ifqa.settings import check_arguments
 
 if TYPE_CHECKING:
     from sentence_transformers import SparseEncoder
@@ -31,7 +31,7 @@ class Splade(TokenIndexed):
     version = 1
     name, kind, arrays, once = "splade", "sparse", ("starts", "rows", "weights"), 1
 
-    @checked("setting of retriever 'splade'")
+    @check_arguments("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:
         """Open an index and its model; `device` is for the question's weights, and the lists are searched on the CPU.
 

@@ -13,8 +13,8 @@ from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.confidence import RIGHT, calibration_curves
-from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
-from ifqa.scoring.score_files import Content, Mean, Means, Part, Row, score_in
+from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
+from ifqa.scoring.score_files import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores, row_score
 from ifqa.scoring.statistics import (
     ColumnStatistic,
     Counts,
@@ -31,7 +31,7 @@ from ifqa.scoring.statistics import (
 class Aggregator:
     """The numbers of rows, added one by one; `k` passages were retrieved, None or 0 without a run."""
 
-    def __init__(self, by: Declared, k: int | None) -> None:
+    def __init__(self, by: ScoringScheme, k: int | None) -> None:
         self.by = by
         self.ids: list[str] = []
         self.pairs: list[tuple[Question, Prediction]] = []  # for measures over sets, where one is declared
@@ -45,10 +45,10 @@ class Aggregator:
         self._depths = [depth for depth in ANSWER.depths if depth <= k] if k and recalls_answers else []
         self._annotated: list[Question] = []
 
-    def add(self, row: Row, question: Question, prediction: Prediction | None = None) -> None:
+    def add(self, row: QuestionRow, question: Question, prediction: Prediction | None = None) -> None:
         """Add the row of a question. Rows with a prediction are not mixed with others."""
         for key, column in self._columns.items():
-            score = score_in(row, key)
+            score = row_score(row, key)
             column.append(math.nan if score is None else score)
         for subset in self.by.subsets:
             if subset.name not in self._subsets and subset.holds(question) is not None:
@@ -71,7 +71,7 @@ class Aggregator:
         columns = {key: np.array(column) for key, column in self._columns.items()}  # (questions,) each
         return Sample(self, columns, np.arange(len(self.ids)))
 
-    def scores(self, seed: int) -> Content:
+    def scores(self, seed: int) -> ScoresJson:
         """Scores over all questions and over parts of them, with bootstrap intervals drawn from the seed.
 
         The subsets are those that can be told and, if passages were read, "gold_read", the questions with a gold passage among
@@ -80,7 +80,7 @@ class Aggregator:
         """
         every = self.sample()
         told = [*(subset.name for subset in self.by.subsets), GOLD_READ]
-        scores: Content = {
+        scores: ScoresJson = {
             "questions": len(self.ids),
             "n_failed": int(np.nansum(every.columns["failed"])),
             "measures": every.means(seed),
@@ -110,9 +110,9 @@ class Aggregator:
 
 
 def aggregate(
-    rows: Sequence[Row],
+    rows: Sequence[QuestionRow],
     questions: Sequence[Question],
-    by: Declared,
+    by: ScoringScheme,
     k: int | None,
     predictions: Sequence[Prediction] = (),
 ) -> Aggregator:
@@ -175,9 +175,9 @@ class Sample:
                 if paired := self.statistic(key, there).difference(other.statistic(key, there), seed):
                     yield key, int(there.sum()), paired
 
-    def means(self, seed: int) -> Means:
+    def means(self, seed: int) -> ScoreIntervals:
         """Each measure's value and interval in percent; with the number of questions if not all have a score."""
-        means: Means = {}
+        means: ScoreIntervals = {}
         for key in self.keys():
             there = self.scored(key)
             if interval := self.statistic(key, there).interval(seed):
@@ -186,9 +186,9 @@ class Sample:
                     means[key]["questions"] = int(there.sum())
         return means
 
-    def macro(self, seed: int) -> Means:
+    def macro(self, seed: int) -> ScoreIntervals:
         """Each measure's mean over groups and its interval in percent; with their number if it is not defined for all."""
-        means: Means = {}
+        means: ScoreIntervals = {}
         groups = np.array(self._names("group", self.places.tolist()))
         for key in self.keys():
             there = self.scored(key)
@@ -199,7 +199,7 @@ class Sample:
                     means[key]["groups"] = count
         return means
 
-    def parts(self, places: Mapping[str, Sequence[int]], seed: int) -> dict[str, Part]:
+    def parts(self, places: Mapping[str, Sequence[int]], seed: int) -> dict[str, SubsetScores]:
         """The scores of parts of all questions, by name."""
         samples = {name: replace(self, places=np.array(part, np.intp)) for name, part in places.items()}
         return {
@@ -215,6 +215,6 @@ class Sample:
         return [names[place] for place in places]
 
 
-def _percent(interval: Interval) -> Mean:
+def _percent(interval: Interval) -> ScoreInterval:
     value, low, high = (round(100 * share, 2) for share in interval)
     return {"value": value, "low": low, "high": high}

@@ -17,12 +17,12 @@ If several outcomes apply to a question, the first in the order of OUTCOMES coun
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.score_files import Row, score_in
+from ifqa.scoring.score_files import QuestionRow, row_score
 
 OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "arithmetic miss", "reading miss")
 
 
-def outcome(row: Row, measure: str, computed: str, factual: str = "") -> str:
+def outcome(row: QuestionRow, measure: str, computed: str, factual: str = "") -> str:
     """The first of OUTCOMES that applies to a question.
 
     Args:
@@ -36,7 +36,7 @@ def outcome(row: Row, measure: str, computed: str, factual: str = "") -> str:
         raise IfqaError(
             f"question {row.get('id', '?')} has no {missing[0]!r}; wanted the scores of an experiment with a reader"
         )
-    if score_in(row, measure) == 1:
+    if row_score(row, measure) == 1:
         return "right"
     if row["failed"]:
         return "no answer"

@@ -8,17 +8,17 @@ from ifqa.protocols import AnyMeasure, RankingMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
-from ifqa.scoring.scheme import GOLD_READ, Declared
-from ifqa.scoring.score_files import Row
+from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
+from ifqa.scoring.score_files import QuestionRow
 from ifqa.settings import check_shape
 
 VERSION = 5  # raise it when a measure changes, so that experiments are scored again
 
 
-def row(
-    question: Question, by: Declared, texts: Sequence[str] | None = None, k: int = 0, given: int = 0,
+def score_question(
+    question: Question, by: ScoringScheme, texts: Sequence[str] | None = None, k: int = 0, given: int = 0,
     prediction: Prediction | None = None,
-) -> Row:  # fmt: skip
+) -> QuestionRow:  # fmt: skip
     """The row of a question: its id, its subsets, the scores of its ranking, and what `reading` returns.
 
     `texts` are of the `k` retrieved passages, best first, None without a run. Measures of rankings are at each depth up to `k`:
@@ -35,7 +35,7 @@ def row(
                 scores[name] = bool(held)
         subsets += [GOLD_READ] if scores.get(GOLD_READ) else []
     scores |= reading(question, prediction, by) if prediction else {}
-    return check_shape(Row, {"id": question.id, "subsets": subsets, **scores}, f"question {question.id}")
+    return check_shape(QuestionRow, {"id": question.id, "subsets": subsets, **scores}, f"question {question.id}")
 
 
 def score_ranking(
@@ -50,7 +50,7 @@ def score_ranking(
     return scores
 
 
-def reading(question: Question, prediction: Prediction, by: Declared) -> dict[str, float | str]:
+def reading(question: Question, prediction: Prediction, by: ScoringScheme) -> dict[str, float | str]:
     """The part of a question's row that comes from its prediction: whether it failed or abstained, its scores, its texts."""
     row: dict[str, float | str] = {"failed": float(prediction.failed)}
     row |= {"abstained": 1.0} if prediction.abstained else {}

@@ -17,7 +17,7 @@ from ifqa.scoring.measures.confidence import CONFIDENCE
 from ifqa.scoring.measures.exact_match import CONTAINS, EM, F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
-from ifqa.scoring.score_files import Row
+from ifqa.scoring.score_files import QuestionRow
 
 GOLD_READ: Final = "gold_read"  # a subset that no benchmark declares
 MACRO: Final = "macro"
@@ -25,7 +25,7 @@ _Kind = TypeVar("_Kind", bound=AnyMeasure)
 
 
 @dataclass(frozen=True)
-class Declared:
+class ScoringScheme:
     """The measures, subsets and groups of an experiment."""
 
     measures: tuple[AnyMeasure, ...]  # as they are shown, except that measures of rankings come first; names are unique
@@ -97,25 +97,25 @@ class Declared:
         return key if self.best(key) else f"{key} ↓"
 
 
-def defaults() -> Declared:
+def default_scheme() -> ScoringScheme:
     """What a benchmark is scored by that declares no measure: as IfQA is."""
-    return Declared((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
+    return ScoringScheme((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
-def declared(
+def load_scheme(
     name: str, more: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
-) -> Declared:
+) -> ScoringScheme:
     """What a benchmark declares for a split, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`."""
     benchmark = (plugins or Plugins(root)).benchmark(name)
-    usual = defaults()
+    usual = default_scheme()
     measures = (*(benchmark.measures or usual.measures), *(load_measure(measure, root) for measure in more))
     subsets, groups = benchmark.parts(split)
     subsets = subsets if benchmark.measures or subsets else usual.subsets
     _check(name, "measure", [measure.name for measure in measures])
     in_rows = [measure.name for measure in measures if not isinstance(measure, RankingMeasure)]
-    _check(name, "measure", in_rows, {*Row.__annotations__})
+    _check(name, "measure", in_rows, {*QuestionRow.__annotations__})
     _check(name, "subset", [subset.name for subset in subsets], {GOLD_READ, MACRO})
-    return Declared(measures, tuple(subsets), groups)
+    return ScoringScheme(measures, tuple(subsets), groups)
 
 
 def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
@@ -126,7 +126,7 @@ def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[st
             raise IfqaError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; wanted one of its own")
 
 
-def joined(schemes: Iterable[Declared]) -> Declared:
+def merge_schemes(schemes: Iterable[ScoringScheme]) -> ScoringScheme:
     """For several experiments of a benchmark: the subsets and groups of the first, and the measures of all."""
     first, *others = schemes
     measures = list(first.measures)

@@ -15,8 +15,8 @@ SCORES, ROWS = "scores.json", "per_question.jsonl"
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 
-class Row(TypedDict):
-    """A line of `per_question.jsonl`; further keys are the scores, by the names of their measures (`score_in`)."""
+class QuestionRow(TypedDict):
+    """A line of `per_question.jsonl`; further keys are the scores, by the names of their measures (`row_score`)."""
 
     id: Text
     subsets: list[str]
@@ -30,7 +30,7 @@ class Row(TypedDict):
     factual: NotRequired[str]
 
 
-class Mean(TypedDict):
+class ScoreInterval(TypedDict):
     """A score and its 95% bootstrap interval, in percent; the number of questions or groups, if it is not over all."""
 
     value: Percent
@@ -40,22 +40,22 @@ class Mean(TypedDict):
     groups: NotRequired[Natural]
 
 
-Means = dict[str, Mean]
+ScoreIntervals = dict[str, ScoreInterval]
 
 
 @final
-class Part(TypedDict):
+class SubsetScores(TypedDict):
     """Scores over a subset or a group."""
 
     questions: Natural
-    measures: Means
+    measures: ScoreIntervals
 
 
 @final
-class Macro(TypedDict):
+class MacroScores(TypedDict):
     """Scores that are means over groups."""
 
-    measures: Means
+    measures: ScoreIntervals
 
 
 class Risk(TypedDict):
@@ -77,7 +77,7 @@ class Bin(TypedDict):
     high: Percent
 
 
-class Sureness(TypedDict):
+class CalibrationCurves(TypedDict):
     """What the figures of confidence show: the risk at each coverage, and fifteen bins, those of least confidence first."""
 
     risks: Annotated[list[Risk], Field(min_length=1)]
@@ -85,17 +85,17 @@ class Sureness(TypedDict):
 
 
 @final
-class Content(TypedDict):
+class ScoresJson(TypedDict):
     """What `Aggregator.scores` returns; in `scores.json` also what the score stage adds: "of", "not_asked" and "retry"."""
 
     questions: Natural
     n_failed: Natural
-    measures: Means
-    subsets: dict[str, Part]
+    measures: ScoreIntervals
+    subsets: dict[str, SubsetScores]
     n_abstained: NotRequired[Natural]  # if there are any
-    sureness: NotRequired[Sureness]  # if the reader gives confidences
-    groups: NotRequired[dict[str, Part]]
-    macro: NotRequired[Macro]
+    sureness: NotRequired[CalibrationCurves]  # if the reader gives confidences
+    groups: NotRequired[dict[str, SubsetScores]]
+    macro: NotRequired[MacroScores]
     ceiling: NotRequired[Percent]
     chance: NotRequired[dict[str, Percent]]
     of: NotRequired[Natural]  # the questions of the split
@@ -103,14 +103,14 @@ class Content(TypedDict):
     retry: NotRequired[Natural]  # questions that it was not asked, or did not answer completely
 
 
-def read_scores(folder: Path) -> Content:
+def read_scores(folder: Path) -> ScoresJson:
     """The scores of a score folder."""
-    return scores_in(read_json(folder / SCORES), str(folder / SCORES))
+    return parse_scores(read_json(folder / SCORES), str(folder / SCORES))
 
 
-def scores_in(value: object, where: str) -> Content:
+def parse_scores(value: object, where: str) -> ScoresJson:
     """Scores from a file; `where` names it in the error."""
-    scores = check_shape(Content, value, where)
+    scores = check_shape(ScoresJson, value, where)
     beside = {"groups": "macro", "ceiling": "chance"}
     for key in ("of", "not_asked", "retry", *(beside[known] for known in beside if known in scores)):
         if key not in scores:
@@ -118,26 +118,26 @@ def scores_in(value: object, where: str) -> Content:
     return scores
 
 
-def read_rows(folder: Path) -> list[Row]:
+def read_rows(folder: Path) -> list[QuestionRow]:
     """The row of each question of a score folder, in the questions' order; each measure is from 0 to 1."""
     return [_row(record, f"{folder / ROWS}:{number}") for number, record in read_jsonl(folder / ROWS)]
 
 
-def _row(record: Mapping[str, object], where: str) -> Row:
-    row = check_shape(Row, record, where)
+def _row(record: Mapping[str, object], where: str) -> QuestionRow:
+    row = check_shape(QuestionRow, record, where)
     for key, value in record.items():
-        if key not in Row.__annotations__ and not is_share(value):
+        if key not in QuestionRow.__annotations__ and not is_share(value):
             raise IfqaError(f"{where}: not as ifqa writes it ({key}: wanted a number from 0 to 1, found {value!r:.80})")
     return row
 
 
-def score_in(row: Row, key: str) -> float | None:
+def row_score(row: QuestionRow, key: str) -> float | None:
     """A question's score in a measure; None if it has none."""
     score = row.get(key)
     return score if isinstance(score, int | float) else None
 
 
-def partial(scores: Content) -> str:
+def partial_notice(scores: ScoresJson) -> str:
     """What scores lack of their whole split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they lack nothing."""
     missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
     unanswered = scores["retry"] - scores["not_asked"]

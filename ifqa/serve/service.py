@@ -164,7 +164,7 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
     experiment = system.experiment
     reader, retriever = experiment.reader, experiment.retriever
     has_corpus = retriever and experiment.corpus
-    label, abstains_below = (system.reader.label, system.reader.doubtful) if reader else ("", 0.0)
+    label, abstains_below = (system.reader.label, system.reader.abstain_threshold) if reader else ("", 0.0)
     model, streams = (llm.name, llm.streams) if llm else ("", False)
     return About(
         name=experiment.name,

@@ -25,14 +25,14 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.records import Usage
+from ifqa.records import StageUsage
 from ifqa.settings import Natural, NotNegative, check_shape
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
 from ifqa.storage.resources import circumstances
 
 MANIFEST = "manifest.json"
 INPUTS = "inputs.json"  # in the temporary folder: what it is being made from
-LOG = "chunks.jsonl"  # in the temporary folder: the chunks that are there (`ifqa.storage.chunks`)
+LOG = "chunks.jsonl"  # in the temporary folder: the chunks that are there (`ifqa.storage.append_log`)
 ONLY_THERE = (INPUTS, LOG)
 _SMALL = 64_000_000  # bytes
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -44,7 +44,7 @@ class _File(TypedDict):
     sha256: str
 
 
-class StageRecord(Usage):
+class StageRecord(StageUsage):
     """The half `record` of a manifest; a stage writes the optional keys that apply to it."""
 
     files: Annotated[dict[str, _File], Field(min_length=1)]
@@ -82,7 +82,7 @@ class Draft:
     record: dict[str, Any] = field(default_factory=dict)
 
 
-def identity(inputs: Mapping[str, object]) -> str:
+def compute_fingerprint(inputs: Mapping[str, object]) -> str:
     """Hex SHA-256 of an artifact's inputs; artifacts made from it name it by this hash."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
@@ -131,21 +131,21 @@ class Artifact:
     @cached_property
     def damage(self) -> str:
         """A file that is missing or damaged; empty if there is none (see `damaged`)."""
-        return next(damaged(self.folder, self.manifest), "") if self.manifest else ""
+        return next(damaged_files(self.folder, self.manifest), "") if self.manifest else ""
 
     def reread(self) -> None:
         """Read manifest and files again where they are needed next: they may have changed."""
         vars(self).pop("manifest", None)
         vars(self).pop("damage", None)
 
-    def is_made_from(self, inputs: Mapping[str, object]) -> bool:
+    def is_current_for(self, inputs: Mapping[str, object]) -> bool:
         """Whether the artifact was made from exactly these inputs and has no damaged file.
 
         False if its `record` says "retry": a language model left questions unanswered, and the artifact is to be made again.
         """
         if self.manifest is None or self.manifest["record"].get("retry"):
             return False
-        return identity(self.manifest["inputs"]) == identity(inputs) and not self.damage
+        return compute_fingerprint(self.manifest["inputs"]) == compute_fingerprint(inputs) and not self.damage
 
     def require(self, command: str, inputs: Mapping[str, object] | None = None) -> Manifest:
         """The manifest of an artifact that another stage needs, made from these inputs if they are given.
@@ -161,7 +161,7 @@ class Artifact:
                 f"{self.folder} is damaged: {self.damage} is missing, or not as it was written; make it again: {command}"
             )
         before = self.manifest["inputs"]
-        if inputs is not None and identity(before) != identity(inputs):
+        if inputs is not None and compute_fingerprint(before) != compute_fingerprint(inputs):
             changed = sorted(key for key in before.keys() | inputs.keys() if before.get(key) != inputs.get(key))
             raise IfqaError(
                 f"{self.folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}"
@@ -192,10 +192,10 @@ class Artifact:
                 it holds a file that is in no manifest.
         """
         folder = self.folder
-        with lock(folder.parent), room_for(folder):
+        with lock(folder.parent), report_full_disk(folder):
             refuse_links(folder, folder)
             inputs = inputs_of()
-            if self.is_made_from(inputs):
+            if self.is_current_for(inputs):
                 say(f"{folder}: nothing to do, made from exactly this before")
                 yield None
                 return
@@ -203,20 +203,24 @@ class Artifact:
             if self.copy(inputs, others):
                 yield None
                 return
-            if Artifact(partial(folder)).is_made_from(inputs):  # killed after the manifest, before the rename
-                publish(folder)
+            if Artifact(partial_folder(folder)).is_current_for(inputs):  # killed after the manifest, before the rename
+                publish_draft(folder)
                 self.reread()
                 yield None
                 return
-            if self.damage and self.manifest and identity(self.manifest["inputs"]) == identity(inputs):
+            if (
+                self.damage
+                and self.manifest
+                and compute_fingerprint(self.manifest["inputs"]) == compute_fingerprint(inputs)
+            ):
                 say(f"{folder}: {self.damage} is not as it was written; it is made again")
             started = time.monotonic()
-            draft = Draft(prepare(folder, inputs, resume), inputs)
+            draft = Draft(prepare_draft(folder, inputs, resume), inputs)
             (draft.folder / MANIFEST).unlink(missing_ok=True)
             with ExitStack() as failure:
                 failure.callback(_discard_empty, draft.folder)
                 yield draft
-                if identity((again or inputs_of)()) != identity(inputs):
+                if compute_fingerprint((again or inputs_of)()) != compute_fingerprint(inputs):
                     raise IfqaError(
                         f"what {folder} is made from changed while it was being made; run the same command again"
                     )
@@ -224,7 +228,7 @@ class Artifact:
             record = {"files": _facts(draft.folder), **circumstances(time.monotonic() - started), **draft.record}
             write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
             _refuse_strangers(folder)  # a file may have come during the work
-            publish(folder)
+            publish_draft(folder)
             self.reread()
 
     def copy(self, inputs: Mapping[str, object], others: Iterable[Path]) -> bool:
@@ -235,15 +239,15 @@ class Artifact:
         """
         for other in others:
             try:
-                if not Artifact(other).is_made_from(inputs):
+                if not Artifact(other).is_current_for(inputs):
                     continue
             except IfqaError as error:
                 say(f"{self.folder}: not taken over from {other.parent.name}: {error}")
                 continue
             with lock(self.folder.parent):
                 refuse_links(self.folder)
-                if _copy(other, partial(self.folder), inputs):
-                    publish(self.folder)
+                if _copy(other, partial_folder(self.folder), inputs):
+                    publish_draft(self.folder)
                     self.reread()
                     self.copied = True
                     say(f"{self.folder}: taken over from {other.parent.name}")
@@ -282,7 +286,7 @@ def lock(folder: Path, wait: bool = False) -> Iterator[None]:
         guard.release()
 
 
-def partial(folder: Path) -> Path:
+def partial_folder(folder: Path) -> Path:
     """The temporary folder that becomes `folder`."""
     return folder.with_name(f".{folder.name}.partial")
 
@@ -297,11 +301,11 @@ def refuse_links(folder: Path, *more: Path) -> None:
     Raises:
         IfqaError: one of them is a link.
     """
-    if link := next((path for path in (partial(folder), _aside(folder), *more) if path.is_symlink()), None):
+    if link := next((path for path in (partial_folder(folder), _aside(folder), *more) if path.is_symlink()), None):
         raise IfqaError(f"{link} is a link, and its target is not part of {folder}; remove the link")
 
 
-def prepare(folder: Path, inputs: dict[str, object], resume: str) -> Path:
+def prepare_draft(folder: Path, inputs: dict[str, object], resume: str) -> Path:
     """Prepare the temporary folder: it holds `INPUTS` alone, or what an earlier attempt left if `resume` keeps that.
 
     A folder that is emptied may hold links, which are removed and not followed; a killed BM25 build leaves some.
@@ -309,7 +313,7 @@ def prepare(folder: Path, inputs: dict[str, object], resume: str) -> Path:
     Raises:
         IfqaError: what an earlier attempt left is kept, and a link is in it.
     """
-    place = partial(folder)
+    place = partial_folder(folder)
     left = place / INPUTS
     text = json.dumps(inputs, indent=2, ensure_ascii=False).encode()
     if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
@@ -331,20 +335,20 @@ def _discard_empty(place: Path) -> None:
         shutil.rmtree(place)
 
 
-def publish(folder: Path) -> None:
+def publish_draft(folder: Path) -> None:
     """Move the old folder aside, rename the new one into place, remove the old: a kill leaves the old, the new or none."""
     aside = _aside(folder)
     for name in ONLY_THERE:
-        (partial(folder) / name).unlink(missing_ok=True)
+        (partial_folder(folder) / name).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
         os.rename(folder, aside)
-    os.rename(partial(folder), folder)
+    os.rename(partial_folder(folder), folder)
     shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager
-def room_for(folder: Path) -> Iterator[None]:
+def report_full_disk(folder: Path) -> Iterator[None]:
     """Turn the errors of a full disk into one line that names the folder and the bytes free.
 
     Raises:
@@ -373,7 +377,7 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
     except FileNotFoundError:
         return False
     manifest = read_manifest(to)
-    if manifest is None or identity(manifest["inputs"]) != identity(inputs):
+    if manifest is None or compute_fingerprint(manifest["inputs"]) != compute_fingerprint(inputs):
         return False
     return {name: facts for name, facts in _facts(to).items() if name != MANIFEST} == manifest["record"]["files"]
 
@@ -389,7 +393,7 @@ def files_of(folder: Path) -> list[Path]:
     return [path for name in manifest["record"]["files"] if (path := folder / name).is_file()]
 
 
-def strangers(folder: Path) -> list[str]:
+def unlisted_files(folder: Path) -> list[str]:
     """Names of the files in an artifact's folder that its manifest does not list, without hidden ones (`.DS_Store`)."""
     listed = {folder / MANIFEST, *files_of(folder)} if (folder / MANIFEST).exists() else set()
     others = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
@@ -399,14 +403,14 @@ def strangers(folder: Path) -> list[str]:
 
 def _refuse_strangers(folder: Path) -> None:
     """Refuse to replace a folder that holds someone else's files: they would be lost."""
-    if names := strangers(folder):
+    if names := unlisted_files(folder):
         raise IfqaError(
             f"{folder / names[0]} is in no manifest, and would be removed when {folder} is made again; "
             "move it elsewhere, or remove it"
         )
 
 
-def damaged(folder: Path, manifest: Manifest) -> Iterator[str]:
+def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Names of an artifact's files that are missing, or whose size or SHA-256 differs from the manifest's.
 
     Files are hashed only in artifacts of up to 64 MB, because larger ones take longer to hash than to use; a process hashes an

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
-from ifqa.storage.artifacts import lock, room_for
-from ifqa.storage.files import write
+from ifqa.storage.artifacts import lock, report_full_disk
+from ifqa.storage.files import write_bytes
 from ifqa.version import __version__
 
 CONTACT = "IFQA_CONTACT"
@@ -200,9 +200,9 @@ def _fetch(file: Remote, step: _Step) -> None:
             etag = response.headers.get("ETag", "")
             if name := etag if etag.startswith('"') else response.headers.get("Last-Modified", ""):
                 tag.write_text(name, encoding="utf-8")
-        with room_for(file.path), open(part, "ab") as handle:
+        with report_full_disk(file.path), open(part, "ab") as handle:
             while chunk := response.read1(_CHUNK):  # what has come, without waiting for more
-                write(handle, chunk)
+                write_bytes(handle, chunk)
                 step(len(chunk))
             handle.flush()
             os.fsync(handle.fileno())

@@ -43,7 +43,7 @@ _PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7z
 LONGEST_LINE = 1 << 24
 
 
-def require(path: Path, what: str) -> Path:
+def require_file(path: Path, what: str) -> Path:
     """`path`, if it exists; else an error says that it would be `what`."""
     if not path.exists():
         raise IfqaError(f"{what} not found: {path} does not exist")
@@ -65,7 +65,7 @@ def open_unpacked(path: Path, opened: BufferedReader | None = None) -> Iterator[
         IfqaError: the file is missing, or its compressed data is cut short or damaged.
     """
     try:
-        with opened or open(require(path, "file"), "rb") as handle, unpack(handle) as unpacked:
+        with opened or open(require_file(path, "file"), "rb") as handle, unpack(handle) as unpacked:
             yield unpacked
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
@@ -126,7 +126,7 @@ def _decoded(text: str | bytes, where: str, decode: Callable[..., Any] = _JSON.d
         raise IfqaError(f"{where}: not JSON ({error})") from error
 
 
-def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:
+def typed_field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:
     """`record[key]`, checked to be of `kind`.
 
     Raises:
@@ -141,16 +141,16 @@ def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) ->
 
 
 def text_field(record: Mapping[str, object], key: str, where: str) -> str:
-    """`record[key]`, which must be a string that is not blank; another is refused as by `field`."""
-    value = field(record, key, str, where)
+    """`record[key]`, which must be a string that is not blank; another is refused as by `typed_field`."""
+    value = typed_field(record, key, str, where)
     if not value.strip():
         raise IfqaError(f"{where}: {key!r} is empty; wanted text")
     return unicode_text(value, key, where)
 
 
 def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
-    """`record[key]`, which must be a list of strings that are not blank; another is refused as by `field`."""
-    return tuple(text_field({key: value}, key, where) for value in field(record, key, list, where))
+    """`record[key]`, which must be a list of strings that are not blank; another is refused as by `typed_field`."""
+    return tuple(text_field({key: value}, key, where) for value in typed_field(record, key, list, where))
 
 
 def unicode_text(text: str, key: str, where: str) -> str:
@@ -164,13 +164,13 @@ def unicode_text(text: str, key: str, where: str) -> str:
     return text
 
 
-def write(handle: IO[bytes], data: bytes) -> None:
+def write_bytes(handle: IO[bytes], data: bytes) -> None:
     """Write bytes of an artifact. All artifacts that Python writes go through here, so that tests can kill in mid-write."""
     handle.write(data)
 
 
 @contextmanager
-def create(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Yield a handle on a temporary file beside `path`, which is flushed to disk and renamed to `path` if no error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.tmp")
@@ -205,17 +205,17 @@ def json_line(record: Mapping[str, object]) -> bytes:
 def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:
     """Write records as JSON lines, atomically; returns their number."""
     count = 0
-    with create(path) as handle:
+    with atomic_write(path) as handle:
         for record in records:
-            write(handle, json_line(record))
+            write_bytes(handle, json_line(record))
             count += 1
     return count
 
 
 def write_json(path: Path, value: object) -> None:
     """Write an indented JSON file, atomically."""
-    with create(path) as handle:
-        write(handle, json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
+    with atomic_write(path) as handle:
+        write_bytes(handle, json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def read_json(path: Path) -> Any:
@@ -224,7 +224,7 @@ def read_json(path: Path) -> Any:
     Raises:
         IfqaError: the file is missing, not JSON, or has a key twice.
     """
-    data = require(path, "file").read_bytes()
+    data = require_file(path, "file").read_bytes()
     try:
         text = data.decode(json.detect_encoding(data), "surrogatepass")
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.version import __version__
 
 PACKAGE = Path(__file__).parent.parent
@@ -35,7 +35,7 @@ def named_resource(what: str, folder: str, suffix: str, name: str, root: Path = 
     """
     path = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
     if path is None:
-        raise unknown(what, name, list_resources(folder, suffix, root))
+        raise unknown_name(what, name, list_resources(folder, suffix, root))
     return path
 
 

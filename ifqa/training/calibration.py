@@ -16,7 +16,7 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.progress import bar, say
-from ifqa.protocols import NO_DATA, Place, TrainingData
+from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
 from ifqa.reading.span.weights import encoder_of, identity_of
@@ -74,8 +74,8 @@ class CalibrationTrainer(Settings):
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2
     false_abstentions: Share = 0.1
     average: Positive = 1
-    start: Place = ""
-    encoder: Place = ""
+    start: PathSetting = ""
+    encoder: PathSetting = ""
     device: str = "cpu"
 
     def __post_init__(self) -> None:

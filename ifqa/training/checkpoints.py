@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.causal import ADAPTER, SETTINGS
+from ifqa.models.causal_lm import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
 from ifqa.progress import bar, say
-from ifqa.protocols import silent
-from ifqa.storage.files import create, read_json, sha256, write, write_json
+from ifqa.protocols import no_progress
+from ifqa.storage.files import atomic_write, read_json, sha256, write_bytes, write_json
 from ifqa.storage.resources import versions
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
                 seal(checkpoint_of(folder, state.global_step))
 
         def on_train_begin(self, args: object, state: TrainerState, control: object, **_: object) -> None:
-            self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else silent
+            self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else no_progress
             self.advance(state.global_step)
 
         def on_step_end(self, args: object, state: TrainerState, control: object, **_: object) -> None:
@@ -202,8 +202,10 @@ def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
     """Write a file of safetensors, as PyTorch's libraries mark theirs."""
     from safetensors.torch import save
 
-    with create(path) as handle:
-        write(handle, save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"}))
+    with atomic_write(path) as handle:
+        write_bytes(
+            handle, save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"})
+        )
 
 
 def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:

@@ -14,9 +14,9 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import BUDGET, Features, batches
-from ifqa.models.hub import NAME, WEIGHTS_SHA256, identity_of
+from ifqa.models.hub import MINILM, WEIGHTS_SHA256, model_fingerprint
 from ifqa.progress import say
-from ifqa.protocols import NO_DATA, Place, TrainingData
+from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.multiple_choice import baselines
 from ifqa.reading.multiple_choice.bert import Encoder, open_encoder, scheme_of, sequences
 from ifqa.reading.multiple_choice.options import manifest_of, plain
@@ -171,7 +171,7 @@ class DecompAttn(ChoiceTrainer):
         data = usable(data)
         classes = classes_of(data.questions)
         inputs = {"reader": "decomp-attn"} | self.inputs(data)
-        inputs |= {"classes": classes, "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256}}
+        inputs |= {"classes": classes, "encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
         if not checkpoints.begin(folder, inputs):
             return
         pairs = [tokens(question.text) for question in data.questions]
@@ -200,9 +200,9 @@ class Choice(ChoiceTrainer):
         max_tokens: most tokens of a sequence; the paragraph is cut first.
     """
 
-    not_identity = ("encoder", *ChoiceTrainer.not_identity)
+    runtime_only = ("encoder", *ChoiceTrainer.runtime_only)
 
-    encoder: Place = NAME
+    encoder: PathSetting = MINILM
     paragraph: Literal["yes", "no"] = "yes"
     explanation: Literal["yes", "no"] = "no"
     epochs: Positive = 3
@@ -221,7 +221,7 @@ class Choice(ChoiceTrainer):
         if (Path(self.encoder) / "manifest.json").exists():
             refuse_family(self.encoder, manifest_of(self.encoder, "choice").family, data)
         inputs = {"reader": "choice"} | self.inputs(data)
-        inputs["start"] = {"name": self.encoder, "sha256": identity_of(self.encoder)}
+        inputs["start"] = {"name": self.encoder, "sha256": model_fingerprint(self.encoder)}
         if not checkpoints.begin(folder, inputs):
             return
         set_seed(self.seed)  # the head is drawn when the encoder is opened

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import NAME, loading, model_folder, weights_identity
+from ifqa.models.hub import MINILM, model_folder, report_load_errors, weights_fingerprint
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.records import Passage, Question
@@ -52,7 +52,7 @@ class Dense(Passes):
             (Gao et al. 2021), and leaves the gradient the same except for dropout.
     """
 
-    not_identity = ("micro_batch", *Passes.not_identity)
+    runtime_only = ("micro_batch", *Passes.runtime_only)
     libraries = ("datasets", "accelerate")
     retrieved = 100
     recipes: ClassVar = {
@@ -66,7 +66,7 @@ class Dense(Passes):
         }),
     }  # fmt: skip
 
-    model: str = NAME
+    model: str = MINILM
     two_encoders: bool = False
     scale: Annotated[float, Field(ge=0.01)] = 20.0
     epochs: Positive = 3
@@ -106,7 +106,7 @@ class Dense(Passes):
         start = model_folder(self.model)
         inputs = self.inputs(data) | {
             "recipe": self.recipe,
-            "encoder": {"name": self.model, "sha256": weights_identity(start)},
+            "encoder": {"name": self.model, "sha256": weights_fingerprint(start)},
         }
         if not checkpoints.begin(folder, inputs):
             return
@@ -177,7 +177,7 @@ class Dense(Passes):
             return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
 
         settings: dict[str, Any] = {"device": self.device, "prompts": {"query": "", "document": ""}}
-        with loading(self.model, "a sentence-transformers model"):
+        with report_load_errors(self.model, "a sentence-transformers model"):
             if self.two_encoders:
                 return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
             model = SentenceTransformer(str(start), local_files_only=True, **settings)

@@ -14,15 +14,15 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import read_questions
 from ifqa.models.encoders import Found, find_encoder
-from ifqa.models.hub import NAME
+from ifqa.models.hub import MINILM
 from ifqa.progress import say
-from ifqa.protocols import NO_DATA, Flag, Place, TrainingData
+from ifqa.protocols import NO_DATA, Flag, PathSetting, TrainingData
 from ifqa.reading.span.weights import encoder_of, identity_of, load_average, manifest_of
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
-from ifqa.training.practice import practice_questions
+from ifqa.training.pretraining_questions import practice_questions
 from ifqa.training.trainer import Passes, batches, refuse_family, require
 
 READING = "reading"  # the folder of the first phase, in that of the training
@@ -45,7 +45,7 @@ class Extractive(Passes):
         start: a folder that such a training wrote, to start from instead.
         average: trainings after the reading questions, each with the next seed, whose weights are averaged (Wortsman et al. 2022,
             "Model soups"). They lie in the folder `seeds` until the last is done.
-        practice: practice questions per training passage (`ifqa.training.practice`), trained on once before the real ones.
+        practice: practice questions per training passage (`ifqa.training.pretraining_questions`), trained on once at the start.
         rank, negatives, dropout, weight_decay: rank of what is stored, negatives per question in each pass, share of features
             dropped, AdamW's decay.
         reading_epochs, reading_rate, reading_batch: as epochs, learning_rate and batch, of the reading questions. The heads' rate
@@ -54,20 +54,20 @@ class Extractive(Passes):
             and so do a few answers.
     """
 
-    not_identity = (
-        "encoder", "reading", "start", "reading_epochs", "reading_rate", "reading_batch", *Passes.not_identity,
+    runtime_only = (
+        "encoder", "reading", "start", "reading_epochs", "reading_rate", "reading_batch", *Passes.runtime_only,
     )  # fmt: skip
     retrieved = 20
 
-    encoder: Place = NAME
+    encoder: PathSetting = MINILM
     reading: Annotated[
-        Sequence[Place],
+        Sequence[PathSetting],
         Flag(
             "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with question, context and answers, "
             "packed or not. Repeatable."
         ),
     ] = ()
-    start: Place = ""
+    start: PathSetting = ""
     average: Positive = 1
     epochs: Positive = 4
     rank: Positive = 64

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
-from ifqa.models.causal import Found, base_of, find
+from ifqa.models.causal_lm import Found, base_of, find
 from ifqa.progress import bar, say
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo
@@ -54,7 +54,7 @@ class Llm(Passes):
         max_tokens: tokens of a prompt and its answer; passages that do not fit are left out, as the reader leaves them out.
     """
 
-    not_identity = ("model", "device_batch", *Passes.not_identity)
+    runtime_only = ("model", "device_batch", *Passes.runtime_only)
     libraries = ("peft", "accelerate")
     retrieved = DEPTH
 

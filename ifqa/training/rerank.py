@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
+from ifqa.models.hub import MINILM, WEIGHTS_SHA256, encoder_folder, silence_transformers
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
@@ -51,7 +51,7 @@ class Rerank(Passes):
         tell the two kinds apart.
         """
         self.refuse(data, folder)
-        inputs = self.inputs(data) | {"encoder": {"name": NAME, "sha256": WEIGHTS_SHA256}}
+        inputs = self.inputs(data) | {"encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
         inputs["settings"]["max_tokens"] = MAX_TOKENS
         if not checkpoints.begin(folder, inputs):
             return
@@ -59,7 +59,7 @@ class Rerank(Passes):
         say(f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives")
         trainer = self._trainer(rows, folder)
         record = checkpoints.fit(trainer, folder)
-        checkpoints.save_adapter(trainer.model.model, folder, NAME)
+        checkpoints.save_adapter(trainer.model.model, folder, MINILM)
         checkpoints.finish(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
 
     def _rows(self, data: TrainingData) -> list[dict[str, object]]:
@@ -87,7 +87,7 @@ class Rerank(Passes):
 
         from ifqa.models.transformer import BERT_LINEAR
 
-        quiet()
+        silence_transformers()
         set_seed(self.seed)
         model = CrossEncoder(
             str(encoder_folder()), num_labels=1, max_length=MAX_TOKENS, device=self.device, activation_fn=torch.nn.Identity()

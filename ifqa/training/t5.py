@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features, resolve_device
-from ifqa.models.hub import identity_of
+from ifqa.models.hub import model_fingerprint
 from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Flag, Recipe, TrainingData
 from ifqa.reading.t5.checkpoint import (
@@ -60,7 +60,7 @@ class T5Trainer(Settings):
     """
 
     libraries = ("accelerate",)
-    not_identity = ("device", "device_batch", "recompute")
+    runtime_only = ("device", "device_batch", "recompute")
     corpus = "ifqa-gold"
     dev = "full-dev"
     takes_experiment = True
@@ -153,7 +153,7 @@ class T5Trainer(Settings):
         inputs = self.inputs(data) | {
             "recipe": self.recipe,
             "dev": identity(dev, self.scored),
-            "start": {"name": self.model, "sha256": identity_of(self.model)},
+            "start": {"name": self.model, "sha256": model_fingerprint(self.model)},
         }
         if not checkpoints.begin(folder, inputs):
             return

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeVar
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Requirement, Trainer, TrainingData
 from ifqa.records import Passage, Question, gold_id
@@ -27,7 +27,7 @@ def configured(trainer: type[_Trainer], **settings: object) -> _Trainer:
     """A trainer with these settings, over those of its recipe."""
     recipe = str(settings.pop("recipe", next(iter(trainer.recipes)))) if trainer.recipes else ""
     if recipe and recipe not in trainer.recipes:
-        raise unknown("recipe", recipe, trainer.recipes)
+        raise unknown_name("recipe", recipe, trainer.recipes)
     check_settings("training setting", trainer, settings)
     chosen = trainer(**({**trainer.recipes[recipe].settings, **settings} if recipe else settings))
     if recipe:
@@ -50,7 +50,7 @@ class Settings(Trainer):
 
     def inputs(self, data: TrainingData) -> dict[str, Any]:
         """What decides whether two trainings are the same: for the manifest."""
-        settings = {name: value for name, value in asdict(self).items() if name not in self.not_identity}
+        settings = {name: value for name, value in asdict(self).items() if name not in self.runtime_only}
         questions = identity(data, self.scored)
         return {"family": data.family, "sources": data.sources, "settings": settings, "questions": questions}
 
@@ -67,7 +67,7 @@ class Passes(Settings):
         checkpoint_every: steps between checkpoints.
     """
 
-    not_identity: ClassVar[tuple[str, ...]] = ("device", "checkpoint_every")
+    runtime_only: ClassVar[tuple[str, ...]] = ("device", "checkpoint_every")
     seed: Natural = 0
     epochs: Positive
     batch: Positive

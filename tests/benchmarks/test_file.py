@@ -11,7 +11,7 @@ from ifqa.benchmarks.file import File
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
-from ifqa.scoring.scheme import declared
+from ifqa.scoring.scheme import load_scheme
 from ifqa.scoring.score_files import read_scores
 
 CSV = """\ufeffid,question,answers,passages,group,label
@@ -108,10 +108,10 @@ def test_a_wrong_file_is_refused_in_one_line_with_its_place(text, complaint):
 def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     with pytest.raises(IfqaError, match=r"file q/none\.csv: q/none\.csv is not there; put it there, or name another"):
         open_benchmark("file").files("q/none.csv")
-    assert [one.name for one in declared("file", split="q/none.csv").subsets] == ["numeric", "other"]
+    assert [one.name for one in load_scheme("file", split="q/none.csv").subsets] == ["numeric", "other"]
     read("plain.csv", "question,answers\nIf?,x\n")
     read("mine.csv", CSV)
-    assert [declared("file", split=f"{name}.csv").groups for name in ("mine", "plain")] == ["group", ""]
+    assert [load_scheme("file", split=f"{name}.csv").groups for name in ("mine", "plain")] == ["group", ""]
     Path("said.jsonl").write_text('{"question_id": "file/mine/a-411e391b", "answer": "Ada"}\n')
     Path("experiments").mkdir()
     Path("experiments/own.toml").write_text(

@@ -10,7 +10,7 @@ from scored_experiments import benchmark
 from ifqa.benchmarks import ifqa
 from ifqa.benchmarks.ifqa import IfQA, Sample
 from ifqa.errors import IfqaError
-from ifqa.scoring.scheme import declared
+from ifqa.scoring.scheme import load_scheme
 
 RECORD = {"question": "If Ann had won, who would lead?", "answers": ["Bo"], "context": ["Bo came second."]}
 FILE = Path("data/ifqa/full_split/dev.json")
@@ -82,7 +82,7 @@ def test_no_overlap_leaves_out_questions_on_passages_of_training_as_it_is_now_an
     release(full_dev=[["new"]], full_train=[["another"]])
     monkeypatch.chdir("/")
     assert apart("full-dev", tmp_path) == ["0"]
-    assert [one.name for one in declared("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
+    assert [one.name for one in load_scheme("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
     monkeypatch.chdir(tmp_path)
     Path("data/ifqa/full_split/train.json").unlink()
     assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")

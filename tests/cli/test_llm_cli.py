@@ -11,8 +11,8 @@ from ifqa.errors import IfqaError
 from ifqa.llms.replay import Replay
 from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion
-from ifqa.retrieval.parts import Part
 from ifqa.storage.files import read_json
 
 KEY = "sk-canary-4711-do-not-tell"

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from ifqa.cli import app as module
-from ifqa.cli.process import STOPPED
+from ifqa.cli.exit_codes import STOPPED
 from ifqa.pipeline import stages
-from ifqa.workers.tasks import Workers
+from ifqa.workers.pool import Workers
 
 #: An experiment of which every flag changes something.
 MINE = """

@@ -11,7 +11,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.scoring.scheme import declared
+from ifqa.scoring.scheme import load_scheme
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -28,7 +28,7 @@ def test_what_is_written_fits_together(capsys):
     units = CorpusBuild(load_corpus("trial")).sources[0].work_units()
     articles = [page.text for unit in units for page in unit.content]
     assert all(any(gold in text for text in articles) for one in questions for gold in one.gold_passages)
-    by = declared("file", split=experiment.split)
+    by = load_scheme("file", split=experiment.split)
     assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import ifqa_here
 
-from ifqa.plugins import load, names
+from ifqa.plugins import load_plugin, plugin_names
 
 HEAVY = ("torch", "transformers", "sklearn", "faiss")
 
@@ -18,7 +18,7 @@ def helps() -> dict[str, str]:
     """The help of each verb, of one process that then says which heavy libraries it has imported."""
     code = (
         "import sys\nfrom ifqa.cli.app import parser\n"
-        f"for name in {[*names('trainer')]!r}:\n    parser()(['train', name, '--help'], standalone_mode=False)\n    print('=' * 9)\n"
+        f"for name in {[*plugin_names('trainer')]!r}:\n    parser()(['train', name, '--help'], standalone_mode=False)\n    print('=' * 9)\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     shown = subprocess.run(
@@ -27,12 +27,12 @@ def helps() -> dict[str, str]:
     )  # fmt: skip
     *texts, heavy = shown.stdout.split("=" * 9)
     assert heavy.strip() == "[]"
-    return dict(zip(names("trainer"), texts, strict=True))
+    return dict(zip(plugin_names("trainer"), texts, strict=True))
 
 
-@pytest.mark.parametrize("name", names("trainer"))
+@pytest.mark.parametrize("name", plugin_names("trainer"))
 def test_the_help_has_every_setting_and_changes_one_of_them(name: str, helps: dict[str, str]) -> None:
-    settings = signature(load("trainer", name)).parameters
+    settings = signature(load_plugin("trainer", name)).parameters
     told = helps[name].partition("Change a setting, as ")[2].partition(". Repeatable")[0]
     example, _, listed = told.partition(": ")
     flags = {one for one in settings if f"--{one} " in helps[name]}

@@ -4,12 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.config.expected import NEAR, OFF, OK, RETIRED, Expected, expected_tables, measured, parse_expected, verdict
+from ifqa.config.expected import (
+    NEAR,
+    OFF,
+    OK,
+    RETIRED,
+    Expected,
+    expected_tables,
+    parse_expected,
+    verdict,
+    with_measured_values,
+)
 from ifqa.errors import IfqaError
-from ifqa.scoring.scheme import defaults
+from ifqa.scoring.scheme import default_scheme
 
 EM = {"value": 36.0, "low": 32.0, "high": 40.0}
-BY = defaults()
+BY = default_scheme()
 NUMBERS = st.floats(0, 100)
 SCORES = {"measures": {"EM": EM}, "subsets": {"numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}}}
 
@@ -67,5 +77,5 @@ def test_a_prefix_is_a_declared_subset_unless_the_benchmark_has_groups():
 def test_measures_of_groups_and_of_the_macro_average_are_found():
     means = {name: {"measures": {"EM": EM | {"value": value}}} for name, value in (("a", 1.0), ("b.c", 2.0))}
     grouped = {"measures": {}, "subsets": {}, "groups": means, "macro": {"measures": {"EM": EM | {"value": 1.5}}}}
-    assert [measured(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [1.0, 2.0, 1.5]
-    assert measured(grouped, "c.EM") is None
+    assert [with_measured_values(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [1.0, 2.0, 1.5]
+    assert with_measured_values(grouped, "c.EM") is None

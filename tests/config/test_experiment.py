@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, bases, load_experiment, parse_experiment, search_settings
-from ifqa.config.overrides import as_tables, override
+from ifqa.config.experiment import Experiment, base_experiments, load_experiment, parse_experiment, search_settings
+from ifqa.config.overrides import as_sections, override
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import Run
 from ifqa.storage.resources import list_resources
@@ -69,8 +69,8 @@ def test_an_experiment_may_ask_some_of_the_questions_only():
 def test_an_experiment_may_name_measures_and_keeps_them_through_a_flag():
     experiment = parse_experiment("x", SAMPLE | {"measures": ["accuracy"]}, "x.toml")
     assert experiment.measures == override(experiment, {"limit": 3}).measures == ("accuracy",)
-    assert as_tables(experiment)["measures"] == ["accuracy"]
-    assert "measures" not in as_tables(parse_experiment("x", SAMPLE, "x.toml"))
+    assert as_sections(experiment)["measures"] == ["accuracy"]
+    assert "measures" not in as_sections(parse_experiment("x", SAMPLE, "x.toml"))
     with pytest.raises(IfqaError, match="unknown measure 'accurasy'; did you mean 'accuracy'"):
         parse_experiment("x", SAMPLE | {"measures": ["accurasy"]}, "x.toml")
     with pytest.raises(IfqaError, match="the name of measure 'EM' is taken"):
@@ -130,7 +130,7 @@ def test_any_value_of_a_file_is_taken_as_it_is_or_refused_in_one_line(key, inner
         refusal = str(error)
     assert refusal.isprintable()  # hence one line
     if experiment:
-        again = parse_experiment("x", as_tables(experiment), "x.toml")
+        again = parse_experiment("x", as_sections(experiment), "x.toml")
         assert repr(again) == repr(experiment)
         if within:
             assert repr(vars(experiment)[key][inner]) == repr(value)
@@ -173,4 +173,4 @@ def test_a_wrong_corpus_is_refused_by_name(tmp_path, text, complaint):
 def test_a_variant_is_an_experiment_and_settings_without_a_file_of_its_own(name, found):
     Path("experiments").mkdir()
     Path("experiments/y+k=5.toml").touch()
-    assert bases(name) == found
+    assert base_experiments(name) == found

@@ -8,8 +8,8 @@ import pytest
 from dumps import HEAD, TAIL, multistream, page
 
 from ifqa.config.corpus import load_corpus
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.corpus.sources import estimate, open_sources
-from ifqa.corpus.store import PassageStore
 from ifqa.corpus.wikipedia import source
 from ifqa.corpus.work_units import make_shard
 from ifqa.pipeline import stages

@@ -12,7 +12,7 @@ from ifqa.corpus import work_units
 from ifqa.corpus.sources import open_source, open_sources, size_of
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
-from ifqa.storage.artifacts import identity
+from ifqa.storage.artifacts import compute_fingerprint
 
 PAGES = [page(n, f"Page {n}", f"Words of page {n}. " * 9) for n in range(1, 6)]
 DUMP = (HEAD + "".join(PAGES) + TAIL).encode()
@@ -43,7 +43,7 @@ def opened(table):
 
 
 def known(table, facts=None):
-    return identity(opened(table).fingerprint(facts or {}))
+    return compute_fingerprint(opened(table).fingerprint(facts or {}))
 
 
 def dump(path="d.xml", **settings):

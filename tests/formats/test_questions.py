@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import iter_questions, read_questions, write_topics
-from ifqa.formats.rows import read_rows
 from ifqa.formats.runs import write_qrels
+from ifqa.formats.tables import read_rows
 from ifqa.records import Question
 from ifqa.storage.files import write_jsonl
 

@@ -53,7 +53,7 @@ def run_experiment(name: str, out: Path) -> None:
     from ifqa.config.experiment import load_experiment
     from ifqa.pipeline import stages
     from ifqa.pipeline.run import Run
-    from ifqa.storage.artifacts import identity, read_manifest
+    from ifqa.storage.artifacts import compute_fingerprint, read_manifest
     from ifqa.storage.files import read_json
     from ifqa.storage.files import write_json as write_scores
 
@@ -71,7 +71,7 @@ def run_experiment(name: str, out: Path) -> None:
         before = (
             {"version": 3} if stage == "score" else {}
         )  # the layout of scores changed later, and a subset was added
-        identities[stage] = identity(wanted | before)
+        identities[stage] = compute_fingerprint(wanted | before)
     write_json(out / "identities.json", identities)
 
 
@@ -86,13 +86,13 @@ def identities(out: Path) -> None:
     from ifqa.config.experiment import load_experiment
     from ifqa.pipeline.run import CorpusBuild, Run
     from ifqa.pipeline.stages import build_passages
-    from ifqa.storage.artifacts import identity
+    from ifqa.storage.artifacts import compute_fingerprint
 
     corpus = load_corpus("sample")
     build_passages(corpus)
-    made = {"passages": identity(CorpusBuild(corpus).inputs("passages"))}
+    made = {"passages": compute_fingerprint(CorpusBuild(corpus).inputs("passages"))}
     for index in corpus.indexes:
-        made[index] = identity(CorpusBuild(corpus).inputs(index))
+        made[index] = compute_fingerprint(CorpusBuild(corpus).inputs(index))
     plugins: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = load_experiment(name)

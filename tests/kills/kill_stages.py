@@ -74,7 +74,7 @@ def watch_writing(spec: dict[str, Any]) -> dict[str, int]:
     """Count written bytes and renames from now on, and die where `spec` says; the counts."""
     from ifqa.storage import files
 
-    counts, plain_write = {"bytes": 0, "renames": 0}, files.write
+    counts, plain_write = {"bytes": 0, "renames": 0}, files.write_bytes
 
     def write(handle: Any, data: Any) -> None:
         if spec["kind"] == "bytes" and counts["bytes"] + len(data) > spec["at"]:
@@ -97,7 +97,7 @@ def watch_writing(spec: dict[str, Any]) -> dict[str, int]:
 
         return call
 
-    files.write = write
+    files.write_bytes = write
     os.replace, os.rename = watched(os.replace), watched(os.rename)
     return counts
 

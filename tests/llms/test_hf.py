@@ -25,7 +25,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache
 from ifqa.llms.generation import Caches, Draws, seed
 from ifqa.llms.hf import HF
-from ifqa.records import Estimate, Request, Spent
+from ifqa.records import Estimate, Request, TokenUsage
 
 SHOWN = [("system", "Be brief."), *[(who, tiny_chat.TEXTS[n][:60]) for n in range(2) for who in ("user", "assistant")]]
 SHARING = [
@@ -188,14 +188,14 @@ def test_nothing_is_computed_twice(opened, tmp_path, monkeypatch):
     assert first[0] == first[2]
     assert sorted(heard) == [1, 2]
     tokens = [sum(getattr(one, name) for one in first[:2]) for name in ("prompt_tokens", "completion_tokens")]
-    assert model.spent == Spent(2, 1, *tokens, 0.0)
+    assert model.spent == TokenUsage(2, 1, *tokens, 0.0)
     stored = CompletionCache(tmp_path / "completions").get(model.name, requests)
     assert [stored[one].text for one in requests] == [one.text for one in first]
     again = opened()
     monkeypatch.setattr(again.model, "generate", None)
     found = again.complete(requests)
     assert [(one.text, one.cached) for one in found] == [(one.text, True) for one in first]
-    assert again.spent == Spent(0, 3, 0, 0, 0.0)
+    assert again.spent == TokenUsage(0, 3, 0, 0, 0.0)
     assert again.complete([]) == []
 
 

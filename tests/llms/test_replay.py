@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import record_of
 from ifqa.llms.replay import Replay
-from ifqa.records import Completion, Estimate, Request, Spent
+from ifqa.records import Completion, Estimate, Request, TokenUsage
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)
 TEXT = Request(text="If Wick had no harbour,", temperature=0.7, sample=2)
@@ -33,7 +33,7 @@ def test_completions_are_replayed(tmp_path):
     assert [one.text for one in found] == ["they would\nland", SAID.text, SAID.text]
     assert found[1] == replace(SAID, cached=True)
     assert (model.name, model.chat, sum(heard)) == ("tiny@1234", True, 3)
-    assert model.spent == Spent(cached=3, cost=0.0)
+    assert model.spent == TokenUsage(cached=3, cost=0.0)
     assert model.estimate([CHAT, TEXT, CHAT]) == Estimate(0, 0, 0, 0.0)
 
 

@@ -7,14 +7,14 @@ from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
 from ifqa.models.encoders import find_encoder, marks, open_encoder
-from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, model_requirement
+from ifqa.models.hub import MINILM, WEIGHTS_SHA256, encoder_folder, model_requirement
 from ifqa.reading.span.network import SpanModel
 
 
 def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
-    for name in (NAME, "all-MiniLM-L6-v2", str(encoder_folder())):
+    for name in (MINILM, "all-MiniLM-L6-v2", str(encoder_folder())):
         found = find_encoder(name)
-        assert (found.folder, found.identity) == (encoder_folder(), {"name": NAME, "sha256": WEIGHTS_SHA256})
+        assert (found.folder, found.identity) == (encoder_folder(), {"name": MINILM, "sha256": WEIGHTS_SHA256})
     tiny_mpnet(tmp_path / "mine", "a")
     assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == ("mine", tmp_path / "mine")
     assert [model_requirement("mine", root).here for root in (tmp_path, tmp_path / "elsewhere")] == [True, False]

@@ -11,7 +11,7 @@ import pytest
 from tiny_encoder import tiny, tiny_dpr
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import NAME, encoder_folder, model_folder, weights_identity
+from ifqa.models.hub import MINILM, encoder_folder, model_folder, weights_fingerprint
 from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
@@ -23,7 +23,7 @@ def test_a_folder_counts_before_a_name_on_the_hub(tmp_path, monkeypatch):
         model_folder("intfloat/e5-base")
     (tmp_path / "intfloat" / "e5-base" / "config.json").write_text("{}")
     assert model_folder("intfloat/e5-base").resolve() == tmp_path / "intfloat" / "e5-base"
-    assert model_folder(NAME) == model_folder("all-MiniLM-L6-v2") == encoder_folder()
+    assert model_folder(MINILM) == model_folder("all-MiniLM-L6-v2") == encoder_folder()
     for name in ("/nowhere/model", "a b", "a/b/c", "x" * 300):
         with pytest.raises(IfqaError, match="is neither a folder here nor a name of the hub"):
             model_folder(name)
@@ -42,16 +42,16 @@ def test_an_unreachable_hub_is_reported_in_one_line(tmp_path, offline):
 def test_only_files_that_decide_the_vectors_change_the_identity(tmp_path):
     folder = tmp_path / "model"
     tiny(folder)
-    before = weights_identity(folder)
+    before = weights_fingerprint(folder)
     for name in ("README.md", "notes.log", "pytorch_model.bin"):  # torch's weights are not read beside safetensors
         (folder / name).write_text("about")
-    assert weights_identity(folder) == before
+    assert weights_fingerprint(folder) == before
     shutil.copytree(folder, tmp_path / "copy")
-    assert weights_identity(tmp_path / "copy") == before
+    assert weights_fingerprint(tmp_path / "copy") == before
     for name in ("model.safetensors", "config_sentence_transformers.json", "1_Pooling/config.json", "tokenizer.json"):
         kept = (folder / name).read_bytes()
         (folder / name).write_bytes(kept + b" ")
-        assert weights_identity(folder) != before, name
+        assert weights_fingerprint(folder) != before, name
         (folder / name).write_bytes(kept)
 
 

@@ -10,7 +10,7 @@ from outside_plugins import BUILDER, corpus, outside, passages, stamps
 from scored_experiments import write
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus.store import PassageStore, write_id_index
+from ifqa.corpus.passage_store import PassageStore, write_id_index
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.storage.artifacts import read_manifest

@@ -25,7 +25,7 @@ ASKS = '[reader]\nname = "outside_of_check:Asks"\n'
 
 PLUGINS = '''
 from ifqa.errors import IfqaError
-from ifqa.records import Cost, Estimate, Hit, Prediction, Request, Spent
+from ifqa.records import BuildCost, Estimate, Hit, Prediction, Request, TokenUsage
 class Plain:
     """An index without a forecast."""
     def __init__(self, index) -> None: pass
@@ -37,7 +37,7 @@ class Priced(Plain):
     """An index whose forecast is its settings."""
     @classmethod
     def forecast(cls, passages, *, disk=0.0, memory=0.0, seconds=0.0):
-        return Cost(seconds, disk, memory, f" for {passages} passages")
+        return BuildCost(seconds, disk, memory, f" for {passages} passages")
 class Asks:
     """A reader with one request a question, which holds all its passages."""
     def __init__(self, llm) -> None: pass
@@ -50,7 +50,7 @@ class Asks:
         ]
 class Model:
     """A language model whose tokens are words; a word of a prompt costs a dollar, if the price is known."""
-    name, window, chat, spent = "a model", 100_000, False, Spent()
+    name, window, chat, spent = "a model", 100_000, False, TokenUsage()
     def __init__(self, *, model: str, known: bool = True, key: bool = True) -> None:
         self.known, self.key = known, key
     def complete(self, requests): return []

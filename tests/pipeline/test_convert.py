@@ -7,7 +7,7 @@ import pytest
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import read_ctxs
 from ifqa.formats.questions import read_questions

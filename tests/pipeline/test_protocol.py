@@ -4,7 +4,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import check_predictions, check_rankings
-from ifqa.records import Calculation, Hit, How, Passage, Prediction, Question, Term
+from ifqa.records import Calculation, Explanation, Hit, Passage, Prediction, Question, Term
 
 QUESTIONS = [Question("q/1", "If so?"), Question("q/2", "If not?")]
 BUILT = Term("text", "0", "passage", 0, 4)
@@ -40,19 +40,19 @@ def test_a_readers_text_that_cannot_be_encoded_is_refused(key):
 @pytest.mark.parametrize(
     ("how", "complaint"),
     [
-        ("a guess", "reader 'mine', q/1: wanted ifqa.How as `how`, found 'a guess'"),
-        (How("x", (0, 4), (0, 1)), "cites passage 'x', which is not among the passages it was given"),
-        (How("p", (0, 5), (0, 1)), r"within the passage's 4 characters in `how`, found \(0, 5\)"),
-        (How("p", (0, 4), (2, 1)), r"within the passage's 4 characters in `how`, found \(2, 1\)"),
-        (How("p", (0, 4), None), r"how\.span"),
-        (How("p", (0, 4), (0, 1), Calculation("1", "", (Term("t", "1", "passage", 3, 9),))), r"found \(3, 9\)"),
-        (How("p", (0, 4), (0, 1), Calculation("\ud800", "", (Term("t", "1", "passage", 0, 1),))), "surrogate"),
+        ("a guess", "reader 'mine', q/1: wanted ifqa.Explanation as `how`, found 'a guess'"),
+        (Explanation("x", (0, 4), (0, 1)), "cites passage 'x', which is not among the passages it was given"),
+        (Explanation("p", (0, 5), (0, 1)), r"within the passage's 4 characters in `how`, found \(0, 5\)"),
+        (Explanation("p", (0, 4), (2, 1)), r"within the passage's 4 characters in `how`, found \(2, 1\)"),
+        (Explanation("p", (0, 4), None), r"how\.span"),
+        (Explanation("p", (0, 4), (0, 1), Calculation("1", "", (Term("t", "1", "passage", 3, 9),))), r"found \(3, 9\)"),
+        (Explanation("p", (0, 4), (0, 1), Calculation("\ud800", "", (Term("t", "1", "passage", 0, 1),))), "surrogate"),
     ],
 )
 def test_a_reader_that_tells_its_answer_wrongly_is_refused(how, complaint):
     with pytest.raises(IfqaError, match=complaint):
         check_predictions("mine", QUESTIONS, PASSAGES, [Prediction("q/1", "yes", how=how), Prediction("q/2", "no")])
-    right = How("p", (0, 4), (0, 4), Calculation("1", "plus", (BUILT, Term("", "1", "question", 0, 0))))
+    right = Explanation("p", (0, 4), (0, 4), Calculation("1", "plus", (BUILT, Term("", "1", "question", 0, 0))))
     check_predictions("mine", QUESTIONS, PASSAGES, [Prediction("q/1", "yes", how=right), Prediction("q/2", "no")])
 
 

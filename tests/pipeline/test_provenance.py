@@ -17,12 +17,12 @@ from ifqa.corpus import work_units
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.plugins import load
+from ifqa.plugins import load_plugin
 from ifqa.reading.predictions import Predictions
 from ifqa.retrieval import queries
 from ifqa.retrieval.context import Gold
 from ifqa.scoring import per_question
-from ifqa.storage.artifacts import identity
+from ifqa.storage.artifacts import compute_fingerprint
 
 GOLD = {"name": "gold"}
 BM25 = {"name": "bm25"}
@@ -36,7 +36,7 @@ from ifqa.records import Hit, Prediction
 class First:
     """Finds the same passage for every question; `built_from` a file, if the file exists."""
     version = 1
-    not_identity = ("threads", "patience")
+    runtime_only = ("threads", "patience")
     def __init__(self, index, *, depth: int = 1, patience: int = 1) -> None: pass
     def search(self, questions, k): return [[Hit("p0", 1.0)] for _ in questions]
     @classmethod
@@ -49,7 +49,7 @@ class First:
 class Reader:
     """Gives the same answer to every question."""
     version = 1
-    not_identity = ("device",)
+    runtime_only = ("device",)
     def __init__(self, said: str = "captain0", device: str = "auto") -> None: self.said = said
     def answer(self, questions, passages): return [Prediction(one.id, self.said) for one in questions]
 class Model:
@@ -145,7 +145,7 @@ def test_a_setting_counts_unless_it_only_changes_speed(kind, tables, more, count
 def test_a_shipped_plugin_is_identified_by_its_version_and_one_from_outside_by_its_file(monkeypatch):
     before = of("retriever", retriever=GOLD), of("reader", reader=READER)
     monkeypatch.setattr(Gold, "version", Gold.version + 1)
-    monkeypatch.setattr(load("reader", READER["name"]), "version", 2)
+    monkeypatch.setattr(load_plugin("reader", READER["name"]), "version", 2)
     assert of("retriever", retriever=GOLD) == {**before[0], "code": f"version {Gold.version}"}
     assert of("reader", reader=READER) == before[1]
     edit()
@@ -203,7 +203,7 @@ def test_a_language_model_counts_only_for_the_stage_that_asks_it():
 
 def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(monkeypatch):
     def of_passages(few=None):
-        return identity(CorpusBuild(few or load_corpus("few")).inputs("passages"))
+        return compute_fingerprint(CorpusBuild(few or load_corpus("few")).inputs("passages"))
 
     before = of_passages()
     passages([3], "more.jsonl")
@@ -251,13 +251,13 @@ def test_a_sources_settings_count_with_their_defaults():
         return CorpusBuild(corpus(f'path = "articles.jsonl"\n{more}', form="articles")).inputs("passages")
 
     assert cut("words = 100\nwrap = true\nshare = 1.0") == cut()
-    assert len({identity(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
+    assert len({compute_fingerprint(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
 
 
 def test_inputs_of_an_index_name_the_present_passages():
     stages.build_passages(load_corpus("few"))
     before = CorpusBuild(load_corpus("few")).inputs("first")
-    assert before["passages"] == identity(CorpusBuild(load_corpus("few")).inputs("passages"))
+    assert before["passages"] == compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("passages"))
     inputs = [before]
     for change in (lambda: write("model", "weights"), edit, lambda: passages((0, 2))):
         change()
@@ -295,7 +295,7 @@ def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
 def test_inputs_of_retrieve_are_settings_questions_and_indexes():
     built()
     before = Run(searching()).inputs("retrieve")
-    assert before["indexes"] == {"first": identity(CorpusBuild(load_corpus("few")).inputs("first"))}
+    assert before["indexes"] == {"first": compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("first"))}
 
     def changed(**tables):
         after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs("retrieve")
@@ -313,7 +313,7 @@ def test_passages_are_inputs_of_a_retriever_that_reads_them():
     built()
     looking = experiment(corpus="few", retriever={"name": "outside_of_provenance:Looking"})
     fused = experiment(corpus="few", retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]})  # fmt: skip
-    inputs = identity(CorpusBuild(load_corpus("few")).inputs("passages"))
+    inputs = compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("passages"))
     assert Run(looking).inputs("retrieve")["passages"] == Run(fused).inputs("retrieve")["passages"] == inputs
     assert "passages" not in Run(searching()).inputs("retrieve")
     assert "passages" not in Run(experiment(retriever={"name": "rerank", "parts": [GOLD]})).inputs("retrieve")

@@ -38,7 +38,7 @@ def counts(tmp_path, monkeypatch):
 
         monkeypatch.setattr(owner, name, counting)
 
-    modules = {target.partition(":")[0] for kind in KINDS for target in plugins.names(kind).values()}
+    modules = {target.partition(":")[0] for kind in KINDS for target in plugins.plugin_names(kind).values()}
     count(artifacts, "read_json", lambda path: str(path))
     count(Path, "read_text", lambda path, *_: str(path) if path.name == "sample.toml" else "")
     count(importlib, "import_module", lambda name, *_: name if name in modules else "")

@@ -8,7 +8,7 @@ import pytest
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run

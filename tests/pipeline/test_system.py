@@ -10,7 +10,7 @@ import outside_plugins as toy
 import pytest
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run

@@ -15,7 +15,7 @@ from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import line_of, predictions_of, rankings_of
 from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
-from ifqa.records import Calculation, Hit, How, Prediction, Question, Term
+from ifqa.records import Calculation, Explanation, Hit, Prediction, Question, Term
 from ifqa.scoring.score_files import read_scores
 from ifqa.storage.files import write_jsonl
 from ifqa.storage.resources import list_resources
@@ -79,7 +79,7 @@ def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
 @pytest.mark.parametrize("terms", [(), (Term("1951", "1951", "passage", 3, 7), Term("later", "1", "question", 2, 7))])
 def test_a_prediction_is_read_back_as_it_was_written(experiment, terms):
     calculation = Calculation("1952", "plus", terms) if terms else None
-    how = How("p", (0, 9), (3, 7), calculation)
+    how = Explanation("p", (0, 9), (3, 7), calculation)
     whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b", how=how, confidence=0.25)
     abstention = Prediction("ifqa/full-dev/2", "", confidence=0.0, candidate="c")
     path = experiment.folder / "read" / "predictions.jsonl"

@@ -12,7 +12,7 @@ from ifqa.pipeline import chunk_runner, stages
 from ifqa.pipeline.chunk_runner import added
 from ifqa.pipeline.run import Run
 from ifqa.storage.artifacts import read_manifest
-from ifqa.workers.tasks import Workers
+from ifqa.workers.pool import Workers
 
 pytestmark = pytest.mark.usefixtures("five")
 

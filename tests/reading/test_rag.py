@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 from tiny_t5 import save
 
-from ifqa.plugins import load
+from ifqa.plugins import load_plugin
 from ifqa.reading.t5.checkpoint import manifest_of
 from ifqa.reading.t5.readers import Fid, Rag, scores_of
 from ifqa.records import Passage, Question
@@ -114,4 +114,4 @@ def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_
             Rag(str(folder), **{setting: value})
     with refused("train one with: ifqa train rag"):
         Rag(str(tmp_path / "none"))
-    assert (load("reader", "rag"), Rag.takes_scores, Fid.takes_scores) == (Rag, True, False)
+    assert (load_plugin("reader", "rag"), Rag.takes_scores, Fid.takes_scores) == (Rag, True, False)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.report import results
+from ifqa.report import results_log
 from ifqa.storage.resources import list_resources
 
 
@@ -15,4 +15,4 @@ def _few_shipped_experiments(monkeypatch):
         here = root.absolute()
         return {name: path for name, path in found.items() if name.startswith("sample") or path.is_relative_to(here)}
 
-    monkeypatch.setattr(results, "list_resources", few)
+    monkeypatch.setattr(results_log, "list_resources", few)

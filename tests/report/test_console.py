@@ -12,14 +12,14 @@ from ifqa.benchmarks.ifqa import Sample
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answers_of
 from ifqa.protocols import Measure, SetMeasure, Subset
-from ifqa.records import Answer, Calculation, How, Passage, Question, Term, parted
+from ifqa.records import Answer, Calculation, Explanation, Passage, Question, Term, split_at_answer
 from ifqa.report.answers import answer_json, excerpt, mark_parts, show_answer
 from ifqa.report.console import choose, kind_of, list_json, show_examples, show_scores
 from ifqa.report.scores import Scores, interval_of, scores_of
 from ifqa.scoring.measures.exact_match import EM
-from ifqa.scoring.scheme import Declared
+from ifqa.scoring.scheme import ScoringScheme
 
-BY = Declared((EM,))
+BY = ScoringScheme((EM,))
 
 
 @pytest.fixture(autouse=True)
@@ -36,15 +36,15 @@ def shown(markup):
 
 @pytest.mark.parametrize("text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"])
 def test_nothing_in_a_passage_is_taken_as_markup_or_control(text):
-    assert shown(mark_parts(parted(text, "markup"))) == text
-    assert shown(mark_parts(parted(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
-    assert "\x1b" not in shown(mark_parts(parted(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
+    assert shown(mark_parts(split_at_answer(text, "markup"))) == text
+    assert shown(mark_parts(split_at_answer(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
+    assert "\x1b" not in shown(mark_parts(split_at_answer(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
 
 
 def test_a_computed_answer_is_shown_with_its_numbers(capsys):
     passage = Passage("p", "The mill", "It has 3 floors, [red]3[/red] of them empty.")
     terms = Term("3", "3", "passage", 7, 8), Term("two [b]more", "2", "question", 3, 11)
-    how = How("p", (0, 16), (7, 8), Calculation("5", "plus", terms))
+    how = Explanation("p", (0, 16), (7, 8), Calculation("5", "plus", terms))
     answer = Answer(Question("q", "If two [b]more, how many?"), "5", (passage,), how=how)
     show_answer(answer)
     told = capsys.readouterr().out
@@ -102,7 +102,7 @@ def test_names_of_subsets_and_measures_are_shown_as_they_are():
     odd, mean = "[red]a\x1b[31m", {"value": 50.0, "low": 40.0, "high": 60.0}
     part = {"questions": 1, "measures": {odd: mean}}
     content = part | {"n_failed": 0, "of": 1, "retry": 0, "not_asked": 0, "subsets": {odd: part}, "groups": {odd: part}}
-    by = Declared((Measure(odd, len),), (Subset(odd, bool),), groups=odd)
+    by = ScoringScheme((Measure(odd, len),), (Subset(odd, bool),), groups=odd)
     told = str(Scores(odd, by, content | {"macro": {"measures": {odd: mean}}}))
     assert told.count("[red]a\N{REPLACEMENT CHARACTER}[31m") == 6
 
@@ -128,7 +128,7 @@ def test_examples_of_each_kind_take_turns_in_the_questions_order():
     kinds = {"q/0": "right", "q/1": "wrong", "q/4": "wrong", "q/3": "abstained", "q/2": "right"}
     assert list(choose(rows, BY, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
     whole = SetMeasure("whole", lambda questions, predictions: 1.0)
-    assert choose([row(0, 1.0), row(1, 0.0)], Declared((whole,)), 1) == {"q/0": ""}
+    assert choose([row(0, 1.0), row(1, 0.0)], ScoringScheme((whole,)), 1) == {"q/0": ""}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_examples_of_each_kind_take_turns_in_the_questions_order():
 )  # fmt: skip
 def test_the_headline_measure_says_which_answers_are_right(best, score, kind):
     measure = Measure("mine", lambda question, prediction: 1.0, headline=True, best=best)
-    assert kind_of(row(0, 0.5, mine=score), Declared((measure, EM))) == kind
+    assert kind_of(row(0, 0.5, mine=score), ScoringScheme((measure, EM))) == kind
 
 
 def test_examples_are_wrapped_to_the_terminals_width_and_those_of_all_answers(monkeypatch, capsys):
@@ -174,7 +174,7 @@ TOWN = "Ash was born in a town. He wrote four books there. Nobody read any of th
     ],
 )  # fmt: skip
 def test_the_sentence_with_the_answer_or_the_questions_words_is_shown(text, answer, question, told):
-    assert "".join(excerpt(parted(text, answer), question)) == told
+    assert "".join(excerpt(split_at_answer(text, answer), question)) == told
 
 
 def test_marks_stay_on_what_was_marked():

@@ -14,11 +14,11 @@ from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.report import results
+from ifqa.report import results_log
 from ifqa.report.compare import comparison
 from ifqa.report.html_page import figures, results_page
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
-from ifqa.report.results import RECORDS, Result
+from ifqa.report.results_log import RECORDS, Result
 from ifqa.scoring.score_files import read_scores
 from ifqa.storage.resources import list_resources
 
@@ -137,7 +137,7 @@ def test_two_reports_at_once_are_one_too_many():
 
 
 def test_this_repositorys_results_follow_from_its_records(monkeypatch):
-    monkeypatch.setattr(results, "list_resources", list_resources)  # all experiments that are shipped
+    monkeypatch.setattr(results_log, "list_resources", list_resources)  # all experiments that are shipped
     root = Path(__file__).parents[2]
     Path("experiments").mkdir()
     for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):

@@ -15,7 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import steps_of
-from ifqa.records import Calculation, How, Term
+from ifqa.records import Calculation, Explanation, Term
 from ifqa.report.question_browser import browse, marked
 from ifqa.storage.files import read_jsonl, write_jsonl
 
@@ -96,7 +96,7 @@ def test_how_an_answer_was_got_and_the_factual_one_stand_beside_it(three):
     path = three[0].folder / "read" / "predictions.jsonl"
     read = browse(three)["splits"][0]["questions"][1]["p"][0]
     term = Term("a", "1", "passage", 4, 5)
-    spans = [How("7-2", (4, 9), (5, 7)), How(read["i"], (4, 9), (4, 5), Calculation("1", "", (term,)))]
+    spans = [Explanation("7-2", (4, 9), (5, 7)), Explanation(read["i"], (4, 9), (4, 5), Calculation("1", "", (term,)))]
     lines = [record for _, record in read_jsonl(path)]
     write_jsonl(path, [line | {"how": asdict(how), "factual": "Ann"} for line, how in zip(lines, spans, strict=True)])
     first, second = (question["e"][0] for question in browse(three)["splits"][0]["questions"])

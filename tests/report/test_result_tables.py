@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.report.result_tables import readers, readme_table, result_tables, results_markdown, summary
-from ifqa.report.results import Result, needs
+from ifqa.report.results_log import Result, needs
 from ifqa.report.table import Table
 
 TABLES = {

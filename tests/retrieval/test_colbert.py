@@ -20,7 +20,7 @@ from vector_folder import write_passages
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.colbert import ColBERT, TokenVectors, maxsim, query_vectors
-from ifqa.retrieval.parts import Part
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.vectors.token_encoders import open_token_model
 from ifqa.retrieval.vectors.vector_store import Shards
 

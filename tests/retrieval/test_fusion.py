@@ -11,9 +11,9 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question, SearchResult
+from ifqa.retrieval.composition import Part, best, by_rank, by_score
 from ifqa.retrieval.context import Gold
 from ifqa.retrieval.fusion import Fusion
-from ifqa.retrieval.parts import Part, best, by_rank, by_score
 
 ASKED = []  # what Scripted was asked: (text, k)
 

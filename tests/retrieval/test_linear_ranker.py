@@ -14,8 +14,8 @@ from ifqa.models.hub import encoder_folder
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import refuse_other_families
 from ifqa.records import Question
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.linear_ranker import FEATURES, Ranker, features, read_model, weigher, words
-from ifqa.retrieval.parts import Part
 
 TEXT = "If Ada Lind had not won the cup at Brill in 1931, which band would have played?"
 

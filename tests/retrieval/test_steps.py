@@ -5,13 +5,13 @@ import re
 
 from refusals import refused
 
-from ifqa.plugins import load
+from ifqa.plugins import load_plugin
 from ifqa.protocols import Retriever
 from ifqa.records import Answer, Hit, Passage, Question, SearchResult, Step
 from ifqa.report.answers import answer_json, show_answer
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.iterative import Steps
-from ifqa.retrieval.parts import Part
 
 PASSAGES = {
     "mill": "The mill was built by Ann Lee in 1905.",
@@ -93,4 +93,4 @@ def test_settings_out_of_range_are_refused():
     for name, value in (("steps", 0), ("look", 0), ("step_weight", -1)):
         with refused(name):
             steps(Words(), **{name: value})
-    assert load("retriever", "steps").default_parts == [{"name": "bm25"}]
+    assert load_plugin("retriever", "steps").default_parts == [{"name": "bm25"}]

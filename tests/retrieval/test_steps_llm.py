@@ -6,9 +6,9 @@ import pytest
 from refusals import refused
 
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Completion, Hit, Passage, Question, SearchResult, Spent
+from ifqa.records import Completion, Hit, Passage, Question, SearchResult, TokenUsage
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.iterative import LlmSteps
-from ifqa.retrieval.parts import Part
 
 QUESTION = Question("q", "If the mill had burned, who would have wept?")
 OTHER = Question("r", "If the harbour had closed, who would have left?")
@@ -37,7 +37,7 @@ class Says(LanguageModel):
 
     @property
     def spent(self):
-        return Spent(calls=len(self.prompts))
+        return TokenUsage(calls=len(self.prompts))
 
     def complete(self, requests, advance=None):
         self.prompts += [request.messages[-1][1] for request in requests]

@@ -9,7 +9,7 @@ from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import aggregate
-from ifqa.scoring.scheme import Declared, defaults
+from ifqa.scoring.scheme import ScoringScheme, default_scheme
 from ifqa.scoring.statistics import mean_interval
 
 QUESTIONS = [
@@ -19,7 +19,7 @@ QUESTIONS = [
 ]
 
 
-BY = defaults()
+BY = default_scheme()
 
 
 def summarise(rows, questions, by, k, seed, predictions=()):
@@ -28,7 +28,9 @@ def summarise(rows, questions, by, k, seed, predictions=()):
 
 def rows(*scores):
     pairs = zip(QUESTIONS, scores, strict=True)
-    return [per_question.row(question, BY) | {"EM": em, "failed": 0.0, "answer": "x"} for question, em in pairs]
+    return [
+        per_question.score_question(question, BY) | {"EM": em, "failed": 0.0, "answer": "x"} for question, em in pairs
+    ]
 
 
 def test_means_are_over_all_questions_and_by_subset():
@@ -60,7 +62,7 @@ def test_a_failure_is_counted_and_stays_in_the_denominator():
 def test_a_failure_scores_worst_and_is_not_asked_about():
     asked = []
     low = Measure("distance", lambda _, prediction: asked.append(prediction.answer) or 0.25, best="low")
-    by = Declared((*BY.measures, low))
+    by = ScoringScheme((*BY.measures, low))
     failed = per_question.reading(QUESTIONS[0], Prediction("q/1", "5", error="cut"), by)
     assert {name: failed[name] for name in ("EM", "F1", "contains", "distance", "failed")} == {
         "EM": 0.0, "F1": 0.0, "contains": 0.0, "distance": 1.0, "failed": 1.0,
@@ -70,25 +72,25 @@ def test_a_failure_scores_worst_and_is_not_asked_about():
 
 
 def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
-    by = Declared((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
-    scored = [per_question.row(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
+    by = ScoringScheme((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
+    scored = [per_question.score_question(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
     assert ["odd" in row for row in scored] == [True, False, True]
     assert summarise(scored, QUESTIONS, by, None, 0)["measures"]["odd"]["questions"] == 2
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), "1"])
 def test_a_value_that_is_no_share_is_refused(value):
-    by = Declared((Measure("mine", lambda *_: value),))
+    by = ScoringScheme((Measure("mine", lambda *_: value),))
     with pytest.raises(IfqaError, match="measure 'mine': wanted a number from 0 to 1 for q/1"):
         per_question.reading(QUESTIONS[0], Prediction("q/1", "5"), by)
-    over_all = Declared((SetMeasure("all", lambda *_: value),))
+    over_all = ScoringScheme((SetMeasure("all", lambda *_: value),))
     said = [Prediction(one.id, "x") for one in QUESTIONS]
     with pytest.raises(IfqaError, match="measure 'all': wanted a number from 0 to 1"):
         summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, said)
 
 
 def test_a_run_has_its_ceiling_and_chance_beside_it():
-    scored = [per_question.row(question, BY, question.gold_passages, k=5) for question in QUESTIONS]
+    scored = [per_question.score_question(question, BY, question.gold_passages, k=5) for question in QUESTIONS]
     scores = summarise(scored, QUESTIONS, BY, 5, seed=0)
     assert scores["ceiling"] == pytest.approx(66.67)
     assert set(scores["chance"]) == {"answer@1", "answer@5"}
@@ -101,8 +103,8 @@ def test_a_run_has_its_ceiling_and_chance_beside_it():
 
 def test_whether_gold_was_read_is_known_and_a_subset():
     (gold,) = QUESTIONS[1].gold_passages
-    found = per_question.row(QUESTIONS[1], BY, ["x", gold], k=2, given=2)
-    missed = per_question.row(QUESTIONS[1], BY, ["x", gold], k=2, given=1)
+    found = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, given=2)
+    missed = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, given=1)
     assert (found["gold_read"], missed["gold_read"]) == (True, False)
     assert (found["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
     scores = summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
@@ -131,14 +133,14 @@ def test_the_mean_over_questions_resamples_within_groups_and_the_macro_average_g
     within = summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
     assert (within["value"], within["low"], within["high"]) == (33.33, 33.33, 33.33)
-    by = Declared((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
+    by = ScoringScheme((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
     scored = [row | {"right": value} for row, value in zip(scored, (1.0, 0.0, 1.0), strict=True)]
     macro = summarise(scored, questions, by, None, seed=0)["macro"]["measures"]["right"]
     assert (macro["value"], macro["low"], macro["high"]) == tuple(100 * one for one in mean_interval([1.0, 0.5]))
 
 
 def test_a_question_without_its_group_or_unit_is_named():
-    by = Declared((Measure("right", lambda *_: 1.0, unit="paragraph"),))
+    by = ScoringScheme((Measure("right", lambda *_: 1.0, unit="paragraph"),))
     scored = [row | {"right": 1.0} for row in rows(0, 0, 0)]
     with pytest.raises(IfqaError, match="'right' resamples by paragraph, and q/1 has no label 'paragraph'"):
         summarise(scored, QUESTIONS, by, None, 0)

@@ -6,7 +6,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, RankingMeasure, SetMeasure
-from ifqa.scoring.scheme import Declared, declared, defaults, joined
+from ifqa.scoring.scheme import ScoringScheme, default_scheme, load_scheme, merge_schemes
 
 PLAIN = """
 from ifqa.protocols import Benchmark, Measure, RankingMeasure, Subset
@@ -32,23 +32,23 @@ def plain(tmp_path, monkeypatch):
 
 
 def test_who_declares_no_measure_is_scored_as_ifqa_is(plain):
-    usual, of_ifqa = defaults(), declared("ifqa")
-    assert declared(plain()) == usual
+    usual, of_ifqa = default_scheme(), load_scheme("ifqa")
+    assert load_scheme(plain()) == usual
     assert (of_ifqa.measures, of_ifqa.subsets[:-1]) == (usual.measures, usual.subsets)  # but for what its files tell
-    own = declared(plain(subsets="[Subset('hard', bool)]"))
-    assert (own.measures, [one.name for one in own.subsets]) == (defaults().measures, ["hard"])
-    alone = declared(plain(measures="[Measure('mine', float)]"))
+    own = load_scheme(plain(subsets="[Subset('hard', bool)]"))
+    assert (own.measures, [one.name for one in own.subsets]) == (default_scheme().measures, ["hard"])
+    alone = load_scheme(plain(measures="[Measure('mine', float)]"))
     assert ([one.name for one in alone.measures], alone.subsets) == (["mine"], ())
 
 
 def test_an_experiment_may_add_measures_and_several_are_shown_with_those_of_all():
-    a, b = declared("ifqa", ["accuracy"]), declared("ifqa")
-    assert (a.measures[:-1], a.measures[-1].name) == (defaults().measures, "accuracy")
+    a, b = load_scheme("ifqa", ["accuracy"]), load_scheme("ifqa")
+    assert (a.measures[:-1], a.measures[-1].name) == (default_scheme().measures, "accuracy")
     assert a.headline(["accuracy", "EM"]) == "EM"
-    assert joined([a, b]) == a
-    assert joined([b, a]).measures == a.measures
-    lists = Declared((RankingMeasure("found", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
-    assert joined([lists, lists]) == lists
+    assert merge_schemes([a, b]) == a
+    assert merge_schemes([b, a]).measures == a.measures
+    lists = ScoringScheme((RankingMeasure("found", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
+    assert merge_schemes([lists, lists]) == lists
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_an_experiment_may_add_measures_and_several_are_shown_with_those_of_all(
 )
 def test_a_name_that_would_mean_two_things_is_refused(plain, measures, subsets, complaint):
     with pytest.raises(IfqaError, match=complaint):
-        declared(plain(measures, subsets))
-    assert declared(plain("[RankingMeasure('answer', float)]")).measures  # its keys are answer@K
+        load_scheme(plain(measures, subsets))
+    assert load_scheme(plain("[RankingMeasure('answer', float)]")).measures  # its keys are answer@K
 
 
 RANKED = RankingMeasure("found", lambda *_: {}, depths=(1, 5, 20), tables=(5,))
 OTHER, SHOWN = Measure("plain", lambda *_: 0), Measure("shown", lambda *_: 0, in_tables=True)
-BY = Declared((OTHER, SHOWN, SetMeasure("set", lambda *_: 0), RANKED))
+BY = ScoringScheme((OTHER, SHOWN, SetMeasure("set", lambda *_: 0), RANKED))
 
 
 def test_rankings_come_first_and_the_rest_as_declared():
@@ -90,6 +90,6 @@ def test_the_headline_is_declared_else_in_tables_else_the_first_measure():
 
 
 def test_low_is_marked():
-    low = Declared((replace(RANKED, best="low"), Measure("high", lambda *_: 0)))
+    low = ScoringScheme((replace(RANKED, best="low"), Measure("high", lambda *_: 0)))
     assert (low.best("found@5"), low.marked("found@5")) == (0.0, "found@5 ↓")
     assert (low.best("high"), low.marked("high")) == (1.0, "high")

@@ -6,7 +6,7 @@ import pytest
 from answered import run_answers
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.score_files import read_rows, read_scores, scores_in
+from ifqa.scoring.score_files import parse_scores, read_rows, read_scores
 
 MEAN = {"value": 50.0, "low": 40.0, "high": 60}
 SUBSETS = {"numeric": {"questions": 1, "measures": {"EM": MEAN}}}
@@ -26,7 +26,7 @@ def test_what_the_score_stage_wrote_is_read(tmp_path, monkeypatch):
 def test_groups_and_keys_of_a_later_version_are_read():
     parts = {"one": {"questions": 2, "measures": {"EM": MEAN | {"questions": 1}}}}
     whole = SCORES | {"groups": parts, "macro": {"measures": {"EM": MEAN}}, "ceiling": 9.0, "chance": {"answer@1": 1.0}}
-    assert scores_in(whole | {"later": [1]}, "x") == whole | {"later": [1]}
+    assert parse_scores(whole | {"later": [1]}, "x") == whole | {"later": [1]}
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_groups_and_keys_of_a_later_version_are_read():
 def test_scores_of_another_shape_are_refused(change, place):
     changed = {key: value for key, value in {**SCORES, **change}.items() if value is not ...}
     with pytest.raises(IfqaError, match=rf"^x: not as ifqa writes it \({place}: "):
-        scores_in(changed, "x")
+        parse_scores(changed, "x")
     with pytest.raises(IfqaError, match="x: not as ifqa writes it"):
-        scores_in([changed], "x")
+        parse_scores([changed], "x")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """Answers as JSON objects: they have what the record has, and a text that UTF-8 cannot hold keeps its places."""
 
-from ifqa.records import Answer, Calculation, Hit, How, Passage, Question, Ranking, Step, Term
+from ifqa.records import Answer, Calculation, Explanation, Hit, Passage, Question, Ranking, Step, Term
 from ifqa.serve.schemas import AnswerForm, RankingForm
 
 QUESTION = Question("mine/1", "If it had been ten years later, in what year?")
 PASSAGE = Passage("p/1", "Mill", "It was finished in 1849.")
 TERMS = (Term("1849", "1849", "passage", 19, 23), Term("ten", "10", "question", 18, 21))
-HOW = How("p/1", (0, 24), (19, 23), Calculation("1859", "plus", TERMS))
+HOW = Explanation("p/1", (0, 24), (19, 23), Calculation("1859", "plus", TERMS))
 ANSWER = Answer(QUESTION, "1859", (PASSAGE,), "1849", "", HOW, 0.5, "", (Step("mill", ("p/1",)),))
 
 

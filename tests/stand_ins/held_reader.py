@@ -28,7 +28,7 @@ class Held:
     """Reads up to four questions at once, when it may."""
 
     chunk = 4
-    doubtful = 0.5
+    abstain_threshold = 0.5
 
     def __init__(self) -> None:
         pass

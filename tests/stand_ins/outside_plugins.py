@@ -19,7 +19,7 @@ LAST = {"name": "outside_of_stages:Last", "passages": 2}
 IMPORTS = """
 import json
 from pathlib import Path
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.records import Hit, Passage, Prediction, SearchResult
 """
 PLUGINS = '''
@@ -76,7 +76,7 @@ class Careful:
 class Unsure:
     """Answers "captain0" with a confidence that falls with each question, and abstains below `least`."""
 
-    doubtful = 0.5
+    abstain_threshold = 0.5
 
     def __init__(self, least: float = 0.0) -> None:
         self.least = least

@@ -1,4 +1,4 @@
-"""Functions that the tests of ifqa.workers.tasks run in other processes."""
+"""Functions that the tests of ifqa.workers.pool run in other processes."""
 
 import os
 import signal
@@ -56,6 +56,6 @@ def sleep_for_ever(folder):
 
 
 def work_for_ever(folder):
-    from ifqa.workers.tasks import run
+    from ifqa.workers.pool import map_tasks
 
-    list(run(sleep_for_ever, [folder] * 4, workers=2))
+    list(map_tasks(sleep_for_ever, [folder] * 4, workers=2))

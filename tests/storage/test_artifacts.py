@@ -10,7 +10,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.storage import artifacts
-from ifqa.storage.artifacts import Artifact, files_of, lock, read_manifest, strangers
+from ifqa.storage.artifacts import Artifact, files_of, lock, read_manifest, unlisted_files
 from ifqa.storage.files import write_jsonl
 
 INPUTS = {"stage": "test", "settings": {"k": 5}}
@@ -45,7 +45,7 @@ def names(folder):
 def test_a_failure_or_a_full_disk_leaves_what_was_there(whole, error, raised, message):
     with pytest.raises(raised, match=message), Artifact(whole).make(lambda: OTHER):
         raise error
-    assert Artifact(whole).is_made_from(INPUTS)
+    assert Artifact(whole).is_current_for(INPUTS)
 
 
 @pytest.mark.parametrize(("resume", "inputs", "kept"), [("same", INPUTS, 1), ("same", OTHER, 0), ("", INPUTS, 0)])
@@ -97,7 +97,7 @@ def test_a_second_process_is_kept_out_and_may_take_over_what_is_finished(whole, 
         assert Artifact(tmp_path / "variant/a").copy(INPUTS, [whole])
     with lock(tmp_path):  # a killed process holds nothing
         pass
-    assert Artifact(tmp_path / "variant/a").is_made_from(INPUTS)
+    assert Artifact(tmp_path / "variant/a").is_current_for(INPUTS)
 
 
 def test_a_lock_may_be_taken_again_by_its_own_process_and_waited_for_by_another(tmp_path):
@@ -122,8 +122,8 @@ def test_a_whole_artifact_of_the_same_inputs_is_taken_over_without_foreign_files
     assert "not taken over from broken: " in capsys.readouterr().err
     with Artifact(folder).make(lambda: INPUTS, others=[broken, whole]) as draft:
         assert draft is None
-    assert Artifact(folder).is_made_from(INPUTS)
-    assert not Artifact(folder).is_made_from(INPUTS | {"settings": {"k": 6}})
+    assert Artifact(folder).is_current_for(INPUTS)
+    assert not Artifact(folder).is_current_for(INPUTS | {"settings": {"k": 6}})
     assert read_manifest(folder)["record"]["rows"] == 3
     assert names(folder) == {"rows.jsonl", "manifest.json"}
     assert names(tmp_path / "variant") == {".lock", "a"}
@@ -160,7 +160,7 @@ def test_a_whole_artifact_is_not_made_again_and_a_damaged_one_is(whole, tmp_path
     with Artifact(whole).make(lambda: INPUTS) as draft:
         assert draft is None
     damage(whole / "rows.jsonl")
-    assert not Artifact(whole).is_made_from(INPUTS)
+    assert not Artifact(whole).is_current_for(INPUTS)
     assert Artifact(whole).damage == "rows.jsonl"
     with monkeypatch.context() as patch:
         patch.setattr(artifacts, "_SMALL", 1)  # a large one is hashed only when it is copied
@@ -168,9 +168,9 @@ def test_a_whole_artifact_is_not_made_again_and_a_damaged_one_is(whole, tmp_path
         assert not Artifact(tmp_path / "variant/a").copy(INPUTS, [whole])
     make(whole)
     assert "rows.jsonl is not as it was written; it is made again" in capsys.readouterr().err
-    assert Artifact(whole).is_made_from(INPUTS)
+    assert Artifact(whole).is_current_for(INPUTS)
     (whole / "rows.jsonl").write_text("cut\n")
-    assert not Artifact(whole).is_made_from(INPUTS)
+    assert not Artifact(whole).is_current_for(INPUTS)
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_a_link_that_a_killed_build_left_is_removed_and_not_followed(tmp_path, e
     (left / "folder").symlink_to(elsewhere)
     (left / "file").symlink_to(elsewhere / "mine.txt")
     make(tmp_path / "work/a")
-    assert Artifact(tmp_path / "work/a").is_made_from(INPUTS)
+    assert Artifact(tmp_path / "work/a").is_current_for(INPUTS)
     assert not left.exists()
 
 
@@ -233,7 +233,7 @@ def test_a_manifest_that_lacks_a_key_or_has_a_value_of_another_type_is_refused(t
         manifest["record"] |= changes
     path.write_text(json.dumps(manifest))
     with pytest.raises(IfqaError) as refused:
-        Artifact(tmp_path / "a").is_made_from(INPUTS)
+        Artifact(tmp_path / "a").is_current_for(INPUTS)
     assert f"manifest.json: not as ifqa writes it (record.{place}: " in str(refused.value)
     assert "; remove the folder" in str(refused.value)
 
@@ -264,19 +264,19 @@ def test_a_foreign_file_that_comes_during_the_work_is_kept(whole, tmp_path):
     (whole / "late.txt").rename(tmp_path / "late.txt")
     with Artifact(whole).make(lambda: OTHER) as draft:
         assert draft is None, "the work was finished, and its folder waited to be moved into place"
-    assert Artifact(whole).is_made_from(OTHER)
+    assert Artifact(whole).is_current_for(OTHER)
 
 
 def test_only_listed_files_are_an_artifacts_own_and_hidden_ones_and_empty_folders_do_not_matter(whole, tmp_path):
-    assert strangers(whole) == []
+    assert unlisted_files(whole) == []
     (whole / "more.jsonl").write_text("{}\n")
     assert files_of(whole) == [whole / "rows.jsonl"]
-    assert strangers(whole) == ["more.jsonl"]
+    assert unlisted_files(whole) == ["more.jsonl"]
     (whole / "more.jsonl").unlink()
     (whole / ".DS_Store").write_text("")
     (whole / "empty").mkdir()
     make(whole, OTHER)
-    assert Artifact(whole).is_made_from(OTHER)
+    assert Artifact(whole).is_current_for(OTHER)
     (whole / "manifest.json").unlink()
     assert files_of(whole) == [whole / "rows.jsonl"]
     assert files_of(tmp_path / "nowhere") == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.storage import files
-from ifqa.storage.chunks import keep_whole_lines
+from ifqa.storage.append_log import keep_whole_lines
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import find_resource, list_resources
 

@@ -22,7 +22,7 @@ ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(T
 DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
 
 
-def learnt(folder):
+def trained_verb(folder):
     stored = manifest_of(folder, "rag").rag
     return stored.mode, stored.temperature
 
@@ -50,7 +50,7 @@ def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path,
         Rag(str(tmp_path / "cut"))
     cut = trained(tmp_path / "cut", start, **how)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    assert learnt(cut) == learnt(whole) == ("token", pytest.approx(4.0, rel=0.5))
+    assert trained_verb(cut) == trained_verb(whole) == ("token", pytest.approx(4.0, rel=0.5))
     with refused(r"another training \(changed: settings\)"):
         trained(cut, start, **how | {"mode": "sequence"})
     with refused(r"another training \(changed: questions\)"):
@@ -84,7 +84,7 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(tmp_p
         Trainer, model=able, temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6,
         recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
     ).train(data, tmp_path / "made", data)  # fmt: skip
-    mode, temperature = learnt(tmp_path / "made")
+    mode, temperature = trained_verb(tmp_path / "made")
     assert mode == "sequence"
     assert (temperature < 0.8) if cooler else (temperature > 1.2)
     reader = Rag(str(tmp_path / "made"), device="cpu")
@@ -103,9 +103,9 @@ def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_pa
     assert spread([[1.0, 3.0, 900.0]], 2) == 1.0
     assert spread([[2.0, 2.0], []], 5) == 1.0
     kept = trained(tmp_path / "kept", start, temperature_rate=0.0, steps=1)
-    assert learnt(kept)[1] == pytest.approx(spread(SCORES, 3))
+    assert trained_verb(kept)[1] == pytest.approx(spread(SCORES, 3))
     given = trained(tmp_path / "given", start, temperature_rate=0.0, temperature=2.0, steps=1)
-    assert learnt(given)[1] == pytest.approx(2.0)
+    assert trained_verb(given)[1] == pytest.approx(2.0)
 
 
 def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start):

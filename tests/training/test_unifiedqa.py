@@ -52,7 +52,7 @@ def first_of_each():
 
 
 @pytest.fixture(scope="module")
-def learnt(start, tmp_path_factory):
+def trained_verb(start, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learnt") / "model"
     configured(Trainer, model=start, **LEARN).train(first_of_each(), folder)
     return folder
@@ -108,8 +108,8 @@ def test_the_loss_is_that_of_transformers_t5(start):
     torch.testing.assert_close(torch.stack(parts).mean(), wanted)
 
 
-def test_twenty_questions_are_learnt_by_heart(learnt, start):
-    reader = UnifiedQA(str(learnt), device="cpu", max_answer_tokens=20)
+def test_twenty_questions_are_learnt_by_heart(trained_verb, start):
+    reader = UnifiedQA(str(trained_verb), device="cpu", max_answer_tokens=20)
     questions = first_of_each().questions
 
     def em(passages):

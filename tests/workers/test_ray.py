@@ -18,7 +18,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.retrieval.jvm import java
-from ifqa.workers.tasks import Workers, run
+from ifqa.workers.pool import Workers, map_tasks
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -41,7 +41,7 @@ def cluster():
     before = handler()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(tasks.__file__).parent)]))
-        work = run(tasks.square, range(2), workers=1, engine="ray")
+        work = map_tasks(tasks.square, range(2), workers=1, engine="ray")
         assert next(work) == (0, 0)
         yield before
         assert list(work) == [(1, 1)]
@@ -57,18 +57,18 @@ def test_a_running_ray_leaves_the_handlers_of_crashes_as_they_are(cluster):
 
 
 def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
-    assert sorted(run(tasks.square, range(20), engine="ray")) == [(n, n * n) for n in range(20)]
+    assert sorted(map_tasks(tasks.square, range(20), engine="ray")) == [(n, n * n) for n in range(20)]
     results = []
     with pytest.raises(IfqaError, match="seven"):
-        for result in run(tasks.no_seven, range(100), engine="ray", workers=2):
+        for result in map_tasks(tasks.no_seven, range(100), engine="ray", workers=2):
             results.append(result)
     assert len(results) < 100
     given = [(tmp_path / "died", n) for n in range(6)]
-    assert sorted(result for _, result in run(tasks.die_once, given, engine="ray")) == list(range(6))
+    assert sorted(result for _, result in map_tasks(tasks.die_once, given, engine="ray")) == list(range(6))
     with pytest.raises(IfqaError, match="died 2 times at 3"):
-        list(run(tasks.die_at_three, range(6), engine="ray"))
+        list(map_tasks(tasks.die_at_three, range(6), engine="ray"))
     with pytest.raises(ZeroDivisionError):
-        list(run(tasks.bug_at_two, range(6), engine="ray"))
+        list(map_tasks(tasks.bug_at_two, range(6), engine="ray"))
 
 
 @pytest.fixture

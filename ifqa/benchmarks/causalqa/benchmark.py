@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.questions import distinct
-from ifqa.progress import counted
+from ifqa.progress import pluralize
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.exact_match import CAUSALQA_F1, EM
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.rouge_l import ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL
-from ifqa.storage.files import cached_by_file, field, read_json, read_jsonl, text_field, texts_field, unicode_text
+from ifqa.storage.files import cached_by_file, read_json, read_jsonl, text_field, texts_field, typed_field, unicode_text
 from ifqa.storage.resources import BUNDLED
 
 SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
@@ -63,15 +63,15 @@ class CausalQA(Benchmark):
         part, _, named = split.partition("/")
         datasets = [*dict.fromkeys(named.split("+"))] if named else DATASETS
         if part not in SPLITS:
-            raise unknown(f"split of {self.name}", split, self.splits)
+            raise unknown_name(f"split of {self.name}", split, self.splits)
         if wrong := next((dataset for dataset in datasets if dataset not in DATASETS), ""):
-            raise unknown("dataset of causalqa", wrong, DATASETS)
+            raise unknown_name("dataset of causalqa", wrong, DATASETS)
         paths = {dataset: self.folder / part / f"{dataset}.jsonl" for dataset in datasets}
         if absent := [dataset for dataset, path in paths.items() if not (path.exists() and path.stat().st_size)]:
             there = "+".join(dataset for dataset in paths if dataset not in absent)
             some = f", or take what is there: split = {f'{part}/{there}'!r}" if there else ""
             raise IfqaError(
-                f"{self.name} {split}: wanted {counted(len(paths), 'dataset')} in {self.folder / part}, "
+                f"{self.name} {split}: wanted {pluralize(len(paths), 'dataset')} in {self.folder / part}, "
                 f"missing or without a question are {', '.join(absent)}; {self.missing}{some}"
             )
         return list(paths.values())
@@ -111,7 +111,9 @@ def _lines(path: Path, prefix: str, dataset: str) -> Iterator[Question]:
         if not answers:
             raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
         rules = texts_field(record, "rules", where) if "rules" in record else ()
-        context = unicode_text(field(record, "context", str, where), "context", where) if "context" in record else ""
+        context = (
+            unicode_text(typed_field(record, "context", str, where), "context", where) if "context" in record else ""
+        )
         yield Question(
             f"{prefix}/{group}/{name}", text_field(record, "question", where), answers, context=context, group=group,
             labels=(("rules", " ".join(rules)),) if rules else (),
@@ -140,7 +142,7 @@ class SampleCausal(Benchmark):
     def files(self, split: str) -> list[Path]:
         """The one file, which has both splits."""
         if split not in self.splits:
-            raise unknown(f"split of {self.name}", split, self.splits)
+            raise unknown_name(f"split of {self.name}", split, self.splits)
         return [self.folder / "causal.json"]
 
     def questions(self, split: str) -> list[Question]:

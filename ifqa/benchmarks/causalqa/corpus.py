@@ -25,14 +25,23 @@ from typing_extensions import TypedDict
 from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.rules import RULES, matched
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.datasets import PUBLISHERS
 from ifqa.formats.publisher import Candidates, Causal, Part, Reading, Rest, parts
 from ifqa.progress import bar
 from ifqa.settings import check_shape
-from ifqa.storage.artifacts import MANIFEST, Artifact, damaged, identity, read_manifest
+from ifqa.storage.artifacts import MANIFEST, Artifact, compute_fingerprint, damaged_files, read_manifest
 from ifqa.storage.download import download
-from ifqa.storage.files import cached_by_file, cached_sha256, create, json_line, read_json, sha256, write, write_json
+from ifqa.storage.files import (
+    atomic_write,
+    cached_by_file,
+    cached_sha256,
+    json_line,
+    read_json,
+    sha256,
+    write_bytes,
+    write_json,
+)
 
 VERSION = 2  # raised when the same files become other lines
 STATE = ".facts.json"  # ends the name of a file that says that a dataset is complete, while others are made
@@ -71,7 +80,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
     reading of the rules, and `seed` that of the random split.
     """
     if rules not in RULES:
-        raise unknown("reading of the rules", rules, RULES)
+        raise unknown_name("reading of the rules", rules, RULES)
     if folder is None:
         folder = root / "data" / "causalqa-release"
         if not (folder.is_dir() and release.find(folder)):
@@ -97,7 +106,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
             told = facts_of(place)
         else:
             for name, source in sources.items():
-                key = identity({**common, "dataset": source.inputs})
+                key = compute_fingerprint({**common, "dataset": source.inputs})
                 state = draft.folder / f"{name}{STATE}"
                 facts = _kept(state, key) or _taken(place, draft.folder, name, key)
                 if facts is None:
@@ -164,7 +173,7 @@ def _taken(finished: Path, folder: Path, name: str, key: str) -> Facts | None:
     manifest, facts = read_manifest(finished), facts_of(finished).get(name)
     if manifest is None or facts is None or facts["key"] != key:
         return None
-    if any(path.endswith(f"/{name}.jsonl") for path in damaged(finished, manifest)):
+    if any(path.endswith(f"/{name}.jsonl") for path in damaged_files(finished, manifest)):
         return None
     for split in SPLITS:
         (folder / split).mkdir(exist_ok=True)
@@ -178,7 +187,7 @@ def _filled(folder: Path, name: str, source: Source, key: str, rules: str, seed:
     facts: Facts = {"key": key, "origin": source.origin, "questions": 0, "unanswered": 0, "splits": counts}
     seen = 0.0
     with ExitStack() as stack:
-        handles = {split: stack.enter_context(create(folder / split / f"{name}.jsonl")) for split in SPLITS}
+        handles = {split: stack.enter_context(atomic_write(folder / split / f"{name}.jsonl")) for split in SPLITS}
         advance = stack.enter_context(bar(name, source.size, unit="bytes"))
         reading = stack.enter_context(Reading())
         candidates = source.questions(reading, source.parts, lambda question: bool(matched(question, rules)))
@@ -197,7 +206,7 @@ def _filled(folder: Path, name: str, source: Source, key: str, rules: str, seed:
                 continue
             line, words = _record(candidate.question, rest, answers, names)
             for split in splits_of(rest, name, seed):
-                write(handles[split], line)
+                write_bytes(handles[split], line)
                 for place, more in enumerate((1, *words)):
                     counts[split][place] += more
     return facts

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ifqa.benchmarks.causalqa.rules import plain
 from ifqa.errors import IfqaError
-from ifqa.formats.rows import read_rows, row_id
+from ifqa.formats.tables import read_rows, row_id
 
 #: What is annotated -> its classes; docs/causalqa.md says what each asks for.
 ASPECTS: Mapping[str, Sequence[str]] = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
 from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_graphs
 from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, Item, read_items, read_topics
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.protocols import Benchmark, Subset
 from ifqa.reading.multiple_choice.wiqa_question import direction, parts
 from ifqa.records import Question
@@ -118,7 +118,7 @@ class Wiqa(Benchmark):
         """The one file of a split."""
         path = self.folder / f"{split}.jsonl"
         if split not in self.splits:
-            raise unknown(f"split of {self.name}", split, self.splits)
+            raise unknown_name(f"split of {self.name}", split, self.splits)
         if not path.is_file():
             raise IfqaError(f"{self.name} {split}: {path} is missing; {self.missing}")
         return [path]

@@ -18,7 +18,7 @@ from pathlib import Path
 from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Graph, letters, read_graphs
 from ifqa.benchmarks.wiqa.release import SPLITS, Item, new_item, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.progress import bar, counted, say
+from ifqa.progress import bar, pluralize, say
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED
 
@@ -151,7 +151,7 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     if not usable:
         raise IfqaError(f"{', '.join(sources)}: no graph leads to its outcome; wanted 'Y_affects_outcome' more or less")
     if left := len(graphs) - len(usable):
-        say(f"{counted(left, 'graph')} left out: marked as without effect on the outcome")
+        say(f"{pluralize(left, 'graph')} left out: marked as without effect on the outcome")
     folder = root / "data" / "wiqa"
     parts = split((graph.paragraph_id for graph in usable.values()), seed, known_splits(folder))
     by_split = {name: [graph for graph in usable.values() if parts[graph.paragraph_id] == name] for name in SPLITS}
@@ -159,10 +159,10 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     for name, items in derived.items():
         path, those = folder / f"made-{name}.jsonl", by_split[name]
         write_jsonl(path, (item.record() for item in items))
-        paragraphs = counted(len({graph.paragraph_id for graph in those}), "paragraph")
-        yield f"{path}: {counted(len(items), 'question')} of {counted(len(those), 'graph')}, {paragraphs}"
+        paragraphs = pluralize(len({graph.paragraph_id for graph in those}), "paragraph")
+        yield f"{path}: {pluralize(len(items), 'question')} of {pluralize(len(those), 'graph')}, {paragraphs}"
     write_jsonl(folder / "made-graphs.jsonl", (line for line in lines if line["graph_id"] in usable))
-    yield f"{folder / 'made-graphs.jsonl'}: {counted(len(usable), 'graph')}"
+    yield f"{folder / 'made-graphs.jsonl'}: {pluralize(len(usable), 'graph')}"
 
 
 def known_splits(folder: Path) -> dict[str, str]:

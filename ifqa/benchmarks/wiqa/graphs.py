@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple, TypeVar
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.settings import Table, Text, check_table
+from ifqa.settings import StrictModel, Text, parse_section
 from ifqa.storage.files import read_jsonl
 
 MORE, LESS = OUTCOME = ("A", "D")  # the two ends of the outcome, as AllenAI's code names them
@@ -38,7 +38,7 @@ _OR = re.compile(r"\s*\[OR\]\s*")
 _Row = TypeVar("_Row")
 
 
-class GraphTable(Table):
+class GraphTable(StrictModel):
     """A line of a file of graphs."""
 
     graph_id: Text
@@ -175,7 +175,7 @@ def read_graphs(path: Path) -> dict[str, Graph]:
 
 def read_graph(record: Mapping[str, object], where: str) -> Graph:
     """A graph from a record; `where` opens the message of an IfqaError."""
-    line = check_table(GraphTable, record, where)
+    line = parse_section(GraphTable, record, where)
     values: dict[str, str | list[str]] = line.model_dump()
     nodes = {name: _phrasings(values[name]) for name in "ZVXUYW"}
     for name, key in ((MORE, "para_outcome_accelerate"), (LESS, "para_outcome_decelerate")):

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ifqa.benchmarks.wiqa.graphs import Graph, Words, locate, read_each
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.reading.multiple_choice.wiqa_question import parts
-from ifqa.settings import Natural, Table, Text, check_table
+from ifqa.settings import Natural, StrictModel, Text, parse_section
 from ifqa.storage.files import read_lines
 
 _BUCKET = "https://public-aristo-processes.s3-us-west-2.amazonaws.com"
@@ -44,7 +44,7 @@ _OFFERED = [{"label": letter, "text": text} for letter, text in CHOICES.values()
 Direction = Literal["more", "less"]
 
 
-class LineTable(Table):
+class LineTable(StrictModel):
     """A line of a file of questions."""
 
     question: dict[str, object]
@@ -52,7 +52,7 @@ class LineTable(Table):
     explanation: dict[str, object] | None = None
 
 
-class QuestionTable(Table):
+class QuestionTable(StrictModel):
     """`question` of a line."""
 
     stem: Text
@@ -62,7 +62,7 @@ class QuestionTable(Table):
     choices: list[dict[str, str]]
 
 
-class MetadataTable(Table):
+class MetadataTable(StrictModel):
     """`metadata` of a line."""
 
     ques_id: Text
@@ -72,7 +72,7 @@ class MetadataTable(Table):
     path_len: Natural
 
 
-class Explanation(Table):
+class ItemExplanation(StrictModel):
     """Why a change has its effect: sentence `i` becomes "more" or "less" true, then sentence `j`, then the effect (`de`).
 
     Sentences count from 0.
@@ -85,12 +85,12 @@ class Explanation(Table):
     de: Direction
 
 
-class Item(Table):
+class Item(StrictModel):
     """A question as released."""
 
     question: QuestionTable
     metadata: MetadataTable
-    explanation: Explanation | None = None
+    explanation: ItemExplanation | None = None
 
     @property
     def kind(self) -> str:
@@ -130,9 +130,9 @@ def read_items(path: Path) -> list[Item]:
 
 def read_item(record: Mapping[str, object], where: str) -> Item:
     """A question from a record in the released layout."""
-    line = check_table(LineTable, record, where)
-    question = check_table(QuestionTable, line.question, f"{where}: question")
-    about = check_table(MetadataTable, line.metadata, f"{where}: metadata")
+    line = parse_section(LineTable, record, where)
+    question = parse_section(QuestionTable, line.question, f"{where}: question")
+    about = parse_section(MetadataTable, line.metadata, f"{where}: metadata")
     try:
         parts(question.stem)
     except IfqaError as error:
@@ -148,7 +148,11 @@ def read_item(record: Mapping[str, object], where: str) -> Item:
             f"{where}: {about.question_type} has the label {label!r} and path_len {length}; wanted "
             + ("no_effect and 0" if apart else "more or less, and 2 nodes at least")
         )
-    why = check_table(Explanation, line.explanation, f"{where}: explanation") if line.explanation is not None else None
+    why = (
+        parse_section(ItemExplanation, line.explanation, f"{where}: explanation")
+        if line.explanation is not None
+        else None
+    )
     if why and not why.i <= why.j < len(question.para_steps):
         raise IfqaError(
             f"{where}: 'explanation' has the sentences {why.i} and {why.j}; wanted 0 to {len(question.para_steps) - 1}, "
@@ -161,7 +165,7 @@ def check_label(item: Item, graphs: Mapping[str, Graph], where: str) -> bool:
     """Whether a question is found in its graph: both its parts are phrasings there, and a path of its length joins them."""
     name, label = item.metadata.graph_id, item.question.answer_label
     if name not in graphs:
-        raise IfqaError(f"{where}: {unknown('graph', name, graphs)}")
+        raise IfqaError(f"{where}: {unknown_name('graph', name, graphs)}")
     graph = graphs[name]
     source, target = locate(graph, *parts(item.question.stem), item.metadata.path_len)
     if source and label != (chain := graph.chains[source, target]).answer:

@@ -10,7 +10,7 @@ from ifqa.corpus.documents import html, markup, office, pdf, tables
 from ifqa.corpus.documents.chunking import cut
 from ifqa.corpus.documents.decoding import Run, Unreadable, decode
 from ifqa.corpus.documents.worker import Worker
-from ifqa.corpus.store import passage_line
+from ifqa.corpus.passage_store import passage_line
 from ifqa.errors import IfqaError
 
 VERSION = 3  # raised when passages of an earlier version must not be used again

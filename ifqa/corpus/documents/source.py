@@ -20,15 +20,15 @@ from ifqa.corpus.work_units import (
     FileRecord,
     FileRecords,
     FinishedBuild,
-    Known,
+    KnownFiles,
     Shard,
+    SkippedPages,
     Source,
-    Tally,
     WorkUnit,
     lines_of,
 )
 from ifqa.errors import IfqaError
-from ifqa.progress import counted
+from ifqa.progress import pluralize
 from ifqa.settings import Natural, Positive
 from ifqa.storage.files import sha256
 
@@ -78,7 +78,7 @@ class DocumentsUnit(WorkUnit):
     cutting: Cutting
 
     @property
-    def is_made(self) -> bool:
+    def is_current(self) -> bool:
         return all(document.earlier for document in self.documents)
 
     def hashed(self) -> Iterator[bytes]:
@@ -146,7 +146,7 @@ class Documents(Source):
         """As `Source`, with the version of the readers: passages of an earlier one are made anew."""
         return super().settings() | {"reader": VERSION}
 
-    def documents(self, known: Known) -> Iterator[Document]:
+    def documents(self, known: KnownFiles) -> Iterator[Document]:
         """The files to read, with their hashes; those of a known size and time of change are not hashed again.
 
         Raises:
@@ -179,7 +179,7 @@ class Documents(Source):
             yield self._unit(waiting)
         left_out = [file for file in self.scanned if file.kind]
         for first in range(0, len(left_out), _LISTED):
-            tally = Tally()
+            tally = SkippedPages()
             for file in left_out[first : first + _LISTED]:
                 tally.leave_out(file.name, file.name, file.reason, file.kind)
             yield DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
@@ -189,7 +189,7 @@ class Documents(Source):
         read = sum(document.file.size for document in documents)
         return DocumentsUnit(documents=tuple(documents), cutting=self.cutting, where=where, read=read)
 
-    def fingerprint(self, known: Known) -> dict[str, object]:
+    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         """As `Source`. The files are known by their names and bytes."""
         digest = hashlib.sha256()
         for document in self.documents(known):
@@ -222,11 +222,11 @@ def _hash(file: File, before: Sequence[int | str]) -> str:
 def _changes(before: FileRecords, after: FileRecords) -> str:
     """Which files were read, new, changed or removed since the build before; both by their keys."""
     if not {key.partition("/")[0] for key in before} & {key.partition("/")[0] for key in after}:
-        return f"{counted(len(after), 'file')} read"  # nothing was built before, or with other settings
+        return f"{pluralize(len(after), 'file')} read"  # nothing was built before, or with other settings
     new, gone = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256}
     parts = [_names("changed", changed), _names("new", new), _names("removed", gone)]
-    read, same = counted(len(changed) + len(new), "file"), len(after) - len(changed) - len(new)
+    read, same = pluralize(len(changed) + len(new), "file"), len(after) - len(changed) - len(new)
     return f"{read} read again, {same:,} unchanged{''.join(parts)}"
 
 
@@ -247,4 +247,4 @@ def _left_out(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:
     for file in named[:_NAMED]:
         yield f"left out: {file['id']}: {file['reason']}"
     if len(named) > _NAMED:
-        yield f"left out: {counted(len(named) - _NAMED, 'more file')}"
+        yield f"left out: {pluralize(len(named) - _NAMED, 'more file')}"

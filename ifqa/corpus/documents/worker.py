@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from ifqa.corpus.documents.decoding import Unreadable
 from ifqa.storage.resources import PACKAGE
-from ifqa.workers.tasks import no_interrupts
+from ifqa.workers.pool import no_interrupts
 
 SECONDS = 300.0  # for a file; a PDF of 1,000 pages takes a few
 MEMORY = 3 << 30  # bytes of address space of the process; macOS and Windows do not hold it to that

@@ -19,7 +19,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from ifqa.corpus.wikipedia.wikitext import in_english, unknown_names
-from ifqa.corpus.work_units import Tally
+from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
 
 BLOCK = 1 << 18  # bytes of XML fed at a time
@@ -54,7 +54,7 @@ class Page:
     text: str
 
 
-def parse_pages(blocks: Iterable[bytes], where: str, tally: Tally, *, whole: bool = True) -> Iterator[Page]:
+def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, whole: bool = True) -> Iterator[Page]:
     """The articles of a dump in order: pages of the main namespace that are not redirects.
 
     Disambiguation pages are kept: without them, the dump of 2022-05-01 cannot have the 6,394,490 pages that
@@ -100,7 +100,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: Tally, *, whole: boo
 class _Reader:
     """expat's callbacks; they append each article to `pages` when it ends."""
 
-    def __init__(self, where: str, tally: Tally) -> None:
+    def __init__(self, where: str, tally: SkippedPages) -> None:
         self.where, self.tally = where, tally
         self.pages: list[Page] = []
         self.is_dump = False

@@ -8,14 +8,14 @@ from typing import IO, Annotated
 
 from pydantic import Field
 
-from ifqa.corpus.store import hash_id, id_bytes, passage_line
+from ifqa.corpus.passage_store import hash_id, id_bytes, passage_line
 from ifqa.corpus.wikipedia import wikitext
 from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, cut_streams, parse_pages, stream_header
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
-from ifqa.corpus.work_units import FileSource, Shard, Tally, WorkUnit, files_below, hashed_text, in_order
+from ifqa.corpus.work_units import FileSource, Shard, SkippedPages, WorkUnit, files_below, hashed_text, in_order
 from ifqa.errors import IfqaError
 from ifqa.settings import Positive
-from ifqa.storage.files import field, read_jsonl, require, text_field, unicode_text, unpack
+from ifqa.storage.files import read_jsonl, require_file, text_field, typed_field, unicode_text, unpack
 
 PACKED = 1 << 22  # bytes of bz2 streams in a unit: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a unit
@@ -78,7 +78,7 @@ class _PagesUnit(WorkUnit):
 
 
 def _page_units(
-    pages: Iterable[tuple[Page, int]], where: str, settings: dict[str, object], tally: Tally
+    pages: Iterable[tuple[Page, int]], where: str, settings: dict[str, object], tally: SkippedPages
 ) -> Iterator[_PagesUnit]:
     """Units of 8 million characters of pages; each page comes with the bytes read so far.
 
@@ -129,7 +129,7 @@ class Dump(FileSource):
         if header is not None:
             yield from map(self._streams_unit, cut_streams(file, header, PACKED))
             return
-        tally = Tally()
+        tally = SkippedPages()
         with open(file, "rb") as handle, unpack(handle) as xml:
             pages = parse_pages(iter(lambda: xml.read(BLOCK), b""), str(file), tally)
             yield from _page_units(((page, handle.tell()) for page in pages), str(file), self._splitting(), tally)
@@ -171,7 +171,7 @@ class Articles(FileSource):
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     def units_of(self, file: Path) -> Iterator[WorkUnit]:
-        tally, bound = Tally(), self.share * 2**64
+        tally, bound = SkippedPages(), self.share * 2**64
         pages = (pair for pair in read_articles(file, tally) if hash_id(id_bytes(pair[0].id)) < bound)
         return _page_units(pages, str(file), {"words": self.words, "wrap": self.wrap}, tally)
 
@@ -179,7 +179,7 @@ class Articles(FileSource):
         return sorted(file for file in files_below(folder) if self.names.fullmatch(file.name))
 
 
-def read_articles(file: Path, tally: Tally) -> Iterator[tuple[Page, int]]:
+def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]:
     """The articles of a file, each with the number of bytes read so far; an article may be empty, an id a number.
 
     Each has an `id`, a `title` and a `text`; other columns are ignored. An article without usable id, title or text, or of more
@@ -188,7 +188,7 @@ def read_articles(file: Path, tally: Tally) -> Iterator[tuple[Page, int]]:
     Raises:
         IfqaError: the file is missing, empty or damaged, or its records are not of id, title and text.
     """
-    if not require(file, "articles").stat().st_size:
+    if not require_file(file, "articles").stat().st_size:
         raise IfqaError(f"{file} is empty; fetch it again, or remove it")
     with open(file, "rb") as handle:
         if file.suffix == ".parquet":
@@ -213,7 +213,7 @@ def _page(record: dict[str, object], where: str) -> Page:
     if type(record["id"]) is int:
         record["id"] = str(record["id"])
     page_id, title = text_field(record, "id", where), text_field(record, "title", where)
-    text = unicode_text(field(record, "text", str, where), "text", where)
+    text = unicode_text(typed_field(record, "text", str, where), "text", where)
     if page_id.split() != [page_id]:
         raise IfqaError(f"{where}: id {page_id!r} holds white space; wanted an id without any")
     if len(text) > LONGEST:

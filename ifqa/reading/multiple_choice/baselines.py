@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, ClassVar
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.plugins import open_benchmark
-from ifqa.protocols import Place
+from ifqa.protocols import PathSetting
 from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of, plain
 from ifqa.reading.multiple_choice.wiqa_question import direction, parts, polarity
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import Stored, check_stored, checked
-from ifqa.storage.files import read_json, require, sha256
+from ifqa.settings import StoredModel, check_arguments, parse_stored
+from ifqa.storage.files import read_json, require_file, sha256
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ class Majority(OptionReader):
     name = "majority"
     version = 1
 
-    @checked("setting of reader 'majority'")
+    @check_arguments("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:
         if bool(split) == bool(answer):
             raise IfqaError(
@@ -91,7 +91,7 @@ class Polarity(OptionReader):
     name = "polarity"
     version = 1
 
-    @checked("setting of reader 'polarity'")
+    @check_arguments("setting of reader 'polarity'")
     def __init__(self) -> None:
         pass
 
@@ -147,11 +147,11 @@ class ClassifierReader(OptionReader):
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
         """SHA-256 over the weights and what the manifest says of them."""
         manifest = manifest_of(checkpoint, cls.name)
-        weights = sha256(require(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
+        weights = sha256(require_file(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
         return hashlib.sha256(f"{weights} {manifest.settings} {manifest.classes}".encode()).hexdigest()
 
 
-class Tree(Stored):
+class Tree(StoredModel):
     """A decision tree as lists over its nodes, node 0 the root.
 
     A question goes to `left` where its feature is at most the threshold, else to `right`; -1 marks a leaf. A leaf votes for
@@ -176,7 +176,7 @@ class Tree(Stored):
         )
 
 
-class Trees(Stored):
+class Trees(StoredModel):
     """The weights' file: the words that are counted, each as "change:WORD" or "effect:WORD", and the trees."""
 
     words: list[str]
@@ -194,12 +194,12 @@ class AdaBoost(ClassifierReader):
     version = 1
     weights = TREES
 
-    @checked("setting of reader 'adaboost'")
-    def __init__(self, checkpoint: Place) -> None:
+    @check_arguments("setting of reader 'adaboost'")
+    def __init__(self, checkpoint: PathSetting) -> None:
         self._read_manifest(checkpoint)
-        path = require(Path(checkpoint) / TREES, "weights of reader 'adaboost'")
+        path = require_file(Path(checkpoint) / TREES, "weights of reader 'adaboost'")
         mend = "train it again: ifqa train adaboost"
-        self._ensemble = check_stored(Trees, read_json(path), str(path), mend)
+        self._ensemble = parse_stored(Trees, read_json(path), str(path), mend)
         words, classes = len(self._ensemble.words), len(self.manifest.classes)
         if not all(tree.is_whole(words, classes) for tree in self._ensemble.trees):
             raise IfqaError(f"{path}: a tree points to a node, word or class that is not there; {mend}")
@@ -267,10 +267,10 @@ class DecompAttn(ClassifierReader):
     version = 1
     weights = NETWORK
     batch = 64
-    not_identity = ("device",)
+    runtime_only = ("device",)
 
-    @checked("setting of reader 'decomp-attn'")
-    def __init__(self, checkpoint: Place, device: str = "auto") -> None:
+    @check_arguments("setting of reader 'decomp-attn'")
+    def __init__(self, checkpoint: PathSetting, device: str = "auto") -> None:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -278,7 +278,7 @@ class DecompAttn(ClassifierReader):
 
         self._read_manifest(checkpoint)
         self._device = resolve_device(device)
-        path = require(Path(checkpoint) / NETWORK, "weights of reader 'decomp-attn'")
+        path = require_file(Path(checkpoint) / NETWORK, "weights of reader 'decomp-attn'")
         try:
             model = network(self.manifest.settings, len(self.manifest.classes))
             model.load_state_dict(load_file(path))

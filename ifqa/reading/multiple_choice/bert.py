@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import BUDGET, batches, resolve_device, resolve_precision, to_device
-from ifqa.models.hub import loading, model_folder, number_in, open_tokenizer, quiet, refuse_missing, weights_identity
-from ifqa.protocols import Place
+from ifqa.models.hub import (
+    config_number,
+    model_folder,
+    open_tokenizer,
+    refuse_missing,
+    report_load_errors,
+    silence_transformers,
+    weights_fingerprint,
+)
+from ifqa.protocols import PathSetting
 from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import Natural, Precision, YesNo, checked
+from ifqa.settings import Natural, Precision, YesNo, check_arguments
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,12 +57,12 @@ class Choice(OptionReader):
 
     name = "choice"
     version = 1
-    not_identity = ("device", "batch_tokens")
+    runtime_only = ("device", "batch_tokens")
 
-    @checked("setting of reader 'choice'")
+    @check_arguments("setting of reader 'choice'")
     def __init__(
         self,
-        checkpoint: Place,
+        checkpoint: PathSetting,
         paragraph: YesNo = "auto",
         explanation: YesNo = "auto",
         device: str = "auto",
@@ -99,7 +107,7 @@ class Choice(OptionReader):
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
         """SHA-256 over the model's files, its manifest's too."""
         _manifest(checkpoint)  # refuses weights of another reader by their name
-        return weights_identity(model_folder(checkpoint, _MEND))
+        return weights_fingerprint(model_folder(checkpoint, _MEND))
 
 
 def _manifest(checkpoint: str) -> Manifest | None:
@@ -127,7 +135,7 @@ class Encoder:
     def longest(self) -> int:
         """Most tokens of a sequence. RoBERTa's positions begin after the padding's number, which takes them from its table."""
         config = self.model.config
-        positions = number_in(config, "max_position_embeddings") or _MOST
+        positions = config_number(config, "max_position_embeddings") or _MOST
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
             positions -= (config.pad_token_id or 0) + 1
         return min(positions, _MOST)
@@ -139,7 +147,7 @@ class Encoder:
 
         ids, types = zip(*pairs, strict=True)
         rows = {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
-        if (number_in(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single type of tokens
+        if (config_number(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single type of tokens
             rows["token_type_ids"] = types
         padding = {"input_ids": self.tokenizer.pad_token_id or 0}
         return {
@@ -160,9 +168,9 @@ def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
     """
     from transformers import AutoModelForMultipleChoice
 
-    quiet()
+    silence_transformers()
     folder = model_folder(name, _MEND)
-    with loading(name, "an encoder with a head for multiple choice", _MEND):
+    with report_load_errors(name, "an encoder with a head for multiple choice", _MEND):
         model, report = AutoModelForMultipleChoice.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, output_loading_info=True
         )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Advance, Reader, silent
+from ifqa.protocols import ProgressCallback, Reader, no_progress
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import Stored, check_stored
+from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.files import read_json
 
 
@@ -19,7 +19,10 @@ class OptionReader(Reader):
     batch: ClassVar[int] = 256  # questions that are answered at a time
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """One prediction a question, in their order; a score is the logarithm of the choice's probability."""
         if open_question := next((question for question in questions if not question.choices), None):
@@ -39,7 +42,7 @@ class OptionReader(Reader):
         raise NotImplementedError
 
 
-class Manifest(Stored):
+class Manifest(StoredModel):
     """The `manifest.json` of a training: the reader it is for, family, questions' files -> SHA-256, settings, classes."""
 
     reader: str
@@ -70,7 +73,7 @@ def manifest_of(checkpoint: str, reader: str) -> Manifest:
         raise IfqaError(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
     if not path.exists():
         raise IfqaError(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
-    manifest = check_stored(Manifest, read_json(path), str(path), mend)
+    manifest = parse_stored(Manifest, read_json(path), str(path), mend)
     if manifest.reader != reader:
         raise IfqaError(f"{checkpoint} holds weights of reader {manifest.reader!r}; {mend}")
     return manifest

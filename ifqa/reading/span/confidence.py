@@ -13,7 +13,7 @@ from typing import Literal
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Share, Stored, check_stored
+from ifqa.settings import Share, StoredModel, parse_stored
 from ifqa.storage.files import read_json
 
 FILE = "calibration.json"
@@ -96,7 +96,7 @@ def _names(question: str) -> set[str]:
     )
 
 
-class Calibration(Stored):
+class Calibration(StoredModel):
     """A logistic regression over features; an opened system gives no answer of less confidence than `threshold`.
 
     `version` is `VERSION`, and `weights` the hash of the reader's weights that it was fitted for.
@@ -120,7 +120,7 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
     if not path.exists():
         return None
     again = f"fit it again: ifqa train calibration --to {folder}"
-    stored = check_stored(Calibration, read_json(path), str(path), again)
+    stored = parse_stored(Calibration, read_json(path), str(path), again)
     if stored.version != VERSION:
         raise IfqaError(f"{path}: version {stored.version}, wanted {VERSION}; {again}")
     if stored.weights != weights:

@@ -14,14 +14,14 @@ from ifqa.corpus.sentences import sentence_at
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import is_packaged, model_requirement
-from ifqa.protocols import Advance, Place, Reader, Requirement, silent
+from ifqa.protocols import PathSetting, ProgressCallback, Reader, Requirement, no_progress
 from ifqa.reading.span.confidence import FILE as CALIBRATION
 from ifqa.reading.span.confidence import features, load_calibration
 from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, as_answer
 from ifqa.reading.span.weights import encoder_of, identity_of, load_weights, manifest_of
-from ifqa.records import Calculation, How, Passage, Prediction, Question, Term
+from ifqa.records import Calculation, Explanation, Passage, Prediction, Question, Term
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Positive, Precision, Share, checked
+from ifqa.settings import Positive, Precision, Share, check_arguments
 from ifqa.storage.files import sha256
 from ifqa.storage.resources import BUNDLED
 
@@ -68,18 +68,18 @@ class Extractive(Reader):
     """
 
     version = 4
-    not_identity = ("device", "batch_tokens", "encoder")
+    runtime_only = ("device", "batch_tokens", "encoder")
 
-    @checked("setting of reader 'extractive'")
+    @check_arguments("setting of reader 'extractive'")
     def __init__(
         self,
-        weights: Place = "",
+        weights: PathSetting = "",
         rank_weight: float = 1.0,
         threshold: Share = 0.0,
         device: str = "auto",
         precision: Precision = "auto",
         batch_tokens: Positive = 8192,
-        encoder: Place = "",
+        encoder: PathSetting = "",
         root: Path = Path(),
     ) -> None:
         import torch
@@ -106,10 +106,13 @@ class Extractive(Reader):
                 f"{self.folder} has no {CALIBRATION}, without which there is no confidence to hold against threshold = "
                 f"{threshold:g}; fit it: ifqa train calibration --to {self.folder}"
             )
-        self.doubtful = threshold or (self.calibration.threshold if self.calibration else 0.0)
+        self.abstain_threshold = threshold or (self.calibration.threshold if self.calibration else 0.0)
 
     def read(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
         from ifqa.reading.span.network import make_pair
@@ -140,7 +143,7 @@ class Extractive(Reader):
         ]
 
     def _candidates(
-        self, pairs: Sequence["Pair"], dtype: "torch.dtype", advance: Advance = silent
+        self, pairs: Sequence["Pair"], dtype: "torch.dtype", advance: ProgressCallback = no_progress
     ) -> list[list["Candidate"]]:
         """The best candidates of each pair, best first; `advance` gets the number of further pairs done."""
         import torch
@@ -157,7 +160,7 @@ class Extractive(Reader):
                 advance(len(batch))
         return best
 
-    def relevance(self, pairs: Sequence[tuple[str, str]], advance: Advance = silent) -> list[float]:
+    def relevance(self, pairs: Sequence[tuple[str, str]], advance: ProgressCallback = no_progress) -> list[float]:
         """How much of an answer each passage holds, for the retriever 'rerank'; a score for each (question, passage text).
 
         It is the logarithm of the summed exponentials of the candidates' scores, the passage's share of the softmax in `answer`.
@@ -172,7 +175,10 @@ class Extractive(Reader):
         return shares
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
@@ -250,15 +256,15 @@ def _choose(
     return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), found
 
 
-def explain(pair: "Pair", passage_id: str, answer: str, source: tuple[int, ...]) -> How:
+def explain(pair: "Pair", passage_id: str, answer: str, source: tuple[int, ...]) -> Explanation:
     """Where a candidate comes from: `answer` is its text, and `source` what `best_candidates` gives with it."""
     if len(source) == 2:
         span = pair.offsets[source[0] - pair.start][0], pair.offsets[source[1] - pair.start][1]
-        return How(passage_id, sentence_at(pair.text, *span), span)
+        return Explanation(passage_id, sentence_at(pair.text, *span), span)
     row, number, step = source
     first = pair.numbers[row][0]
     span = first.start, first.end
-    return How(passage_id, sentence_at(pair.text, *span), span, _calculation(pair, answer, row, number, step))
+    return Explanation(passage_id, sentence_at(pair.text, *span), span, _calculation(pair, answer, row, number, step))
 
 
 def _calculation(pair: "Pair", answer: str, row: int, number: int, step: int) -> Calculation:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.encoders import Found, find_encoder
-from ifqa.storage.files import create, read_json, require, sha256, write
+from ifqa.storage.files import atomic_write, read_json, require_file, sha256, write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +25,7 @@ ADAPTER, HEADS = "adapter.safetensors", "heads.safetensors"
 
 def manifest_of(folder: Path) -> dict[str, Any]:
     """The manifest of a training."""
-    path = require(folder / "manifest.json", "the weights of reader 'extractive'")
+    path = require_file(folder / "manifest.json", "the weights of reader 'extractive'")
     manifest = read_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("family"), str):
         raise IfqaError(f"{path}: no 'family' in it; wanted a folder that `ifqa train extractive` made")
@@ -52,7 +52,7 @@ def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> Found:
 
 def identity_of(folder: Path) -> str:
     """SHA-256 over the files of weights."""
-    hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in (ADAPTER, HEADS)]
+    hashes = [sha256(require_file(folder / name, "weights of reader 'extractive'")) for name in (ADAPTER, HEADS)]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
@@ -62,8 +62,8 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
 
     heads = {name: tensor.detach() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
     for name, tensors in ((ADAPTER, _adapter(model.encoder, rank)), (HEADS, heads)):
-        with create(folder / name) as handle:
-            write(
+        with atomic_write(folder / name) as handle:
+            write_bytes(
                 handle,
                 save({key: tensor.half().cpu().contiguous() for key, tensor in tensors.items()}, {"format": "pt"}),
             )
@@ -84,7 +84,7 @@ def load_average(model: "SpanModel", folders: Sequence[Path]) -> None:
     folder = folders[0]
     try:
         for folder in folders:
-            adapter, head = (load_file(require(folder / file, "weights")) for file in (ADAPTER, HEADS))
+            adapter, head = (load_file(require_file(folder / file, "weights")) for file in (ADAPTER, HEADS))
             adapter = {name: tensor.float() for name, tensor in adapter.items()}
             heads.append({name: tensor.float() for name, tensor in head.items()})
             layers.append(

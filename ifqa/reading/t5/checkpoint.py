@@ -13,8 +13,15 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import CHUNK, Features
-from ifqa.models.hub import loading, model_folder, number_in, open_tokenizer, quiet, weights_identity
-from ifqa.settings import Stored, Table, check_stored
+from ifqa.models.hub import (
+    config_number,
+    model_folder,
+    open_tokenizer,
+    report_load_errors,
+    silence_transformers,
+    weights_fingerprint,
+)
+from ifqa.settings import StoredModel, StrictModel, parse_stored
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
@@ -62,18 +69,18 @@ class Conventions:
 CONVENTIONS = {"fid": Conventions(), "rag": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
-class _Conventions(Table):
+class _Conventions(StrictModel):
     max_tokens: int = MAX_TOKENS
     titles: bool = True
     encoder_eos: bool = True
 
 
-class _Rag(Stored):
+class _Rag(StoredModel):
     mode: Mode = "sequence"
     temperature: Annotated[float, Field(gt=0)] = 1.0
 
 
-class Manifest(Stored):
+class Manifest(StoredModel):
     """What the manifest of `ifqa train` says; the defaults are those of a checkpoint from elsewhere.
 
     `family` and `sources` name the training data: a split family such as "ifqa/full", and question file -> SHA-256. `rag` has
@@ -89,7 +96,7 @@ class Manifest(Stored):
 def manifest_of(folder: Path, reader: str) -> Manifest:
     """The manifest of a checkpoint's training."""
     path = folder / "manifest.json"
-    return check_stored(Manifest, read_json(path) if path.exists() else {}, str(path), mend_of(reader))
+    return parse_stored(Manifest, read_json(path) if path.exists() else {}, str(path), mend_of(reader))
 
 
 @dataclass(kw_only=True)
@@ -129,7 +136,7 @@ def mend_of(reader: str) -> str:
 def identity(folder: Path, tokenizer: str = "") -> str:
     """SHA-256 over a checkpoint's files, and the tokenizer's files if they are in another folder."""
     other = tokenizer_folder(folder, tokenizer)
-    files = [weights_identity(folder), *([weights_identity(other)] if other != folder else [])]
+    files = [weights_fingerprint(folder), *([weights_fingerprint(other)] if other != folder else [])]
     return hashlib.sha256("".join(files).encode()).hexdigest()
 
 
@@ -140,7 +147,7 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
     readers. `reader`, "fid", "rag" or "unifiedqa", decides the default model and `CONVENTIONS`. The others are as of
     `checkpoint_folder`.
     """
-    quiet()
+    silence_transformers()
     folder = checkpoint_folder(name, reader, mend)
     manifest = manifest_of(folder, reader)
     known = manifest.conventions.model_dump(exclude_unset=True)
@@ -162,9 +169,9 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
 
     from ifqa.reading.t5.model import FusionInDecoder
 
-    with loading(str(folder), "a T5", mend):
+    with report_load_errors(str(folder), "a T5", mend):
         config = T5Config.from_pretrained(str(folder))
-        if number_in(config, "decoder_start_token_id") is None:
+        if config_number(config, "decoder_start_token_id") is None:
             config.decoder_start_token_id = config.pad_token_id  # as in every T5
         tensors = _pickled(folder)
         published = any(name.startswith("encoder.encoder.") for name in tensors)

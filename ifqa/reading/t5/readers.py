@@ -21,7 +21,7 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import model_requirement
-from ifqa.protocols import Advance, Place, Reader, Requirement, silent
+from ifqa.protocols import PathSetting, ProgressCallback, Reader, Requirement, no_progress
 from ifqa.reading.t5.checkpoint import (
     DEFAULT,
     checkpoint_folder,
@@ -32,7 +32,7 @@ from ifqa.reading.t5.checkpoint import (
     tokenise,
 )
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, checked
+from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, check_arguments
 
 if TYPE_CHECKING:
     from ifqa.reading.t5.model import Reading
@@ -85,7 +85,7 @@ class T5Reader(Reader):
     """Reads with a checkpoint of T5's family, or with one for each group of questions (see `group_folders`)."""
 
     name: ClassVar[str]  # of the reader, in settings and messages
-    not_identity = ("device", "batch_tokens")
+    runtime_only = ("device", "batch_tokens")
 
     @classmethod
     def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
@@ -136,11 +136,11 @@ class Fid(T5Reader):
     name = "fid"
     version = 1
 
-    @checked("setting of reader 'fid'")
+    @check_arguments("setting of reader 'fid'")
     def __init__(
         self,
-        checkpoint: Place = "",
-        tokenizer: Place = "",
+        checkpoint: PathSetting = "",
+        tokenizer: PathSetting = "",
         max_tokens: Natural = 0,
         titles: YesNo = "auto",
         encoder_eos: YesNo = "auto",
@@ -160,7 +160,7 @@ class Fid(T5Reader):
         self.label = "" if self.family else f"{checkpoint or DEFAULT[self.name]} is not trained on IfQA"
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent,
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: ProgressCallback = no_progress,
         scores: Sequence[Sequence[float]] | None = None,
     ) -> list[Prediction]:  # fmt: skip
         """One prediction a question, in their order; `passages` are each question's, best first.
@@ -225,11 +225,11 @@ class Rag(Fid):
     version = 1
     takes_scores = True
 
-    @checked("setting of reader 'rag'")
+    @check_arguments("setting of reader 'rag'")
     def __init__(
         self,
-        checkpoint: Place = "",
-        tokenizer: Place = "",
+        checkpoint: PathSetting = "",
+        tokenizer: PathSetting = "",
         mode: Literal["auto", "sequence", "token"] = "auto",
         decoding: Literal["thorough", "fast"] = "thorough",
         temperature: NotNegative = 0.0,
@@ -244,8 +244,10 @@ class Rag(Fid):
     ) -> None:
         from ifqa.reading.t5.rag_model import Mixture
 
-        learnt = manifest_of(checkpoint_folder(checkpoint, "rag"), "rag").rag
-        self.mixture = Mixture(learnt.mode if mode == "auto" else mode, decoding, temperature or learnt.temperature)
+        trained_verb = manifest_of(checkpoint_folder(checkpoint, "rag"), "rag").rag
+        self.mixture = Mixture(
+            trained_verb.mode if mode == "auto" else mode, decoding, temperature or trained_verb.temperature
+        )
         if decoding == "fast" and self.mixture.mode == "token":
             raise IfqaError(
                 "setting of reader 'rag': decoding = 'fast' is of mode 'sequence', and the mode is 'token'; "
@@ -304,11 +306,11 @@ class UnifiedQA(T5Reader):
     version = 1
     chunk = 64  # as many as are decoded together
 
-    @checked("setting of reader 'unifiedqa'")
+    @check_arguments("setting of reader 'unifiedqa'")
     def __init__(
         self,
-        checkpoint: Place = "",
-        tokenizer: Place = "",
+        checkpoint: PathSetting = "",
+        tokenizer: PathSetting = "",
         max_tokens: Natural = 0,
         titles: YesNo = "auto",
         max_answer_tokens: _Answer = 500,
@@ -333,7 +335,10 @@ class UnifiedQA(T5Reader):
         self._t5: OpenedT5 | None = self._opener(self._named[self._group])
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, in the order in which they are read."""
         groups: dict[str, list[int]] = defaultdict(list)

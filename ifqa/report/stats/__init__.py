@@ -6,7 +6,7 @@ from contextlib import suppress
 from rich.console import Console
 from typing_extensions import TypedDict
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.protocols import Benchmark
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval
@@ -49,7 +49,7 @@ def summary(histogram: Mapping[int, int]) -> Summary:
 def splits_of(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[str]:
     """The named splits of a benchmark; if none is named, those whose files are there."""
     if wrong := [split for split in named if benchmark.splits and split not in benchmark.splits]:
-        raise unknown(f"split of {benchmark.name}", wrong[0], benchmark.splits)
+        raise unknown_name(f"split of {benchmark.name}", wrong[0], benchmark.splits)
     there = []
     for split in () if named else benchmark.splits:
         with suppress(IfqaError):

@@ -13,12 +13,12 @@ from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.corpus import Facts, facts_of
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.datasets import PUBLISHERS
 from ifqa.formats.questions import iter_questions
-from ifqa.formats.rows import kind_of
-from ifqa.plugins import names, open_benchmark
-from ifqa.progress import bar, counted
+from ifqa.formats.tables import kind_of
+from ifqa.plugins import open_benchmark, plugin_names
+from ifqa.progress import bar, pluralize
 from ifqa.records import Question
 from ifqa.report.stats import interval_cell, splits_of
 from ifqa.report.table import Table
@@ -78,15 +78,15 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Cou
     """Count the causal questions of a file or a benchmark.
 
     Args:
-        source: a file of `ifqa.formats.rows`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of
+        source: a file of `ifqa.formats.tables`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of
             all splits that are there.
         readings: readings of the rules to count; empty for all.
         dataset: the paper's dataset that all questions belong to; empty to take each question's counts.
     """
     if wrong := [reading for reading in readings if reading not in RULES]:
-        raise unknown("rules", wrong[0], RULES)
+        raise unknown_name("rules", wrong[0], RULES)
     if dataset and dataset not in PUBLISHED:
-        raise unknown("dataset of the paper", dataset, PUBLISHED)
+        raise unknown_name("dataset of the paper", dataset, PUBLISHED)
     counts = Counts(source, {reading: Tally() for reading in readings or RULES})
     with bar(f"rules, {source}", None) as advance:
         for question in _questions(source):
@@ -110,7 +110,7 @@ def _questions(source: str) -> Iterator[Question]:
         yield from iter_questions(path)
         return
     head, *rest = source.split(":")
-    more = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class
+    more = 0 if head in plugin_names("benchmark") else 1  # the name of one from outside is my_module:Class
     benchmark, named = open_benchmark(":".join([head, *rest[:more]])), ":".join(rest[more:])
     seen: set[str] = set()  # splits may share questions, and one be a part of another
     for split in splits_of(benchmark, [named] if named else ()):
@@ -170,7 +170,7 @@ def tables(counts: Counts) -> Iterator[Table]:
     for name, title in _TITLES.items():
         cells = [_share(tally.matched[name], total) for tally in tallies.values()]
         rows.append((title, *cells, *(_share(PAPER_RULES[name], ALL.questions) for _ in paper)))
-    title = f"{counts.source}: {counted(total, 'question')}, matched by each rule"
+    title = f"{counts.source}: {pluralize(total, 'question')}, matched by each rule"
     yield Table(title, "", ("", *tallies, *paper), tuple(rows))
     if any(counts.questions):
         rows = []

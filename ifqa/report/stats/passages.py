@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ifqa.config.corpus import Corpus
-from ifqa.corpus.store import shards_of
+from ifqa.corpus.passage_store import shards_of
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
@@ -20,8 +20,8 @@ from ifqa.records import GOLD, Question
 from ifqa.report.stats import cell, summary
 from ifqa.report.table import Table
 from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams
-from ifqa.storage.files import field, read_jsonl
-from ifqa.workers.tasks import run
+from ifqa.storage.files import read_jsonl, typed_field
+from ifqa.workers.pool import map_tasks
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ def _measure_shard(golds: tuple[str, ...], path: Path) -> ShardStats:
     stats = ShardStats({False: Counter(), True: Counter()}, {False: {}, True: {}})
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        text: str = field(record, "contents", str, where)
-        is_gold = field(record, "id", str, where).startswith(GOLD)
+        text: str = typed_field(record, "contents", str, where)
+        is_gold = typed_field(record, "id", str, where).startswith(GOLD)
         stats.lengths[is_gold][len(text.split())] += 1
         if grams:
             _raise(stats.best[is_gold], {golds[place]: share for place, share in grams.shares(text).items()})
@@ -136,7 +136,7 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
     measure_shard = partial(_measure_shard, tuple(dict.fromkeys(texts)))
     lengths, gold, best, best_with_gold = Counter[int](), 0, dict[str, float](), dict[str, float]()
     with bar(f"measuring {corpus.name}", len(paths)) as advance:
-        for _, shard in run(measure_shard, paths, workers=workers):
+        for _, shard in map_tasks(measure_shard, paths, workers=workers):
             lengths += shard.lengths[False] + shard.lengths[True]
             gold += shard.lengths[True].total()
             _raise(best, shard.best[False])

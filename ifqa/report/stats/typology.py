@@ -8,7 +8,7 @@ from pathlib import Path
 from ifqa.benchmarks.causalqa.typology import ASPECTS, Judged, Key, judge, kappa, label, read_annotations
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import iter_questions
-from ifqa.progress import counted
+from ifqa.progress import pluralize
 from ifqa.report.stats import interval_cell
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import share_interval
@@ -99,7 +99,7 @@ def _labels(path: Path, wanted: set[Key]) -> Aspects:
     if missing := wanted - labels["semantic"].keys():
         example = " ".join(min(missing)).strip()
         raise IfqaError(
-            f"{path}: no question for {counted(len(missing), 'annotation')}, such as {example!r}; wanted its text"
+            f"{path}: no question for {pluralize(len(missing), 'annotation')}, such as {example!r}; wanted its text"
         )
     return labels
 
@@ -128,7 +128,7 @@ def tables(counts: Counts) -> Iterator[Table]:
     """The counts, kappa beside the paper's, and the labeller's coverage and precision."""
     columns = ("", *(Path(name).stem for name in counts.classes))
     kappas = [f"{name} {'undefined' if value is None else f'{value:.2f}'}" for name, value in counts.kappas.items()]
-    over = counted(counts.common, "question")
+    over = pluralize(counts.common, "question")
     agreement = f"Cohen's kappa over {over}: {', '.join(kappas)}; the paper's annotators {PAPER_KAPPA}"
     for aspect, classes in ASPECTS.items():
         names = [*classes, *([""] if "labeller" in counts.classes else [])]

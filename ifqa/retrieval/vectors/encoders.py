@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import BUDGET, CHUNK, Features, batches, resolve_device, resolve_precision, to_device
-from ifqa.models.hub import NAME, identity_of, loading, model_folder, question_model, quiet, refuse_missing
+from ifqa.models.hub import (
+    MINILM,
+    model_fingerprint,
+    model_folder,
+    question_model,
+    refuse_missing,
+    report_load_errors,
+    silence_transformers,
+)
 from ifqa.progress import say
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.vector_store import half
@@ -62,7 +70,7 @@ class EncoderSettings:
         query_prefix, passage_prefix: put before each text; None for the prefix in the model's own files.
     """
 
-    model: str = NAME
+    model: str = MINILM
     query_model: str = ""
     titles: YesNo = "auto"
     max_tokens: int | None = 0  # without a limit in a model of word vectors
@@ -108,7 +116,7 @@ class Encoder:
 
 def encoder_of(settings: EncoderSettings) -> Encoder:
     """The encoder; a process loads it once for the same settings and files."""
-    return _encoder(settings, identity_of(settings.model, question_model(settings.model, settings.query_model)))
+    return _encoder(settings, model_fingerprint(settings.model, question_model(settings.model, settings.query_model)))
 
 
 @lru_cache(maxsize=1)  # a worker has many pieces; by weights, for a model may be trained again in the same folder
@@ -128,7 +136,7 @@ def open_encoder(settings: EncoderSettings) -> Encoder:
     Raises:
         IfqaError: the model is missing or does not load, or a setting does not fit the model.
     """
-    quiet()
+    silence_transformers()
     device, folder = resolve_device(settings.device), model_folder(settings.model)
     if questions := question_model(settings.model, settings.query_model):
         if settings.query_prefix or settings.passage_prefix:
@@ -200,7 +208,7 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
     longest, dtype = settings.max_tokens or _DPR_TOKENS, resolve_precision(settings.precision, device)
 
     def side(kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], place: Path) -> Side:
-        with loading(str(place), f"a {kind.__name__}"):
+        with report_load_errors(str(place), f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
             model, report = kind.from_pretrained(place, dtype=dtype, output_loading_info=True)
             model = model.to(device).eval()
@@ -236,7 +244,7 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
     from sentence_transformers import SentenceTransformer
 
     name, longest = settings.model, settings.max_tokens
-    with loading(name, "a sentence-transformers model"):
+    with report_load_errors(name, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
         modules = folder / "modules.json"
         place = folder / read_json(modules)[0]["path"] if modules.exists() else folder

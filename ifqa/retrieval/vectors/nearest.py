@@ -18,9 +18,9 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
 from ifqa.retrieval.vectors.vector_store import Shards
-from ifqa.settings import Natural, Stored, check_stored
-from ifqa.storage.files import create, read_json, require, write, write_json
-from ifqa.workers.machine import free_memory
+from ifqa.settings import Natural, StoredModel, parse_stored
+from ifqa.storage.files import atomic_write, read_json, require_file, write_bytes, write_json
+from ifqa.workers.hardware import free_memory
 
 if TYPE_CHECKING:
     import faiss
@@ -82,14 +82,14 @@ def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray
         scores[query], rows[query] = both[order], both_rows[order]
 
 
-class _Part(Stored, extra="forbid"):
+class _Part(StoredModel, extra="forbid"):
     file: Annotated[str, Field(pattern=r"^faiss-\d{5,}\.index$")]
     first: Natural
     passages: Natural
     bytes: Natural
 
 
-class _Log(Stored):
+class _Log(StoredModel):
     parts: list[_Part]
 
 
@@ -130,8 +130,10 @@ def build(
                 for _, vectors in shards.vectors(first, last):
                     index.add(vectors.astype(np.float32))
                     advance(len(vectors))
-            with create(path) as handle:
-                faiss.write_index(index, faiss.PyCallbackIOWriter(lambda chunk, handle=handle: write(handle, chunk)))
+            with atomic_write(path) as handle:
+                faiss.write_index(
+                    index, faiss.PyCallbackIOWriter(lambda chunk, handle=handle: write_bytes(handle, chunk))
+                )
             parts.append(_Part(file=path.name, first=first, passages=last - first, bytes=path.stat().st_size))
     write_json(folder / LOG, _Log(parts=parts).model_dump())
     total = sum(part.bytes for part in parts)
@@ -168,8 +170,8 @@ class FaissIndex:
         faiss = load_faiss()
         if device == "cuda" and not faiss.get_num_gpus():
             raise IfqaError("faiss finds no GPU; set device = \"cpu\", or, on Linux: pip install 'ifqa[gpu]'")
-        path = require(folder / LOG, "FAISS index")
-        self._parts = check_stored(_Log, read_json(path), str(path), "build the index again").parts
+        path = require_file(folder / LOG, "FAISS index")
+        self._parts = parse_stored(_Log, read_json(path), str(path), "build the index again").parts
         if sum(part.passages for part in self._parts) != shape[0]:
             raise IfqaError(f"{folder / LOG}: not an index of {shape[0]:,} vectors; build the index again")
         room = memory_gb * 1e9 or _SHARE * _free(device)  # if they do not all fit, each search reads them in turn
@@ -196,7 +198,7 @@ class FaissIndex:
     def _open(self, part: _Part) -> "faiss.Index":
         path = self._folder / part.file
         try:
-            index: faiss.Index = load_faiss().read_index(str(require(path, "FAISS index")))
+            index: faiss.Index = load_faiss().read_index(str(require_file(path, "FAISS index")))
         except (RuntimeError, MemoryError) as error:
             raise IfqaError(f"{path} is damaged or too large ({_reason(error)}); build the index again") from error
         shape, wanted = (index.ntotal, index.d), (part.passages, self._shape[1])

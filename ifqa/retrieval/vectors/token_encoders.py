@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
-from ifqa.models.hub import encoder_requirements, identity_of, loading, model_folder, quiet, refuse_missing
-from ifqa.protocols import Indexed, Place, Requirement
-from ifqa.records import Cost, Passage
+from ifqa.models.hub import (
+    encoder_requirements,
+    model_fingerprint,
+    model_folder,
+    refuse_missing,
+    report_load_errors,
+    silence_transformers,
+)
+from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
+from ifqa.records import BuildCost, Passage
 from ifqa.retrieval.vectors.encoders import in_float, load_report, precision_name, refuse_other_weights, whole
 from ifqa.retrieval.vectors.vector_store import VERSION, Arrays, encode_corpus, forecast
-from ifqa.settings import Positive, Precision, Stored, Text, check_stored, checked
-from ifqa.storage.artifacts import identity
-from ifqa.storage.files import read_json, require, write_json
+from ifqa.settings import Positive, Precision, StoredModel, Text, check_arguments, parse_stored
+from ifqa.storage.artifacts import compute_fingerprint
+from ifqa.storage.files import read_json, require_file, write_json
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder, SparseEncoder
@@ -29,7 +36,7 @@ _SAVED: dict[Kind, tuple[str, ...]] = {"sparse": ("SparseEncoder",), "late": ("M
 BATCH = {"cpu": 16, "cuda": 64, "mps": 16}
 
 
-class Facts(Stored):
+class Facts(StoredModel):
     """What is stored of an index beside its shards."""
 
     model: Text
@@ -39,10 +46,10 @@ class Facts(Stored):
     passages: Positive
 
 
-class TokenIndexed(Indexed):
+class TokenIndexed(IndexedRetriever):
     """A retriever whose index holds what a model says of each token of the passages."""
 
-    not_identity = ("device",)
+    runtime_only = ("device",)
     resumes = True
     name: ClassVar[str]  # in messages, and of the file with the facts
     kind: ClassVar[Kind]
@@ -61,19 +68,19 @@ class TokenIndexed(Indexed):
         Raises:
             IfqaError: it is missing or damaged, or the index is of other weights than the model has now.
         """
-        path = require(index / f"{cls.name}.json", f"{cls.name} index")
-        facts = check_stored(Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model))
+        path = require_file(index / f"{cls.name}.json", f"{cls.name} index")
+        facts = parse_stored(Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        refuse_other_weights(index, facts.model, facts.weights, model_fingerprint(facts.model))
         return facts
 
     @classmethod
-    @checked("build setting", given=["passages", "folder"])
+    @check_arguments("build setting", given=["passages", "folder"])
     def build(
         cls,
         passages: Path,
         folder: Path,
         *,
-        model: Place,
+        model: PathSetting,
         titles: bool = False,
         precision: Precision = "auto",
         device: str = "auto",
@@ -91,9 +98,9 @@ class TokenIndexed(Indexed):
             IfqaError: there are no passages, or the model is missing or of another kind.
         """
         precise = precision_name(precision, device)
-        facts = {"model": model, "weights": identity_of(model), "titles": titles, "precision": precise}
+        facts = {"model": model, "weights": model_fingerprint(model), "titles": titles, "precision": precise}
         encode = partial(cls._encode, open_token_model(cls.kind, model, precise, device), titles)
-        made_with = f"{VERSION} {identity(facts | {'version': cls.version, 'model': ''})} "
+        made_with = f"{VERSION} {compute_fingerprint(facts | {'version': cls.version, 'model': ''})} "
         count = encode_corpus(passages, folder, cls.arrays, made_with, encode)
         write_json(folder / f"{cls.name}.json", facts | {"passages": count})
 
@@ -105,7 +112,7 @@ class TokenIndexed(Indexed):
     @classmethod
     def forecast(
         cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
-    ) -> Cost:
+    ) -> BuildCost:
         """What `build` will take on this machine, measured by encoding some passages."""
         opened = open_token_model(cls.kind, model, precision, device)
         return forecast(passages, partial(cls._encode, opened, titles), opened.device.type, once=cls.once)
@@ -118,7 +125,7 @@ class TokenIndexed(Indexed):
     @classmethod
     def built_from(cls, *, model: str, **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
-        return identity_of(model)
+        return model_fingerprint(model)
 
 
 def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
@@ -136,10 +143,10 @@ def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
     import torch
     from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
-    quiet()
+    silence_transformers()
     device, folder = resolve_device(device), model_folder(name)
     opens = SparseEncoder if kind == "sparse" else MultiVectorEncoder
-    with loading(name, _CALLED[kind]):
+    with report_load_errors(name, _CALLED[kind]):
         _refuse_untrained(kind, name, folder)
         model: TokenModel = opens(str(folder), device=device, trust_remote_code=False, local_files_only=True)
         reports = [load_report(place, part) for part, place in _networks(model, folder)]

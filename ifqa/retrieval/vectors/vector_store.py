@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ifqa.corpus.store import counted, parse
+from ifqa.corpus.passage_store import count_passages, parse_passage
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
-from ifqa.records import Cost, Hit, Passage, SearchResult
-from ifqa.settings import Stored, check_stored
-from ifqa.storage.chunks import keep_whole_lines
-from ifqa.storage.files import create, json_line, read_jsonl, require, sha256, write, write_jsonl
-from ifqa.workers.tasks import Engine
-from ifqa.workers.tasks import run as run_all
+from ifqa.records import BuildCost, Hit, Passage, SearchResult
+from ifqa.settings import StoredModel, parse_stored
+from ifqa.storage.append_log import keep_whole_lines
+from ifqa.storage.files import atomic_write, json_line, read_jsonl, require_file, sha256, write_bytes, write_jsonl
+from ifqa.workers.pool import Engine
+from ifqa.workers.pool import map_tasks as run_all
 
 VERSION = 1  # raised when the same piece is encoded to other vectors
 LOG = "vectors.jsonl"
@@ -42,7 +42,7 @@ Arrays = tuple[NDArray[Any], ...]
 Encode = Callable[[Sequence[Passage]], Arrays]
 
 
-class _Line(Stored):
+class _Line(StoredModel):
     """A line of `vectors.jsonl`."""
 
     shard: int
@@ -65,8 +65,8 @@ class Shards:
         Raises:
             IfqaError: the list is missing or empty, or has another line.
         """
-        self.folder, path = folder, require(folder / LOG, "list of vector shards")
-        lines = [check_stored(_Line, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
+        self.folder, path = folder, require_file(folder / LOG, "list of vector shards")
+        lines = [parse_stored(_Line, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
         if not lines:
             raise IfqaError(f"{folder} holds no vectors; {_MEND}")
         self.numbers = [line.shard for line in lines]
@@ -86,7 +86,7 @@ class Shards:
         Raises:
             IfqaError: the file is missing or damaged.
         """
-        path = require(array_path(self.folder, kind, self.numbers[place]), "vectors")
+        path = require_file(array_path(self.folder, kind, self.numbers[place]), "vectors")
         try:
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
@@ -164,7 +164,7 @@ class Filling:
         self._lines: dict[int, _Line] = {}
         for _, line in read_jsonl(folder / LOG) if (folder / LOG).exists() else ():
             with suppress(IfqaError):  # other lines are ignored, and their shards encoded again
-                checked = check_stored(_Line, line, LOG)
+                checked = parse_stored(_Line, line, LOG)
                 self._lines[checked.shard] = checked
 
     def has(self, number: int, key: str) -> int | None:
@@ -180,12 +180,12 @@ class Filling:
         if self._lines.pop(number, None):  # else a kill leaves the new arrays under the old key
             self._write_log()
         for path, array in zip(self._paths(number), (*arrays, encoded), strict=True):
-            with create(path) as handle:
+            with atomic_write(path) as handle:
                 np.save(handle, array, allow_pickle=False)
         hashes = [sha256(path) for path in self._paths(number)]
         self._lines[number] = _Line(shard=number, key=key, passages=len(ids), sha256=hashes)
         with open(self.folder / LOG, "ab") as handle:
-            write(handle, json_line(self._lines[number].model_dump()))
+            write_bytes(handle, json_line(self._lines[number].model_dump()))
             handle.flush()
             os.fsync(handle.fileno())
 
@@ -238,7 +238,7 @@ def encode_piece(piece: Piece) -> tuple[list[str], Arrays]:
     """The ids and the arrays of a piece's passages."""
     path, _, first = piece.where.rpartition(":")
     lines = enumerate(piece.lines.splitlines(), start=int(first))
-    passages = [parse(line, f"{path}:{number}") for number, line in lines if line.strip()]
+    passages = [parse_passage(line, f"{path}:{number}") for number, line in lines if line.strip()]
     return [passage.id for passage in passages], piece.encode(passages)
 
 
@@ -268,7 +268,7 @@ def encode_corpus(
     Raises:
         IfqaError: there are no passages, or a vector holds NaN or infinity.
     """
-    shards, count = counted(passages)
+    shards, count = count_passages(passages)
     filling, keys, reused = Filling(folder, kinds), dict[int, str](), 0
     with bar("vectors", count) as advance:
 
@@ -312,7 +312,7 @@ def _pieces(shards: dict[int, Path], encode: Encode) -> Iterator[Piece]:
                 number += 1
 
 
-def forecast(passages: int, encode: Encode, device: str, *, gpus: int = 1, once: int = 0) -> Cost:
+def forecast(passages: int, encode: Encode, device: str, *, gpus: int = 1, once: int = 0) -> BuildCost:
     """What the encoding of some passages will take, measured by encoding a few.
 
     Args:
@@ -332,7 +332,7 @@ def forecast(passages: int, encode: Encode, device: str, *, gpus: int = 1, once:
     shards = -(-passages // PIECE)
     disk = passages * (each + ID_BYTES) + shards * sum(sizes[:once])
     about = f" at {per_second:,.0f} passages a second, measured now"
-    return Cost(passages / per_second, disk, _peak_memory() + 3 * PIECE * (each + _LINE_BYTES), about)
+    return BuildCost(passages / per_second, disk, _peak_memory() + 3 * PIECE * (each + _LINE_BYTES), about)
 
 
 def sample_for(device: str) -> list[Passage]:

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from ifqa.protocols import ColumnMeasure
-from ifqa.scoring.score_files import Sureness
+from ifqa.scoring.score_files import CalibrationCurves
 from ifqa.scoring.statistics import Numbers, interval_ends, resample
 
 BINS = 15
@@ -139,7 +139,7 @@ AUROC = ColumnMeasure("AUROC", partial(_score, auroc), ("confidence", "gold_read
 CONFIDENCE = (AURC, EM_50, EM_80, ECE, BRIER, AUROC)
 
 
-def calibration_curves(numbers: Numbers, seed: int) -> Sureness:
+def calibration_curves(numbers: Numbers, seed: int) -> CalibrationCurves:
     """What the figures show, the risk-coverage curve and the bins of a reliability diagram, with 95% bootstrap intervals.
 
     Args:
@@ -147,7 +147,7 @@ def calibration_curves(numbers: Numbers, seed: int) -> Sureness:
         seed: of the draws.
     """
     once, codes = np.ones((1, len(numbers))), np.arange(len(numbers))
-    curves: Sureness = {"risks": [], "bins": []}
+    curves: CalibrationCurves = {"risks": [], "bins": []}
     risks, bins = partial(_score, _risks, numbers), partial(_score, _bins, numbers)
     for coverage, value, values in zip(COVERAGES, risks(once)[0], resample(risks, codes, seed).T, strict=True):
         mean, low, high = map(_percent, (value, *interval_ends(values, value)))

@@ -6,7 +6,7 @@ from ifqa.benchmarks.causalqa.benchmark import SampleCausal
 from ifqa.benchmarks.ifqa import Sample
 from ifqa.corpus.wikipedia.dump import parse_pages
 from ifqa.corpus.wikipedia.wikitext import to_text
-from ifqa.corpus.work_units import Tally
+from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import BUNDLED
 
@@ -29,7 +29,7 @@ def test_there_are_60_questions_of_six_classes_over_59_articles():
 
 def test_each_context_is_a_paragraph_of_its_article_word_for_word():
     dump = (BUNDLED / "sample/encyclopedia.xml").read_bytes()
-    articles = {page.title: to_text(page.text).split("\n") for page in parse_pages([dump], "sample", Tally())}
+    articles = {page.title: to_text(page.text).split("\n") for page in parse_pages([dump], "sample", SkippedPages())}
     for one in questions():
         assert articles[one.label("article")].count(one.context) == 1, one.id
         assert one.gold_passages == (one.context,)

@@ -9,8 +9,8 @@ from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
 from ifqa.scoring.aggregation import aggregate
-from ifqa.scoring.per_question import row
-from ifqa.scoring.scheme import declared
+from ifqa.scoring.per_question import score_question
+from ifqa.scoring.scheme import load_scheme
 from ifqa.storage.resources import BUNDLED
 
 SAMPLE = open_benchmark("sample-wiqa")
@@ -102,10 +102,10 @@ def test_the_bundled_questions_know_their_topics_and_nodes():
 
 
 def test_an_answer_that_is_not_offered_is_wrong():
-    questions, by = SAMPLE.questions("dev"), declared("sample-wiqa")
+    questions, by = SAMPLE.questions("dev"), load_scheme("sample-wiqa")
     given = ["it grows", "", *(one.answers[0] for one in questions[2:])]
     predictions = [Prediction(one.id, answer) for one, answer in zip(questions, given, strict=True)]
-    rows = [row(one, by, prediction=answer) for one, answer in zip(questions, predictions, strict=True)]
+    rows = [score_question(one, by, prediction=answer) for one, answer in zip(questions, predictions, strict=True)]
     scores = aggregate(rows, questions, by, None, predictions).scores(0)
     assert by.headline(scores["measures"]) == "accuracy"
     assert scores["measures"]["accuracy"]["value"] == round(100 * 60 / 62, 2)

@@ -14,7 +14,7 @@ from ifqa.corpus import shards
 from ifqa.corpus.documents import readers, source
 from ifqa.corpus.documents.folder import existing
 from ifqa.corpus.documents.source import Documents
-from ifqa.corpus.store import PassageStore
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from ifqa.corpus.sources import open_source, read_passages
 from ifqa.corpus.wikipedia.dump import Page
 from ifqa.corpus.wikipedia.source import read_articles, split
-from ifqa.corpus.work_units import Tally
+from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 
@@ -31,7 +31,7 @@ def article_files(path):
 
 
 def articles(path):
-    return [page for file in article_files(path) for page, _ in read_articles(file, Tally())]
+    return [page for file in article_files(path) for page, _ in read_articles(file, SkippedPages())]
 
 
 def table(path, **columns):
@@ -44,7 +44,7 @@ def test_articles_are_read_from_a_file(tmp_path, suffix, packed):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(packed(LINES.encode()))
     assert articles(path) == PAGES
-    assert [position for _, position in read_articles(path, Tally())][-1] == path.stat().st_size
+    assert [position for _, position in read_articles(path, SkippedPages())][-1] == path.stat().st_size
 
 
 def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path):
@@ -75,7 +75,7 @@ def test_the_parquet_files_of_hugging_face_are_read(tmp_path):
         parquet.write_table(records, tmp_path / f"train-0000{part}-of-00002.parquet", row_group_size=700)
     assert articles(tmp_path) == [Page(row["id"], row["title"], row["text"]) for row in rows[::2] + rows[1::2]]
     file = article_files(tmp_path)[0]
-    assert [position for _, position in read_articles(file, Tally())][-1] == file.stat().st_size
+    assert [position for _, position in read_articles(file, SkippedPages())][-1] == file.stat().st_size
 
 
 def test_parquet_files_without_whole_articles_are_refused(tmp_path, monkeypatch):
@@ -96,9 +96,9 @@ def test_parquet_files_without_whole_articles_are_refused(tmp_path, monkeypatch)
 ONE_TEXT_FOR_ALL = """
 import resource, sys, pathlib
 from ifqa.corpus.wikipedia.source import read_articles
-from ifqa.corpus.work_units import Tally
+from ifqa.corpus.work_units import SkippedPages
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
-print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]), Tally())))
+print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]), SkippedPages())))
 """
 
 
@@ -138,7 +138,7 @@ def test_json_lines_without_articles_are_refused(tmp_path, content, message):
 def test_a_bad_article_is_listed_and_the_others_are_read(tmp_path, monkeypatch, line, reason):
     monkeypatch.setattr("ifqa.corpus.wikipedia.source.LONGEST", 100)
     (tmp_path / "a.jsonl").write_text(line + "\n" + LINES)
-    tally = Tally()
+    tally = SkippedPages()
     assert [page for page, _ in read_articles(tmp_path / "a.jsonl", tally)] == PAGES
     assert tally.left_out == {"bad": 1}
     assert reason in tally.bad[0]["reason"]

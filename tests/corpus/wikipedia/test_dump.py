@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ifqa.corpus.wikipedia import dump
 from ifqa.corpus.wikipedia.dump import Page, cut_streams, parse_pages, stream_header
 from ifqa.corpus.wikipedia.wikitext import to_text
-from ifqa.corpus.work_units import Tally
+from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
 from ifqa.storage.files import unpack
 
@@ -39,11 +39,11 @@ WHOLE = HEAD + "".join(PAGES) + TAIL
 
 def read(path):
     with open(path, "rb") as handle, unpack(handle) as xml:
-        return list(parse_pages(iter(lambda: xml.read(1000), b""), str(path), Tally()))
+        return list(parse_pages(iter(lambda: xml.read(1000), b""), str(path), SkippedPages()))
 
 
 def test_articles_come_in_order_and_the_rest_is_counted():
-    tally = Tally()
+    tally = SkippedPages()
     pages = list(parse_pages([WHOLE.encode()], "dump", tally))
     assert pages[0] == Page("1", "A & B", "first <ref>&amp;</ref>\n'''é'''")
     assert [page.id for page in pages] == ["1", "4", "5", "6"]
@@ -55,7 +55,7 @@ def test_any_version_of_the_export_schema_is_read(version):
     xml = WHOLE.replace("0.11", version)
     prefixed = xml.replace("<", "<mw:").replace("<mw:/", "</mw:").replace("xmlns=", "xmlns:mw=")
     for text in (xml, prefixed):
-        assert [page.id for page in parse_pages([text.encode()], "dump", Tally())] == ["1", "4", "5", "6"]
+        assert [page.id for page in parse_pages([text.encode()], "dump", SkippedPages())] == ["1", "4", "5", "6"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_packed_dumps_are_read_and_cut_ones_refused(tmp_path, suffix, packed):
     whole, cut = tmp_path / f"whole.xml.{suffix}", tmp_path / f"cut.xml.{suffix}"
     whole.write_bytes(packed)
     cut.write_bytes(packed[: len(packed) * 2 // 3])
-    assert read(whole) == list(parse_pages([WHOLE.encode()], "dump", Tally()))
+    assert read(whole) == list(parse_pages([WHOLE.encode()], "dump", SkippedPages()))
     with pytest.raises(IfqaError, match=r"cut\.xml\..*fetch the file again") as caught:
         read(cut)
     assert "\n" not in str(caught.value)
@@ -77,7 +77,7 @@ def test_packed_dumps_are_read_and_cut_ones_refused(tmp_path, suffix, packed):
 def test_all_whole_pages_of_a_cut_dump_are_read(length):
     ends = [WHOLE.index(PAGES[number]) + len(PAGES[number].rstrip()) for number in (0, 3, 4, 5)]
     whole = sum(end <= length for end in ends)
-    pages = parse_pages([WHOLE[:length].encode()], "dump", Tally())
+    pages = parse_pages([WHOLE[:length].encode()], "dump", SkippedPages())
     assert [next(pages).id for _ in range(whole)] == ["1", "4", "5", "6"][:whole]
     with pytest.raises(IfqaError, match="dump"):
         next(pages)
@@ -87,7 +87,7 @@ def test_all_whole_pages_of_a_cut_dump_are_read(length):
 def test_pages_do_not_depend_on_where_blocks_end(size):
     xml = WHOLE.encode()
     blocks = [xml[start : start + size] for start in range(0, len(xml), size)]
-    assert list(parse_pages(blocks, "dump", Tally())) == list(parse_pages([xml], "dump", Tally()))
+    assert list(parse_pages(blocks, "dump", SkippedPages())) == list(parse_pages([xml], "dump", SkippedPages()))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_bad_page_is_listed_and_the_others_are_read(monkeypatch, xml, title, reason, size):
     monkeypatch.setattr(dump, "LONGEST", 1000)
-    content, tally = f"{HEAD}{xml}{PAGES[4]}</mediawiki>".encode(), Tally()
+    content, tally = f"{HEAD}{xml}{PAGES[4]}</mediawiki>".encode(), SkippedPages()
     blocks = [content[at : at + size] for at in range(0, len(content), size)]
     assert [page.id for page in parse_pages(blocks, "dump", tally)] == ["5"]
     assert [bad["title"] for bad in tally.bad] == [title]
@@ -130,16 +130,16 @@ def test_a_bad_page_is_listed_and_the_others_are_read(monkeypatch, xml, title, r
 
 def test_a_part_of_a_dump_may_stop_between_pages_but_not_inside_a_page():
     part = (HEAD + PAGES[0] + PAGES[4]).encode()
-    assert len(list(parse_pages([part], "dump", Tally(), whole=False))) == 2
+    assert len(list(parse_pages([part], "dump", SkippedPages(), whole=False))) == 2
     with pytest.raises(IfqaError, match="XML ends or breaks"):
-        list(parse_pages([part[:-20]], "dump", Tally(), whole=False))
+        list(parse_pages([part[:-20]], "dump", SkippedPages(), whole=False))
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_any_bytes_in_a_dump_give_pages_or_a_one_line_error(noise, place):
     xml, complaint = WHOLE.encode(), ""
     try:
-        list(parse_pages([xml[:place] + noise + xml[place:]], "dump", Tally()))
+        list(parse_pages([xml[:place] + noise + xml[place:]], "dump", SkippedPages()))
     except IfqaError as error:
         complaint = str(error)
     assert "\n" not in complaint
@@ -164,7 +164,7 @@ def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeyp
             yield more.encode() * (dump.BLOCK // len(more))
 
     with pytest.raises(IfqaError) as caught:
-        list(parse_pages(blocks(), "dump", Tally()))
+        list(parse_pages(blocks(), "dump", SkippedPages()))
     assert complaint in str(caught.value)
     assert next(fed) <= 9
 
@@ -173,7 +173,7 @@ def test_memory_does_not_grow_with_the_dump():
     def peak(count):
         body = page("1", "A", "x" * 10_000) + page("2", "B", "y" * 10_000, redirect='<redirect title="A"/>')
         tracemalloc.start()
-        pages = parse_pages(iter([HEAD.encode(), *[body.encode()] * count, b"</mediawiki>"]), "dump", Tally())
+        pages = parse_pages(iter([HEAD.encode(), *[body.encode()] * count, b"</mediawiki>"]), "dump", SkippedPages())
         assert sum(1 for _ in pages) == count
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -186,7 +186,7 @@ def test_link_prefixes_that_the_siteinfo_translates_become_english():
     names = '<namespace key="6">Bielde</namespace><namespace key="14">Kategory_x</namespace>'
     site = f'<siteinfo><namespaces><namespace key="0"/>{names}</namespaces></siteinfo>'
     text = "[[ bielde :A.jpg|b]] c [[Kategory x:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
-    [article] = parse_pages([f"<mediawiki>{site}{page('1', 'P', text)}</mediawiki>".encode()], "here", Tally())
+    [article] = parse_pages([f"<mediawiki>{site}{page('1', 'P', text)}</mediawiki>".encode()], "here", SkippedPages())
     assert article.text == "[[File:A.jpg|b]] c [[Category:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
     assert to_text(article.text) == "c Bielde:A.jpg Bielden"
 
@@ -200,7 +200,11 @@ def titles(path, size):
     assert head is not None
     pieces = list(cut_streams(path, head, size))
     assert b"".join(piece.data for piece in pieces) == path.read_bytes()
-    return [page.title for piece in pieces for page in parse_pages(piece.xml(), piece.where, Tally(), whole=piece.last)]
+    return [
+        page.title
+        for piece in pieces
+        for page in parse_pages(piece.xml(), piece.where, SkippedPages(), whole=piece.last)
+    ]
 
 
 @settings(max_examples=20)

@@ -12,7 +12,7 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 from tiny_choice import worded
 
-from ifqa.plugins import load
+from ifqa.plugins import load_plugin
 from ifqa.protocols import TrainingData
 from ifqa.reading.multiple_choice.baselines import AdaBoost, Majority, Polarity, Trees, counted, decisions
 from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, polarity
@@ -141,7 +141,7 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
     first, second = reader.answer(some, [[], []])
     assert (first.answer, first.score, second.failed) == ("MORE", 0.0, True)  # of choices that were not learnt
     with refused("holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"):
-        load("reader", "choice").fingerprint(str(boosted))
+        load_plugin("reader", "choice").fingerprint(str(boosted))
     with refused("not found"):
         AdaBoost(checkpoint=str(boosted / "nowhere"))
 
@@ -178,7 +178,7 @@ def test_damaged_trees_are_refused_in_one_line(boosted, tmp_path, change, messag
 
 @pytest.mark.parametrize("name", ["majority", "polarity", "adaboost"])
 def test_passages_change_nothing_and_open_questions_and_other_words_are_refused(name, boosted):
-    reader = load("reader", name)(
+    reader = load_plugin("reader", name)(
         **{"majority": {"answer": "more"}, "adaboost": {"checkpoint": str(boosted)}}.get(name, {})
     )
     questions = [asked("more rain", "MORE mud"), asked("less rain", "MORE mud")]

@@ -74,7 +74,7 @@ def test_without_a_calibration_there_is_no_confidence(tmp_path):
     shutil.copytree(SHIPPED, tmp_path / "bare", ignore=shutil.ignore_patterns(FILE))
     reader = Extractive(weights=str(tmp_path / "bare"))
     [found] = reader.answer(QUESTIONS, PASSAGES)
-    assert (found.answer, found.confidence, reader.doubtful) == ("Anselm Crossing", None, 0.0)
+    assert (found.answer, found.confidence, reader.abstain_threshold) == ("Anselm Crossing", None, 0.0)
     with refused(r"has no calibration\.json.*threshold = 0\.3; fit it: ifqa train calibration"):
         Extractive(weights=str(tmp_path / "bare"), threshold=0.3)
 
@@ -85,10 +85,10 @@ def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold
     [answer] = plain.answer(QUESTIONS, PASSAGES)
     assert found["agreement"] == 0.5
     assert answer.confidence == pytest.approx(0.5)
-    assert plain.doubtful == 0.4
+    assert plain.abstain_threshold == 0.4
     for threshold, kept in ((0.45, True), (0.55, False)):
         reader = Extractive(weights=folder, threshold=threshold)
-        assert reader.doubtful == threshold
+        assert reader.abstain_threshold == threshold
         wanted = answer if kept else replace(answer, answer="", candidate="Anselm Crossing")
         assert reader.answer(QUESTIONS, PASSAGES) == [wanted]
     [failed] = plain.answer(QUESTIONS, [[]])

@@ -15,7 +15,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tiny_encoder import tiny, tiny_dpr, tokenizer
 from transformers import DPRContextEncoder, DPRQuestionEncoder
 
-from ifqa.models.hub import NAME, encoder_folder
+from ifqa.models.hub import MINILM, encoder_folder
 from ifqa.records import Passage
 from ifqa.retrieval.vectors import encoders as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
@@ -72,7 +72,7 @@ def test_vectors_are_those_of_sentence_transformers(model, monkeypatch):
 
 def test_the_default_encoder_equals_sentence_transformers():
     texts = ["If Ann had not left, who would lead?", "A passage. " * 80, "x", "naïve 東京"]
-    ours, theirs = open_float(NAME), SentenceTransformer(str(encoder_folder()), device="cpu")
+    ours, theirs = open_float(MINILM), SentenceTransformer(str(encoder_folder()), device="cpu")
     passages = [Passage("p", "a title", text) for text in texts]
     np.testing.assert_allclose(ours.encode_queries(texts), one_by_one(theirs.encode_query, texts), atol=1e-5)
     np.testing.assert_allclose(ours.encode_passages(passages), one_by_one(theirs.encode_document, texts), atol=1e-5)

@@ -20,7 +20,7 @@ from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import vector_store as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.retrieval.vectors.vector_store import Filling, Shards, array_path, half
-from ifqa.workers import tasks
+from ifqa.workers import pool
 
 
 def rows_of(count, first=0):
@@ -242,7 +242,7 @@ def test_changed_passage_settings_or_weights_encode_everything_again(tmp_path, p
 def test_two_processes_make_the_same_bytes(tmp_path, passages, model, monkeypatch):
     """The processes are forks, so that nothing is imported again."""
     torch.set_num_threads(1)  # of several threads a fork has one
-    monkeypatch.setattr(tasks.multiprocessing, "get_context", lambda _, real=multiprocessing.get_context: real("fork"))
+    monkeypatch.setattr(pool.multiprocessing, "get_context", lambda _, real=multiprocessing.get_context: real("fork"))
     encode(passages, tmp_path / "one", settings(model))
     encode(passages, tmp_path / "two", settings(model), workers=2)
     assert files(tmp_path / "two") == files(tmp_path / "one")

@@ -120,7 +120,7 @@ TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, Dec
 
 
 @pytest.fixture(scope="module")
-def learnt(start, tmp_path_factory):
+def trained_verb(start, tmp_path_factory):
     """A finished training of each."""
     folder = tmp_path_factory.mktemp("learnt")
     for name, (train, _) in TRAININGS.items():
@@ -135,38 +135,38 @@ def right(reader, **changes):
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_questions_are_learnt_by_heart(name, learnt):
-    reader = TRAININGS[name][1](checkpoint=str(learnt[name]), device="cpu")
+def test_questions_are_learnt_by_heart(name, trained_verb):
+    reader = TRAININGS[name][1](checkpoint=str(trained_verb[name]), device="cpu")
     assert right(reader) >= 11
     assert right(reader, choices=("no effect", "less", "more")) >= 11  # the order does not matter
     assert (reader.family, reader.trained_on) == ("rain", {"abc"})
-    assert TRAININGS[name][1].trained(str(learnt[name])) == "rain"
-    manifest = json.loads((learnt[name] / "manifest.json").read_text())
+    assert TRAININGS[name][1].trained(str(trained_verb[name])) == "rain"
+    manifest = json.loads((trained_verb[name] / "manifest.json").read_text())
     assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (name, 32, 12)
     assert [*manifest["record"]["files"]] == ["model.safetensors"]
 
 
 @pytest.mark.parametrize("name", TRAININGS)
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, learnt, start, tmp_path):
+def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained_verb, start, tmp_path):
     train, reader = TRAININGS[name]
     kill(7, lambda: train(tmp_path / "cut", start))
     assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
     with refused(f"not finished; run its `ifqa train {name}` again"):
         reader(checkpoint=str(tmp_path / "cut"))
     train(tmp_path / "cut", start)
-    assert (tmp_path / "cut/model.safetensors").read_bytes() == (learnt[name] / "model.safetensors").read_bytes()
-    assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in learnt[name].iterdir()}
+    assert (tmp_path / "cut/model.safetensors").read_bytes() == (trained_verb[name] / "model.safetensors").read_bytes()
+    assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in trained_verb[name].iterdir()}
     weights = tmp_path / "cut/model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with refused(""):
         reader(checkpoint=str(tmp_path / "cut"))
 
 
-def test_choice_scores_options_as_transformers_does(learnt):
-    words = AutoTokenizer.from_pretrained(learnt["choice"])
-    theirs = BertForMultipleChoice.from_pretrained(learnt["choice"]).eval()
-    reader = Choice(checkpoint=str(learnt["choice"]), device="cpu", batch_tokens=40)
+def test_choice_scores_options_as_transformers_does(trained_verb):
+    words = AutoTokenizer.from_pretrained(trained_verb["choice"])
+    theirs = BertForMultipleChoice.from_pretrained(trained_verb["choice"]).eval()
+    reader = Choice(checkpoint=str(trained_verb["choice"]), device="cpu", batch_tokens=40)
     found = reader.answer(QUESTIONS[:5], MATERIAL.rankings[:5])
     for one, asked, [passage] in zip(found, QUESTIONS, MATERIAL.rankings, strict=False):
         texts = [f"[CLS] {passage.text} [SEP] {asked.text} [SEP] {choice} [SEP]" for choice in asked.choices]
@@ -204,11 +204,11 @@ def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
     assert reader.family == ""
 
 
-def test_an_encoder_of_another_family_is_not_trained_further(learnt, tmp_path):
+def test_an_encoder_of_another_family_is_not_trained_further(trained_verb, tmp_path):
     other = replace(MATERIAL, family="snow")
     with refused("was trained on rain and may not be trained further on snow"):
-        configured(choice.Choice, encoder=str(learnt["choice"])).train(other, tmp_path / "made")
-    trainer = configured(choice.Choice, encoder=str(learnt["choice"]), epochs=1, device="cpu")
+        configured(choice.Choice, encoder=str(trained_verb["choice"])).train(other, tmp_path / "made")
+    trainer = configured(choice.Choice, encoder=str(trained_verb["choice"]), epochs=1, device="cpu")
     trainer.train(MATERIAL, tmp_path / "made")
 
 

@@ -13,7 +13,7 @@ from short_trainings import Killed, ended_at
 from transformers import AutoModelForCausalLM
 
 from ifqa.llms.hf import HF
-from ifqa.models.causal import find
+from ifqa.models.causal_lm import find
 from ifqa.pipeline import system as opening
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System, refuse_other_families

@@ -121,7 +121,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     assert {one for one, _, _ in read[: 2 * len(trained[1])]} == trained[1] == every - trained[0]
     assert {(removed, *passages) for _, removed, passages in read} == {(False, "p0", "p1"), (True, "p1", "p2")}
     reader = Extractive(weights=str(tmp_path))
-    assert (reader.doubtful, content["fitted_on"]["rows"]) == (content["threshold"], 16)
+    assert (reader.abstain_threshold, content["fitted_on"]["rows"]) == (content["threshold"], 16)
     assert content == json.loads((tmp_path / FILE).read_text())
     [answer] = reader.answer(MATERIAL.questions[:1], RANKINGS[:1])
     assert 0 < answer.confidence < 1

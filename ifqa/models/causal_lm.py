@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.models.fetched import dequantise, folder_of, is_gguf
-from ifqa.models.hub import SMOLLM2, model_folder, model_requirement, weights_identity
-from ifqa.storage.files import cached_sha256, field, read_json
+from ifqa.models.hub import SMOLLM2, model_folder, model_requirement, weights_fingerprint
+from ifqa.storage.files import cached_sha256, read_json, typed_field
 
 ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "manifest.json"
 
@@ -32,7 +32,7 @@ class Found:
     def identity(self) -> str:
         """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
         template = self.folder / "chat_template.jinja"
-        parts = [weights_identity(self.folder).encode(), template.read_bytes() if template.exists() else b""]
+        parts = [weights_fingerprint(self.folder).encode(), template.read_bytes() if template.exists() else b""]
         if self.adapter:
             parts += [cached_sha256(self.adapter / name).encode() for name in (ADAPTER, SETTINGS)]
         return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -76,7 +76,7 @@ def base_of(folder: Path) -> str:
     settings = read_json(folder / SETTINGS)
     if not isinstance(settings, dict):
         raise IfqaError(f"{folder / SETTINGS}: wanted a JSON object, found {type(settings).__name__}; train it again")
-    return str(field(settings, "base_model_name_or_path", str, str(folder / SETTINGS)))
+    return str(typed_field(settings, "base_model_name_or_path", str, str(folder / SETTINGS)))
 
 
 def _of_adapter(folder: Path, root: Path) -> Found:

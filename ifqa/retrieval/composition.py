@@ -10,7 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import Retriever
-from ifqa.records import Completion, Hit, Passage, Question, Request, SearchResult, Usage
+from ifqa.records import Completion, Hit, Passage, Question, Request, SearchResult, StageUsage
 from ifqa.retrieval.queries import rewrite
 from ifqa.storage.files import sha256
 
@@ -55,14 +55,14 @@ class SinglePart(Retriever):
         self._name, self._part = name, parts[0]
         self.trained_on = tuple(self._part.retriever.trained_on)
 
-    def usage(self) -> Usage:
+    def usage(self) -> StageUsage:
         """What its part reports about the language model; empty where the part asks none."""
         return self._part.retriever.usage()
 
 
-def merge_usage(usages: Iterable[Usage]) -> Usage:
+def merge_usage(usages: Iterable[StageUsage]) -> StageUsage:
     """The usage of a language model that several share: the maximum of each count, the cost as the last of them has it."""
-    merged: Usage = {}
+    merged: StageUsage = {}
     for usage in usages:
         before, merged = merged, {**merged, **usage}
         for count in _COUNTS:

@@ -19,25 +19,25 @@ from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import (
     Experiment,
     RetrieverSettings,
-    bases,
+    base_experiments,
     load_experiment,
     parse_experiment,
     retriever_tables,
 )
-from ifqa.config.overrides import as_tables
+from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
 from ifqa.corpus.sources import FORMATS, kind_of, splits_of
 from ifqa.errors import IfqaError
 from ifqa.models.hub import SMOLLM2, is_packaged
-from ifqa.pipeline.run import Run, identifying
-from ifqa.plugins import Plugins, code_of, file_of
+from ifqa.pipeline.run import Run, identity_settings
+from ifqa.plugins import Plugins, code_fingerprint, source_file
 from ifqa.progress import say
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION
-from ifqa.scoring.score_files import Content, read_scores, scores_in
-from ifqa.settings import Natural, NotNegative, check_shape, settings_of, with_fractions
-from ifqa.storage.artifacts import Artifact, StageRecord, identity
+from ifqa.scoring.score_files import ScoresJson, parse_scores, read_scores
+from ifqa.settings import Natural, NotNegative, check_shape, coerce_floats, default_settings
+from ifqa.storage.artifacts import Artifact, StageRecord, compute_fingerprint
 from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text
 from ifqa.storage.resources import PACKAGE, list_resources, plain_name
 
@@ -76,7 +76,7 @@ class RunFacts(TypedDict, total=False):
 
 
 class Record(TypedDict):
-    """A line of RESULTS.jsonl; `scores` is a `Content` of this version or an older one. Older records have no `identities`."""
+    """A line of RESULTS.jsonl; `scores` is a `ScoresJson` of this version or an older one. Older records have no `identities`."""
 
     experiment: str
     version: int
@@ -104,7 +104,7 @@ class Result:
     """
 
     experiment: Experiment
-    scores: Content | None = None
+    scores: ScoresJson | None = None
     made: RunFacts = field(default_factory=lambda: RunFacts(at="", hardware="", python="", commit="", seconds={}))
     inputs: str = ""
     here: bool = False
@@ -119,13 +119,13 @@ def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
     An experiment whose file is wrong, or whose plugin is missing, is left out; a line on stderr says so.
     """
     scored = [path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")]
-    here = {*list_resources("experiments", ".toml", root), *(name for name in scored if bases(name, root))}
+    here = {*list_resources("experiments", ".toml", root), *(name for name in scored if base_experiments(name, root))}
     results = []
     for name in sorted({*here, *records}):
         try:
             if name in here:
                 results.append(_result(load_experiment(name, root), records.get(name)))
-            elif bases(plain_name(name, "experiment"), root):
+            elif base_experiments(plain_name(name, "experiment"), root):
                 results.append(_result(_recorded_variant(records[name], root), records[name]))
         except IfqaError as error:
             say(f"experiment {name} is left out: {error}")
@@ -135,7 +135,7 @@ def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
 def _recorded_variant(record: Record, root: Path) -> Experiment:
     """The experiment of a recorded variant, which has no file here."""
     name, files = record["experiment"], list_resources("experiments", ".toml", root)
-    base = next((files[base] for base in bases(name, root) if base in files), None)
+    base = next((files[base] for base in base_experiments(name, root) if base in files), None)
     # Loading a plugin that no file here names would run code because a file of results asks for it
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
         raise IfqaError(
@@ -154,7 +154,7 @@ def _result(experiment: Experiment, record: Record | None) -> Result:
     if result:
         return result
     if record and _is_of(record, run):
-        scores = scores_in(record["scores"], f"{RECORDS}: {experiment.name}")
+        scores = parse_scores(record["scores"], f"{RECORDS}: {experiment.name}")
         return Result(experiment, scores, record["made"], record["inputs"])
     return Result(experiment, needs=needs(experiment))
 
@@ -169,7 +169,7 @@ def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Ma
         measured = {"inputs": result.inputs, "identities": identities(result.run), "scores": result.scores}
         known: Mapping[str, object] = records.get(name, {})
         if any(known.get(key) != value for key, value in measured.items()):
-            head = {"experiment": name, "version": VERSION, "tables": as_tables(result.experiment)}
+            head = {"experiment": name, "version": VERSION, "tables": as_sections(result.experiment)}
             kept[name] = sealed(head | measured | {"made": dict(result.made)})
     return [kept[name] for name in sorted(kept)]
 
@@ -180,7 +180,7 @@ def _is_of(record: Record, run: Run) -> bool:
     Where the record has `identities`, those that can be computed on this machine must be the same too.
     """
     experiment = run.experiment
-    if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_tables(experiment)):
+    if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_sections(experiment)):
         return False
     try:
         recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS), experiment.root)
@@ -194,18 +194,18 @@ def _is_of(record: Record, run: Run) -> bool:
 
 def _settings(experiment: Experiment) -> dict[str, object]:
     """The tables that decide what an experiment does: not its description, its heading and its expected values."""
-    tables = {key: value for key, value in as_tables(experiment).items() if key not in ("about", "table", "expected")}
+    tables = {key: value for key, value in as_sections(experiment).items() if key not in ("about", "table", "expected")}
     if experiment.retriever:
         tables["retriever"] = _of_retriever(experiment.retriever)
     if experiment.reader:
-        tables["reader"] = identifying(Plugins().reader(experiment.reader["name"]), experiment.reader)
+        tables["reader"] = identity_settings(Plugins().reader(experiment.reader["name"]), experiment.reader)
     if experiment.llm:
-        tables["llm"] = identifying(Plugins().llm(experiment.llm["name"]), experiment.llm)
+        tables["llm"] = identity_settings(Plugins().llm(experiment.llm["name"]), experiment.llm)
     return tables
 
 
 def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
-    identified = identifying(Plugins().retriever(table["name"]), table)
+    identified = identity_settings(Plugins().retriever(table["name"]), table)
     return identified | ({"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {})
 
 
@@ -239,10 +239,10 @@ def _measured_here(run: Run) -> Result | None:
         inputs = run.inputs("score")
     except IfqaError as error:
         return Result(experiment, stale=str(error))
-    if not artifact.is_made_from(inputs):
+    if not artifact.is_current_for(inputs):
         return Result(experiment, stale=f"its settings, or a stage before, are others now: ifqa run {experiment.name}")
     scores = read_scores(artifact.folder)
-    return Result(experiment, scores, made(run), identity(inputs), here=True, run=run)
+    return Result(experiment, scores, made(run), compute_fingerprint(inputs), here=True, run=run)
 
 
 def read_records(root: Path = Path()) -> dict[str, Record]:
@@ -256,7 +256,7 @@ def read_records(root: Path = Path()) -> dict[str, Record]:
             raise IfqaError(f"{where}: the record of {name} was changed by hand; take the line out, and report again")
         record = check_shape(Record, line, where)
         if record["version"] == VERSION:  # the scores of an older scorer may have another shape
-            scores_in(record["scores"], f"{where}: scores")
+            parse_scores(record["scores"], f"{where}: scores")
         if records.setdefault(name, record) != record:
             raise IfqaError(f"{where}: there is another record of {name}; keep one of them, and report again")
     return records
@@ -320,7 +320,7 @@ def _record_of(artifact: Artifact) -> StageRecord:
     return artifact.manifest["record"]
 
 
-def _inputs(run: Run, sources: work_units.Known) -> dict[str, str]:
+def _inputs(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
     """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
     splits = [(run.experiment.benchmark, run.experiment.split)]
     for source in run.corpus.corpus.sources if run.corpus else ():
@@ -348,7 +348,7 @@ def identities(run: Run) -> dict[str, str]:
         the benchmark has some; "files": of the files that retriever and reader read. Missing files leave a key out.
     """
     experiment = run.experiment
-    known = {"code": identity(_code(run))}
+    known = {"code": compute_fingerprint(_code(run))}
     with suppress(IfqaError):
         known["questions"] = questions_identity(run.questions)
     with suppress(IfqaError):
@@ -357,9 +357,9 @@ def identities(run: Run) -> dict[str, str]:
     with suppress(IfqaError):
         prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
         prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
-        known["files"] = identity({kind: _files(fingerprint) for kind, fingerprint in prints.items()})
+        known["files"] = compute_fingerprint({kind: _files(fingerprint) for kind, fingerprint in prints.items()})
     if run.corpus:
-        known["corpus"] = identity(_corpus(run.corpus.corpus, experiment.indexes))
+        known["corpus"] = compute_fingerprint(_corpus(run.corpus.corpus, experiment.indexes))
     return known
 
 
@@ -370,10 +370,10 @@ def _code(run: Run) -> dict[str, object]:
     named: list[tuple[Literal["retriever", "reader", "llm"], str]] = [("retriever", t["name"]) for t in retrievers]
     named += [("reader", experiment.reader["name"])] if experiment.reader else []
     named += [("llm", experiment.llm["name"])] if experiment.llm else []
-    code: dict[str, object] = {f"benchmark {experiment.benchmark}": code_of(type(run.benchmark))}
-    code |= {f"{kind} {name}": code_of(run.plugins.load(kind, name)) for kind, name in named}
+    code: dict[str, object] = {f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark))}
+    code |= {f"{kind} {name}": code_fingerprint(run.plugins.load(kind, name)) for kind, name in named}
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
-    code |= {f"measures of {name}": sha256(file_of(name)) for name in modules}
+    code |= {f"measures of {name}": sha256(source_file(name)) for name in modules}
     rewritten = any("query" in table or table.get("reads", "question") != "question" for table in retrievers)
     return code | ({"queries": queries.VERSION} if rewritten else {})
 
@@ -395,16 +395,16 @@ def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
     for source in corpus.sources:
         kind = kind_of(source)
         settings = {key: value for key, value in source.items() if key != "path"}
-        sources.append(_changed(kind, with_fractions(kind, settings)) if kind else settings)
+        sources.append(_changed(kind, coerce_floats(kind, settings)) if kind else settings)
     searched = {}
     for name in indexes:
         if name in corpus.indexes:
             table = corpus.indexes[name]
             plugin = corpus.plugins.indexed(table["retriever"])
-            searched[name] = [_changed(plugin.build, identifying(plugin, table)), code_of(plugin)]
+            searched[name] = [_changed(plugin.build, identity_settings(plugin, table)), code_fingerprint(plugin)]
     return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
 
 
 def _changed(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
-    defaults = settings_of(function)
+    defaults = default_settings(function)
     return {key: value for key, value in settings.items() if key not in defaults or value != defaults[key]}

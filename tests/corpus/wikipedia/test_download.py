@@ -11,9 +11,9 @@ from file_server import serving
 
 from ifqa.cli.setup import data
 from ifqa.corpus.sources import open_source
-from ifqa.corpus.wikipedia import published
+from ifqa.corpus.wikipedia import download
 from ifqa.errors import IfqaError
-from ifqa.storage import download
+from ifqa.storage import download as storage_download
 from ifqa.storage.download import Remote
 
 DATE = "20260801"
@@ -39,9 +39,9 @@ def publish(server, wiki="enwiki", date=DATE, names=NAMES, status="done"):
 def server(monkeypatch, tmp_path):
     """Its newest folder is not begun, the next is not finished, the third is DATE."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(download, "_PAUSE", 0.0)
+    monkeypatch.setattr(storage_download, "_PAUSE", 0.0)
     with serving() as state:
-        monkeypatch.setattr(published, "WIKIMEDIA", state.url)
+        monkeypatch.setattr(download, "WIKIMEDIA", state.url)
         dates = ["20260720", DATE, "20260820", "20260901"]
         links = "".join(f'<a href="{date}/">{date}/</a> 01-Aug-2026\n' for date in dates)
         state.files["/enwiki/"] = f'<a href="../">../</a>{links}<a href="latest/">latest/</a>'.encode()
@@ -154,12 +154,12 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
     content = b"id\ttext\ttitle\n1\tAaron is a prophet\tAaron\n"
     known = Remote(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
     server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
-    monkeypatch.setattr(published, "_PSGS", known)
+    monkeypatch.setattr(download, "_PSGS", known)
     with pytest.raises(IfqaError, match=r"SHA256 .*, published is 000000000000…; it was removed"):
         data("psgs_w100")
     assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
     right = Remote(known.url, known.path, known.size, "sha256", hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(published, "_PSGS", right)
+    monkeypatch.setattr(download, "_PSGS", right)
     data("psgs_w100", url=f"{server.url}/mine/")
     assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == content
     assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"

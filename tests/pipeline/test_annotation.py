@@ -9,7 +9,7 @@ from command_line import ifqa_here
 
 from ifqa.benchmarks.file import File
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus.screening import screen
+from ifqa.corpus.passage_filter import screen
 from ifqa.errors import IfqaError
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.stages import build_passages

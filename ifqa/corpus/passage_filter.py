@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
+from ifqa.corpus.passage_store import read_shard
 from ifqa.corpus.sentences import sentences
-from ifqa.corpus.store import read_shard
 from ifqa.records import Passage
 
 #: The paper's keyword -> its forms.

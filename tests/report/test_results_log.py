@@ -12,9 +12,9 @@ from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.plugins import load
-from ifqa.report import results
-from ifqa.report.results import RECORDS, identities, read_records, sealed, updated
+from ifqa.plugins import load_plugin
+from ifqa.report import results_log
+from ifqa.report.results_log import RECORDS, identities, read_records, sealed, updated
 from ifqa.storage.files import json_line
 from ifqa.storage.resources import BUNDLED
 
@@ -27,7 +27,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def gather():
-    return results.gather(read_records())
+    return results_log.gather(read_records())
 
 
 def result(name="mine"):
@@ -228,7 +228,7 @@ def test_a_corpus_with_other_settings_has_another_identity(words, stemmer, same)
 @pytest.mark.parametrize("kind", ["benchmark sample", "reader predictions"])
 def test_a_record_is_out_of_date_if_a_plugins_code_changed(kind, monkeypatch):
     recorded()
-    plugin = load(*kind.split())
+    plugin = load_plugin(*kind.split())
     monkeypatch.setattr(plugin, "version", plugin.version + 1)
     assert result().scores is None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ifqa.storage.artifacts import LOG
-from ifqa.storage.files import json_line, write
+from ifqa.storage.files import json_line, write_bytes
 
 _PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
 
@@ -60,11 +60,11 @@ class Chunks:
         """Append a chunk: for each file the bytes to add, and facts, which `kept` gives the next attempt."""
         for name, data in parts.items():
             with open(self.folder / name, "ab") as handle:
-                write(handle, data)
+                write_bytes(handle, data)
         self._grown.update(parts)
         sums = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in parts.items()}
         with open(self.folder / LOG, "ab") as handle:
-            write(handle, json_line({**facts, _PARTS: sums}))
+            write_bytes(handle, json_line({**facts, _PARTS: sums}))
 
     def finish(self, always: str) -> None:
         """Flush the files to disk; the file `always` is there even if there was no chunk."""

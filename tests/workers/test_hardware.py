@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.workers import machine
+from ifqa.workers import hardware
 
 MEMINFO = Path("/proc/meminfo")
 
@@ -16,36 +16,36 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(before)})
-        assert machine.cores() == 1
+        assert hardware.cores() == 1
     finally:
         os.sched_setaffinity(0, before)
     monkeypatch.delattr(os, "sched_getaffinity")
     for count, expected in ((6, 6), (None, 1)):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
-        assert machine.cores() == expected
+        assert hardware.cores() == expected
 
 
 def test_gpus_are_those_that_are_visible_or_else_those_with_a_device(monkeypatch, tmp_path):
     for visible, count in (("0,2", 2), ("MIG-1", 1), ("", 0), (" ", 0)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        assert machine.gpus() == count
+        assert hardware.gpus() == count
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setattr(machine, "Path", {"/dev": tmp_path}.__getitem__)
+    monkeypatch.setattr(hardware, "Path", {"/dev": tmp_path}.__getitem__)
     for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
-    assert machine.gpus() == 2
+    assert hardware.gpus() == 2
 
 
 @pytest.mark.skipif(not MEMINFO.exists(), reason="only Linux has /proc/meminfo")
 def test_memory_is_what_linux_reports_or_else_all_of_it_or_unknown(monkeypatch, tmp_path):
-    assert machine.total_memory() == 1024 * int(re.search(r"MemTotal: *(\d+) kB", MEMINFO.read_text())[1])
-    assert 0 < machine.free_memory() <= machine.total_memory()
+    assert hardware.total_memory() == 1024 * int(re.search(r"MemTotal: *(\d+) kB", MEMINFO.read_text())[1])
+    assert 0 < hardware.free_memory() <= hardware.total_memory()
     file = tmp_path / "meminfo"
-    monkeypatch.setattr(machine, "Path", {"/proc/meminfo": file}.__getitem__)
-    assert machine.free_memory() == machine.total_memory(), "macOS"
+    monkeypatch.setattr(hardware, "Path", {"/proc/meminfo": file}.__getitem__)
+    assert hardware.free_memory() == hardware.total_memory(), "macOS"
     file.write_text("MemTotal:       9000 kB\nMemFree:         100 kB\nMemAvailable:   3000 kB\n")
-    assert machine.free_memory() == 3000 * 1024
+    assert hardware.free_memory() == 3000 * 1024
     file.write_text("MemTotal:       9000 kB\n")
-    assert machine.free_memory() == machine.total_memory()
+    assert hardware.free_memory() == hardware.total_memory()
     monkeypatch.delattr(os, "sysconf_names")
-    assert (machine.total_memory(), machine.free_memory()) == (None, None)
+    assert (hardware.total_memory(), hardware.free_memory()) == (None, None)

@@ -16,9 +16,9 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.progress import counted, say
-from ifqa.settings import Stored, check_stored
-from ifqa.storage.artifacts import partial, refuse_links
+from ifqa.progress import pluralize, say
+from ifqa.settings import StoredModel, parse_stored
+from ifqa.storage.artifacts import partial_folder, refuse_links
 from ifqa.storage.download import Remote, Unreachable, download_all, read
 from ifqa.storage.files import read_json, write_json
 from ifqa.storage.resources import find_resource
@@ -39,12 +39,12 @@ _PSGS = Remote(
 _MOST = 1 << 24  # bytes of a list of files
 
 
-class _File(Stored):
+class _File(StoredModel):
     size: Annotated[int, Field(ge=1)]
     sha1: Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 
 
-class _Dump(Stored):
+class _Dump(StoredModel):
     date: str
     url: str
     files: Annotated[dict[str, _File], Field(min_length=1)]
@@ -102,7 +102,7 @@ def _fetch_passages(url: str, root: Path) -> Iterator[str]:
 def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     folder = root / "data" / wiki
     refuse_links(folder)
-    draft, there = partial(folder), folder.is_dir() and any(folder.iterdir())
+    draft, there = partial_folder(folder), folder.is_dir() and any(folder.iterdir())
     if there and not (folder / RECORD).exists():
         raise IfqaError(f"{folder} is there, and no {RECORD} in it says which dump it holds; move it to fetch another")
     place = folder if there else draft
@@ -118,7 +118,7 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
         Remote(f"{base}/{name}", place / name, facts.size, "sha1", facts.sha1) for name, facts in dump.files.items()
     ]
     total = sum(facts.size for facts in dump.files.values())
-    say(f"{wiki} of {dump.date}: {counted(len(files), 'file')}, {total:,} bytes, from {base}")
+    say(f"{wiki} of {dump.date}: {pluralize(len(files), 'file')}, {total:,} bytes, from {base}")
     try:
         download_all(files, root / "data")
     except Unreachable as error:
@@ -130,14 +130,14 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     if not there:
         os.rename(draft, folder)  # also over an empty folder
     state = "there already" if there else "each file verified by its published SHA-1"
-    yield f"{folder}: dump of {dump.date}, {counted(len(files), 'file')}, {total:,} bytes, {state}"
+    yield f"{folder}: dump of {dump.date}, {pluralize(len(files), 'file')}, {total:,} bytes, {state}"
 
 
 def _recorded(folder: Path) -> _Dump | None:
     path = folder / RECORD
     if not path.exists():
         return None
-    return check_stored(_Dump, read_json(path), str(path), f"remove {folder} to fetch the dump again")
+    return parse_stored(_Dump, read_json(path), str(path), f"remove {folder} to fetch the dump again")
 
 
 def _published(wiki: str, date: str, url: str) -> _Dump:

@@ -6,14 +6,14 @@ from functools import partial
 from pathlib import Path
 
 from ifqa.config.corpus import Corpus
-from ifqa.corpus.screening import Drawn, Screened, merge, screen, screen_shard
-from ifqa.corpus.store import shards_of
+from ifqa.corpus.passage_filter import Drawn, Screened, merge, screen, screen_shard
+from ifqa.corpus.passage_store import shards_of
 from ifqa.errors import IfqaError
 from ifqa.formats.annotations import WRITING, write_tasks
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import Question
-from ifqa.workers.tasks import run
+from ifqa.workers.pool import map_tasks
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers
 
     def parts() -> Iterator[Drawn]:
         with bar(f"screening {corpus.name}", len(paths)) as advance:
-            for _, part in run(screen_one, paths, workers=workers):
+            for _, part in map_tasks(screen_one, paths, workers=workers):
                 yield part
                 advance(1)
 

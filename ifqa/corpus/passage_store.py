@@ -21,7 +21,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.records import Passage
 from ifqa.storage.artifacts import files_of
-from ifqa.storage.files import create, decode_object, field, require, text_field, write
+from ifqa.storage.files import atomic_write, decode_object, require_file, text_field, typed_field, write_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ OFFSET_BITS = 40  # low bits of a location: the byte in the shard, up to 1 TB; t
 _READ = 4096  # bytes; nearly every passage of 100 words is shorter
 
 
-def made_line(passage: Passage) -> bytes:
+def generated_passage_line(passage: Passage) -> bytes:
     """A passage that a retriever made, as a line.
 
     Raises:
@@ -71,10 +71,12 @@ class PassageStore:
         import numpy as np
 
         self.path = folder
-        self._shards = shards_of(require(folder, "passages folder"))
+        self._shards = shards_of(require_file(folder, "passages folder"))
         try:
-            self._hashes: NDArray[np.uint64] = np.load(require(folder / HASHES, "index of ids"), mmap_mode="r")
-            self._locations: NDArray[np.uint64] = np.load(require(folder / LOCATIONS, "index of ids"), mmap_mode="r")
+            self._hashes: NDArray[np.uint64] = np.load(require_file(folder / HASHES, "index of ids"), mmap_mode="r")
+            self._locations: NDArray[np.uint64] = np.load(
+                require_file(folder / LOCATIONS, "index of ids"), mmap_mode="r"
+            )
         except (ValueError, EOFError) as error:
             raise IfqaError(f"{folder}: the index of ids is damaged ({error}); build the passages again") from error
         if len(self._hashes) != len(self._locations):
@@ -139,7 +141,7 @@ class PassageFile(PassageStore):
         Raises:
             IfqaError: the file is missing, or as `index_ids`.
         """
-        self.path = require(path, "file of passages")
+        self.path = require_file(path, "file of passages")
         self._shards = {0: path}
         self._hashes, self._locations = index_ids(self._shards)
 
@@ -173,13 +175,13 @@ def shards_of(folder: Path) -> dict[int, Path]:
     return dict(sorted((int(match[1]), path) for match, path in numbered if match))
 
 
-def counted(passages: Path) -> tuple[dict[int, Path], int]:
+def count_passages(passages: Path) -> tuple[dict[int, Path], int]:
     """The shards of a folder of passages by their number, and the number of passages.
 
     Raises:
         IfqaError: there are none.
     """
-    shards = shards_of(require(passages, "passages folder"))
+    shards = shards_of(require_file(passages, "passages folder"))
     count = 0
     for path in shards.values():
         with open(path, "rb") as handle:
@@ -198,21 +200,21 @@ def read_shard(path: Path) -> Iterator[Passage]:
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield parse(line, f"{path}:{number}")
+                yield parse_passage(line, f"{path}:{number}")
 
 
 def read_at(handle: BinaryIO, location: int) -> Passage:
     """The passage that begins at a location; `handle` is its shard, open for reading."""
     offset = location & ((1 << OFFSET_BITS) - 1)
     handle.seek(offset)
-    return parse(handle.readline(), f"{handle.name}, byte {offset}")
+    return parse_passage(handle.readline(), f"{handle.name}, byte {offset}")
 
 
-def parse(line: bytes, where: str) -> Passage:
+def parse_passage(line: bytes, where: str) -> Passage:
     """The passage in a line of a shard; `where` ("file:line") opens the error if the line is not a passage."""
     record = decode_object(line, where, json.loads)
-    passage_id, title = text_field(record, "id", where), field(record, "title", str, where)
-    return Passage(passage_id, title, field(record, "contents", str, where))
+    passage_id, title = text_field(record, "id", where), typed_field(record, "title", str, where)
+    return Passage(passage_id, title, typed_field(record, "contents", str, where))
 
 
 def id_bytes(passage_id: str) -> bytes:
@@ -256,7 +258,7 @@ def index_ids(shards: Mapping[int, Path]) -> "tuple[NDArray[np.uint64], NDArray[
             with open(path, "rb") as handle:
                 for line_number, line in enumerate(handle, start=1):
                     match = _ID_FIRST.match(line) if line.endswith(b"}\n") else None
-                    passage_id = match[1] if match else id_bytes(parse(line, f"{path}:{line_number}").id)
+                    passage_id = match[1] if match else id_bytes(parse_passage(line, f"{path}:{line_number}").id)
                     hashes.append(hash_id(passage_id))
                     locations.append(offset)
                     offset += len(line)
@@ -296,6 +298,6 @@ def _write_array(path: Path, values: "NDArray[np.uint64]") -> None:
 
     header = BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
-    with create(path) as handle:
-        write(handle, header.getvalue())
-        write(handle, values.tobytes())
+    with atomic_write(path) as handle:
+        write_bytes(handle, header.getvalue())
+        write_bytes(handle, values.tobytes())

@@ -20,8 +20,8 @@ from itertools import chain, cycle, islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from ifqa.errors import IfqaError, unknown
-from ifqa.workers.machine import cores
+from ifqa.errors import IfqaError, unknown_name
+from ifqa.workers.hardware import cores
 
 Engine = Literal["local", "ray"]
 Task = TypeVar("Task")
@@ -41,7 +41,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(Engine):
-            raise unknown("engine", self.engine, get_args(Engine))
+            raise unknown_name("engine", self.engine, get_args(Engine))
         if type(self.number) is not int or self.number < 0:
             raise IfqaError(
                 f"workers: wanted a whole number of processes, or 0 for one a core; found {self.number!r:.80}"
@@ -53,7 +53,7 @@ class Workers:
         return self.engine == "local" and (self.number or cores()) == 1
 
 
-def run(
+def map_tasks(
     function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 0, engine: Engine = "local", gpus: int = 0,
     name: Callable[[Task], str] = str,
 ) -> Iterator[tuple[Task, Result]]:  # fmt: skip

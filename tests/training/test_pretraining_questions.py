@@ -2,7 +2,7 @@
 
 import re
 
-from ifqa.training.practice import practice_questions
+from ifqa.training.pretraining_questions import practice_questions
 
 PASSAGES = [
     "The club was founded by Ida Marrow in 1902. It has won 14 league titles and plays its home games in Veldmar.",

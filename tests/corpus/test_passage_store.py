@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ifqa.corpus.store
-from ifqa.corpus.store import PassageFile, PassageStore, fetch, made_line, passage_line, shard_path, write_id_index
+import ifqa.corpus.passage_store
+from ifqa.corpus.passage_store import (
+    PassageFile,
+    PassageStore,
+    fetch,
+    generated_passage_line,
+    passage_line,
+    shard_path,
+    write_id_index,
+)
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 from ifqa.storage.files import json_line
@@ -17,7 +25,7 @@ def test_a_passage_line_equals_the_line_that_json_writes(name, title, text):
 
 
 def write_shard(folder, number, passages):
-    shard_path(folder, number).write_bytes(b"".join(map(made_line, passages)))
+    shard_path(folder, number).write_bytes(b"".join(map(generated_passage_line, passages)))
 
 
 def passages(*ids):
@@ -35,7 +43,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("passage_id", ["", "1 0", "1-0\n", "1\u00a00"])
 def test_an_empty_id_or_an_id_with_white_space_is_refused(passage_id):
     with pytest.raises(IfqaError, match=r"passage with the title 'B' has the id"):
-        made_line(Passage(passage_id, "B", "b"))
+        generated_passage_line(Passage(passage_id, "B", "b"))
 
 
 def test_passages_come_in_the_order_of_the_ids_or_of_the_shards(folder):
@@ -59,7 +67,7 @@ def test_the_error_for_a_duplicate_id_names_both_lines(tmp_path, shard, where):
 
 
 def test_ids_with_the_same_hash_are_distinguished(tmp_path, monkeypatch):
-    monkeypatch.setattr(ifqa.corpus.store, "hash_id", lambda passage_id: 7)
+    monkeypatch.setattr(ifqa.corpus.passage_store, "hash_id", lambda passage_id: 7)
     write_shard(tmp_path, 0, passages("a", "b", "c"))
     write_id_index(tmp_path)
     assert PassageStore(tmp_path).get(["c", "a"]) == passages("c", "a")
@@ -118,13 +126,13 @@ def test_passages_without_their_own_whole_index_are_refused(tmp_path):
 
 def test_passages_come_from_the_first_of_several_stores_that_has_them(folder):
     path = folder / "made.jsonl"
-    path.write_bytes(b"".join(map(made_line, [Passage("1-0", "Made", "made"), *passages("g")])))
+    path.write_bytes(b"".join(map(generated_passage_line, [Passage("1-0", "Made", "made"), *passages("g")])))
     store = PassageFile(path)
     assert (len(store), [passage.id for passage in store]) == (2, ["1-0", "g"])
     fetched = fetch([store, PassageStore(folder)], ["1-1", "g", "1-0"])
     assert fetched == [*passages("1-1", "g"), Passage("1-0", "Made", "made")]
     with pytest.raises(IfqaError, match=rf"no passage 'x' in {path}, {folder}; was the run"):
         fetch([store, PassageStore(folder)], ["g", "x"])
-    path.write_bytes(b"".join(map(made_line, passages("a", "b", "a"))))
+    path.write_bytes(b"".join(map(generated_passage_line, passages("a", "b", "a"))))
     with pytest.raises(IfqaError, match=r"'a' appears twice: .*made\.jsonl:1 and .*made\.jsonl:3"):
         PassageFile(path)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ifqa.corpus.screening import merge, screen, screen_shard
-from ifqa.corpus.store import made_line
+from ifqa.corpus.passage_filter import merge, screen, screen_shard
+from ifqa.corpus.passage_store import generated_passage_line
 from ifqa.records import Passage
 
 
@@ -39,8 +39,8 @@ def shards(tmp_path):
     texts = ("It closed one day, on a Monday.", *["It was closed because of rain."] * 2)
     made = [Passage(str(n), "T", texts[n % 3]) for n in range(90)]
     paths = [tmp_path / "a", tmp_path / "b"]
-    paths[0].write_bytes(b"".join(map(made_line, made[:50])))
-    paths[1].write_bytes(b"".join(map(made_line, made[50:])))
+    paths[0].write_bytes(b"".join(map(generated_passage_line, made[:50])))
+    paths[1].write_bytes(b"".join(map(generated_passage_line, made[50:])))
     return paths
 
 

@@ -11,24 +11,24 @@ import pytest
 import tasks
 
 from ifqa.errors import IfqaError
-from ifqa.workers.tasks import run
+from ifqa.workers.pool import map_tasks
 
 STAND_INS = Path(tasks.__file__).parent
 
 
 def test_results_come_with_their_tasks_whatever_the_number_of_workers():
     for workers in (1, 2, 3):
-        assert sorted(run(tasks.square, range(20), workers=workers)) == [(n, n * n) for n in range(20)]
-    processes = {process for _, process in run(tasks.process, range(8), workers=2)}
+        assert sorted(map_tasks(tasks.square, range(20), workers=workers)) == [(n, n * n) for n in range(20)]
+    processes = {process for _, process in map_tasks(tasks.process, range(8), workers=2)}
     assert (len(processes), os.getpid() in processes) == (2, False)
-    assert list(run(tasks.process, [], workers=2)) == []
-    assert list(run(tasks.process, [1], workers=2)) == [(1, os.getpid())]
+    assert list(map_tasks(tasks.process, [], workers=2)) == []
+    assert list(map_tasks(tasks.process, [1], workers=2)) == [(1, os.getpid())]
 
 
 @pytest.mark.parametrize(("visible", "expected"), [("", {"0", "1"}), ("3,5", {"3", "5"})])
 def test_each_worker_sees_a_gpu_of_its_own(monkeypatch, visible, expected):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert {seen for _, seen in run(tasks.gpu, range(8), workers=2, gpus=2)} == expected
+    assert {seen for _, seen in map_tasks(tasks.gpu, range(8), workers=2, gpus=2)} == expected
 
 
 def test_tasks_are_taken_only_as_workers_become_free():
@@ -39,7 +39,7 @@ def test_tasks_are_taken_only_as_workers_become_free():
             taken.append(len(taken))
             yield taken[-1]
 
-    results = run(tasks.square, endless(), workers=2)
+    results = map_tasks(tasks.square, endless(), workers=2)
     for _ in range(5):
         next(results)
     results.close()
@@ -49,7 +49,7 @@ def test_tasks_are_taken_only_as_workers_become_free():
 def test_an_error_of_the_function_ends_after_the_begun_tasks():
     results = []
     with pytest.raises(IfqaError, match="seven"):
-        for result in run(tasks.no_seven, range(100), workers=2):
+        for result in map_tasks(tasks.no_seven, range(100), workers=2):
             results.append(result)
     assert len(results) < 20
 
@@ -61,21 +61,21 @@ def test_tasks_before_an_error_in_reading_tasks_are_finished():
 
     results = []
     with pytest.raises(IfqaError, match="cut short"):
-        for result in run(tasks.square, three(), workers=2):
+        for result in map_tasks(tasks.square, three(), workers=2):
             results.append(result)
     assert sorted(results) == [(0, 0), (1, 1), (2, 4)]
 
 
 def test_a_worker_that_dies_is_replaced_and_its_task_done_again(tmp_path):
     given = [(tmp_path / "died", n) for n in range(6)]
-    assert sorted(result for _, result in run(tasks.die_once, given, workers=2)) == list(range(6))
+    assert sorted(result for _, result in map_tasks(tasks.die_once, given, workers=2)) == list(range(6))
     assert (tmp_path / "died").exists()
 
 
 def test_a_task_at_which_workers_die_is_named():
     results = []
     with pytest.raises(IfqaError, match=r"died 2 times at task number 3 \(signal 9\)"):
-        for result in run(tasks.die_at_three, range(6), workers=2, name=lambda n: f"task number {n}"):
+        for result in map_tasks(tasks.die_at_three, range(6), workers=2, name=lambda n: f"task number {n}"):
             results.append(result)
     assert 3 not in [task for task, _ in results]
 
@@ -84,15 +84,15 @@ def test_a_task_at_which_workers_die_is_named():
 def test_a_missing_cluster_raises_a_one_line_error(monkeypatch, address):
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(IfqaError, match="Ray cannot be reached"):
-        list(run(tasks.square, [1], engine="ray"))
+        list(map_tasks(tasks.square, [1], engine="ray"))
 
 
 def test_a_bug_keeps_its_traceback_and_an_os_error_is_raised_unchanged(capfd, tmp_path):
     with pytest.raises(RuntimeError, match="failed at 2"):
-        list(run(tasks.bug_at_two, range(6), workers=2))
+        list(map_tasks(tasks.bug_at_two, range(6), workers=2))
     assert "ZeroDivisionError" in capfd.readouterr().err
     with pytest.raises(FileNotFoundError, match="nothing"):
-        list(run(tasks.read, [tmp_path / "nothing"] * 4, workers=2))
+        list(map_tasks(tasks.read, [tmp_path / "nothing"] * 4, workers=2))
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifqa.storage.append_log import Chunks
 from ifqa.storage.artifacts import LOG
-from ifqa.storage.chunks import Chunks
 
 NAMES = ("a", "b")
 PARTS = st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=6))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import entries, starts_list
-from ifqa.storage.files import LONGEST_LINE, field, open_unpacked, read_jsonl, read_lines, unicode_text
+from ifqa.storage.files import LONGEST_LINE, open_unpacked, read_jsonl, read_lines, typed_field, unicode_text
 from ifqa.storage.json_stream import JsonStream
 
 Row = tuple[str, dict[str, object]]  # "file:line" or "file: entry n", and the row's values by name
@@ -85,14 +85,17 @@ def _squad(path: Path) -> Iterator[Row]:
                 for paragraph in objects(stream.value(), "paragraphs", where):
                     for qa in objects(paragraph, "qas", where):
                         answers = [] if qa.get("is_impossible") is True else qa.get("answers", [])
-                        yield where, {**qa, "answers": answers, "passages": field(paragraph, "context", str, where)}
+                        yield (
+                            where,
+                            {**qa, "answers": answers, "passages": typed_field(paragraph, "context", str, where)},
+                        )
 
 
 def objects(value: object, key: str, where: str) -> list[dict[str, object]]:
     """The list of objects that an object has under a key; anything else is refused."""
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
-    elements = field(value, key, list, where)
+    elements = typed_field(value, key, list, where)
     if wrong := next((element for element in elements if not isinstance(element, dict)), None):
         raise IfqaError(f"{where}: {key!r} must be a list of objects, found {type(wrong).__name__} in it")
     return elements
