@@ -49,7 +49,7 @@ def main() -> None:
     chosen = halves(sorted(texts), arguments.seed)[arguments.what == "report"][: arguments.limit]
     questions = [Question(number, texts[number]) for number in chosen]
     retriever = indexed(causes, arguments.to, arguments.dense)
-    ranks = {asked: own_ranks(retriever, rewrite(questions, asked)) for asked in ASKED}
+    ranks = {query: own_ranks(retriever, rewrite(questions, query)) for query in ASKED}
     print(f"{len(questions):,} questions, {len(causes):,} causes, {'all-MiniLM-L6-v2' if arguments.dense else 'BM25'}")
     print(table(ranks))
     if arguments.what == "choose":

@@ -57,7 +57,7 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
     ways: dict[str, Callable[[], Any]] = {"sentence-transformers": lambda: plain.encode(texts, show_progress_bar=False)}
     ways |= {name: lambda encoder=encoder: encoder.encode_passages(chosen) for name, encoder in encoders.items()}
     best = dict.fromkeys(ways, float("inf"))
-    for encoder in (plain.encode(texts[:64]), *(one.encode_passages(chosen[:64]) for one in encoders.values())):
+    for encoder in (plain.encode(texts[:64]), *(encoder.encode_passages(chosen[:64]) for encoder in encoders.values())):
         assert len(encoder) == min(64, len(texts))
     for _ in range(arguments.rounds):
         for name, run in ways.items():

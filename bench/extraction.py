@@ -205,8 +205,8 @@ def compare(folder: Path, show: int, kinds: list[str]) -> None:
 def gather(folder: Path) -> None:
     for kind in READERS:
         (folder / kind).mkdir(parents=True, exist_ok=True)
-    for found in distributions():
-        about = found.metadata
+    for distribution in distributions():
+        about = distribution.metadata
         text = about.get_payload() or about.get("Description") or ""
         kind = {"text/markdown": "md", "text/x-rst": "rst"}.get(
             (about.get("Description-Content-Type") or "").split(";")[0]

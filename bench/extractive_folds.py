@@ -122,7 +122,7 @@ def compare(a: Path, b: Path) -> None:
     for source in dict.fromkeys(read for read, _ in scores[0]):
         keys = [key for key in scores[0] if key[0] == source]
         for measure in ("em", "f1"):
-            ours, theirs = ([one[key][measure] for key in keys] for one in scores)
+            ours, theirs = ([score[key][measure] for key in keys] for score in scores)
             won, lost, _ = won_lost_tied(ours, theirs)
             more = f", p {paired_randomization(ours, theirs):.4f}, {won} better, {lost} worse of {len(keys)}"
             print_interval(f"{source}, {measure}, A - B", [x - y for x, y in zip(ours, theirs, strict=True)], more)

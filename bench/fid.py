@@ -150,7 +150,7 @@ def _best(way: ways.Way, model: Any, data: ways.Data, arguments: Any) -> dict[st
     """The result of a way with its best number of questions at a time; empty if memory is too small."""
     sizes = [one for one in way.at_a_time if one <= data.questions] or [data.questions]
     if len(sizes) > 1:
-        tries = {one: _timed(way, model, data, one, arguments, 1).get("rate", 0.0) for one in sizes}
+        tries = {size: _timed(way, model, data, size, arguments, 1).get("rate", 0.0) for size in sizes}
         sizes = [max(tries, key=lambda one: tries[one])]
     return _timed(way, model, data, sizes[0], arguments, arguments.rounds)
 

@@ -39,7 +39,7 @@ def main() -> None:
     unigram = Tokenizer(models.Unigram())
     unigram.pre_tokenizer = pre_tokenizers.Metaspace()
     special = ["<pad>", "</s>", "<unk>"]
-    texts = (f"question: title: {one.title} context: {one.text}" for one in passages[::step])
+    texts = (f"question: title: {passage.title} context: {passage.text}" for passage in passages[::step])
     trainer = trainers.UnigramTrainer(vocab_size=arguments.vocabulary, special_tokens=special, unk_token="<unk>")
     unigram.train_from_iterator(texts, trainer)
     vocabulary = json.loads(unigram.to_str())["model"]["vocab"]

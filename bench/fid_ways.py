@@ -120,7 +120,7 @@ def ours(
             features = {"input_ids": part.ids, "attention_mask": part.mask}
             counts = [part.per_question] * part.questions
             readings += read(model, features, counts, max_answer_tokens=tokens + 1, room=room)
-    return [(one.tokens, one.score) if scores else one.tokens for one in readings]
+    return [(reading.tokens, reading.score) if scores else reading.tokens for reading in readings]
 
 
 def encoder_alone(model: Any, data: Data, at_a_time: int, tokens: int, room: Budget) -> list[Any]:

@@ -42,7 +42,7 @@ def main() -> None:
     held = set(order[:HELD])
     for name, is_held in {"held": True, "train": False}.items():
         path = Path(f"data/held-out/{name}.jsonl")
-        count = write_file(path, [one for n, one in enumerate(questions) if (n in held) == is_held])
+        count = write_file(path, [question for n, question in enumerate(questions) if (n in held) == is_held])
         say(f"{path}: {count:,} questions")
     pool = Path("indexes/ifqa-pool-50k.toml").read_text(encoding="utf-8")
     corpora = {"held-out-train": TRAIN, "held-out-pool": f'{pool.rstrip()}\nmodel = "models/dense-held-out"\n'}

@@ -70,10 +70,10 @@ def main() -> None:
         asked = ask(system, QUESTIONS)
         print(f"{system.size:,} passages; {system.experiment.reader}")
     if arguments.to:
-        write_jsonl(arguments.to, [shown(one) for one in asked])
+        write_jsonl(arguments.to, [shown(row) for row in asked])
     for kind in ("if", "plain", ""):
         print(f"\n{ {'if': 'counterfactual', 'plain': 'plain', '': 'all'}[kind] } questions")
-        print("\n".join(figures([one for one in asked if one.question.id.startswith(kind)])))
+        print("\n".join(figures([row for row in asked if row.question.id.startswith(kind)])))
 
 
 def gather(docs: Path) -> Iterator[str]:
@@ -118,14 +118,14 @@ def ask(system: System, path: Path) -> list[Asked]:
         for row in rows:
             question = Question(str(row["id"]), str(row["question"]), tuple(row["answers"]))
             [ranking] = system.retrieve([question], DEPTH)
-            places = [place_of(one.id) for one in ranking.passages]
+            places = [place_of(passage.id) for passage in ranking.passages]
             answer = system.ask(question)
             asked.append(
                 Asked(
                     question,
                     str(row["file"]),
                     int(row.get("page", 0)),
-                    [one.file for one in places if one],
+                    [place.file for place in places if place],
                     answer,
                     source_of(answer),
                 )
@@ -146,7 +146,10 @@ def source_of(answer: Answer) -> Place | None:
 
 def figures(asked: Sequence[Asked]) -> Iterator[str]:
     """A line for each figure."""
-    have, lack = [one for one in asked if one.question.answers], [one for one in asked if not one.question.answers]
+    have, lack = (
+        [row for row in asked if row.question.answers],
+        [row for row in asked if not row.question.answers],
+    )
     rows = {
         "EM": [exact_match(one.answer.text, one.question.answers) for one in have],
         "F1": [f1(one.answer.text, one.question.answers) for one in have],
@@ -160,10 +163,10 @@ def figures(asked: Sequence[Asked]) -> Iterator[str]:
         yield f"  {name}: {interval(mean_interval(values))}"
     yield f"{len(lack)} without an answer"
     yield f"  abstentions: {interval(mean_interval([float(not one.answer.text) for one in lack]))}"
-    if all(one.answer.confidence is None for one in asked):
+    if all(row.answer.confidence is None for row in asked):
         yield "no confidence: the reader's weights have no calibration"
         return
-    numbers = np.array([[one.answer.confidence or 0.0, float(bool(one.question.answers))] for one in asked])
+    numbers = np.array([[row.answer.confidence or 0.0, float(bool(row.question.answers))] for row in asked])
     value = ColumnStatistic(AUROC, numbers).interval(0)
     yield f"AUROC of the confidence: {interval(value) if value else 'not defined'}"
 
@@ -176,7 +179,7 @@ def fits(one: Asked) -> bool:
 
 def interval(ends: tuple[float, float, float]) -> str:
     """A value with its interval, in percent."""
-    return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * one for one in ends))
+    return "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * end for end in ends))
 
 
 def shown(one: Asked) -> dict[str, object]:

@@ -83,8 +83,8 @@ def row(question: str, context: str, answers: list[str], source: str) -> dict[st
 
 def spans(folder: Path) -> Iterator[dict[str, Any]]:
     """SQuAD, SquadShifts and TimeQA."""
-    for one in read_questions(folder / "span-train.jsonl.xz"):
-        yield row(one.text, one.gold_passages[0], list(one.answers), one.label("source"))
+    for question in read_questions(folder / "span-train.jsonl.xz"):
+        yield row(question.text, question.gold_passages[0], list(question.answers), question.label("source"))
 
 
 def qamr(folder: Path) -> Iterator[dict[str, Any]]:
@@ -95,7 +95,7 @@ def qamr(folder: Path) -> Iterator[dict[str, Any]]:
             if before.startswith("#"):
                 sentence = line
             elif asked := _QAMR.fullmatch(line):
-                answers = [one.strip() for one in asked[2].split("\t") if one.strip() and one.strip() in sentence]
+                answers = [word.strip() for word in asked[2].split("\t") if word.strip() and word.strip() in sentence]
                 if answers:
                     yield row(asked[1], sentence, list(dict.fromkeys(answers)), "qamr")
             before = line
@@ -103,9 +103,9 @@ def qamr(folder: Path) -> Iterator[dict[str, Any]]:
 
 def nq_swap(folder: Path) -> Iterator[dict[str, Any]]:
     """NQ-Swap: the passage's answer was exchanged for another entity, and the new answer is the right one."""
-    for one in read_questions(folder / "nq-swap-train.json.xz"):
-        context = " ".join(_MARK.sub(" ", one.gold_passages[0]).split())
-        yield row(f"{one.text}?", context, list(one.answers), "nq-swap")
+    for question in read_questions(folder / "nq-swap-train.json.xz"):
+        context = " ".join(_MARK.sub(" ", question.gold_passages[0]).split())
+        yield row(f"{question.text}?", context, list(question.answers), "nq-swap")
 
 
 def held_out(question: str) -> bool:

@@ -39,7 +39,9 @@ def main() -> None:
     parser.add_argument("--closed-book", default="", metavar="OTHER", help="an experiment on the same questions")
     arguments = parser.parse_args()
     name, other = arguments.experiment, arguments.closed_book
-    factual = {one.question.id: one.text for one in ifqa.answers(other)} if other else without_supposition(name)
+    factual = (
+        {answer.question.id: answer.text for answer in ifqa.answers(other)} if other else without_supposition(name)
+    )
     for line in told(ifqa.run(name).rows, factual):
         print(line)
 
@@ -53,7 +55,7 @@ def without_supposition(name: str) -> dict[str, str]:
     path = load_experiment(name).folder / FOLDER / PROBE / PREDICTIONS
     if not path.exists():
         raise IfqaError(f"there is no {path}; make it with: ifqa probe {name}")
-    return {one.question_id: one.answer for one in read_predictions(path).values()}
+    return {prediction.question_id: prediction.answer for prediction in read_predictions(path).values()}
 
 
 def told(rows: Sequence[QuestionRow], factual: Mapping[str, str]) -> list[str]:
@@ -62,7 +64,7 @@ def told(rows: Sequence[QuestionRow], factual: Mapping[str, str]) -> list[str]:
     Raises:
         IfqaError: none of the questions has an answer of the real world.
     """
-    there = [one for one in rows if one["id"] in factual]
+    there = [row for row in rows if row["id"] in factual]
     if not there:
         raise IfqaError(f"none of {len(rows)} questions has an answer of the real world; wanted the same questions")
     found = [outcome(one, "EM", "", factual[one["id"]]) for one in there]

@@ -110,15 +110,15 @@ def rankings(
     rows: dict[str, list[list[Hit]]] = {}
     for name in names:
         retriever = load_plugin("retriever", name)(folder / name)
-        for asked in all_asked:
-            parts = _parts(retriever, name, asked)
-            fusion = Fusion(parts=parts, method="rrf" if asked == "fused" else "weighted") if len(parts) > 1 else None
-            rows[f"{name} {asked}"] = fusion.search(questions, K) if fusion else parts[0].search(questions)
+        for request in all_asked:
+            parts = _parts(retriever, name, request)
+            fusion = Fusion(parts=parts, method="rrf" if request == "fused" else "weighted") if len(parts) > 1 else None
+            rows[f"{name} {request}"] = fusion.search(questions, K) if fusion else parts[0].search(questions)
     if len(names) == 2:
-        for asked in all_asked:
-            both = list(zip(*(rows[f"{name} {asked}"] for name in names), strict=True))
-            rows[f"rrf {asked}"] = [best(by_rank(pair, [1.0, 1.0]), K) for pair in both]
-            rows[f"hybrid {asked}"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
+        for request in all_asked:
+            both = list(zip(*(rows[f"{name} {request}"] for name in names), strict=True))
+            rows[f"rrf {request}"] = [best(by_rank(pair, [1.0, 1.0]), K) for pair in both]
+            rows[f"hybrid {request}"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
         if {"question", "weighted"} <= set(all_asked):
             both = list(zip(rows["bm25 weighted"], rows["dense question"], strict=True))
             rows["hybrid names"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
@@ -152,8 +152,8 @@ def reranked(
     with bar(called, sum(map(len, wanted))) as advance:
         for number, question in enumerate(questions):
             passages: list[Passage] = store.get(sorted(wanted[number]))
-            scores = score([(question.text, one.text) for one in passages], advance)
-            by_id = {one.id: float(of_one) for one, of_one in zip(passages, scores, strict=True)}
+            scores = score([(question.text, passage.text) for passage in passages], advance)
+            by_id = {passage.id: float(of_one) for passage, of_one in zip(passages, scores, strict=True)}
             for name, ranking in rows.items():
                 first = ranking[number][:depth]
                 by_model = [by_id[hit.passage_id] for hit in first]
@@ -230,7 +230,7 @@ def controlled(
 
 def passed(measures: dict[str, dict[str, float]]) -> bool:
     """Whether a row passes the control: no interval of a difference lies above 0."""
-    return all(one["low"] <= 0 for one in measures.values())
+    return all(measure["low"] <= 0 for measure in measures.values())
 
 
 def control_markdown(table: dict[str, dict[str, dict[str, float]]]) -> str:
@@ -241,7 +241,9 @@ def control_markdown(table: dict[str, dict[str, dict[str, float]]]) -> str:
         "|---" * (len(heads) + 2) + "|",
     ]
     for name, measures in table.items():
-        cells = [f"{one['value']:.2f} [{one['low']:+.2f}, {one['high']:+.2f}]" for one in measures.values()]
+        cells = [
+            f"{measure['value']:.2f} [{measure['low']:+.2f}, {measure['high']:+.2f}]" for measure in measures.values()
+        ]
         lines.append(f"| {name} | {' | '.join(cells)} | {'passed' if passed(measures) else 'failed'} |")
     return "\n".join(lines)
 
@@ -254,10 +256,10 @@ def markdown(table: dict[str, dict[str, dict[str, float]]]) -> str:
     ]
     for name, measures in table.items():
         cells = [
-            f"{one['value']:.1f}{'*' if one['p'] < 0.05 else ''} [{one['low']:.1f}, {one['high']:.1f}]"
-            for one in measures.values()
+            f"{measure['value']:.1f}{'*' if measure['p'] < 0.05 else ''} [{measure['low']:.1f}, {measure['high']:.1f}]"
+            for measure in measures.values()
         ]
-        ps = ", ".join(f"{one['p']:.3f}" for one in list(measures.values())[:3])
+        ps = ", ".join(f"{measure['p']:.3f}" for measure in list(measures.values())[:3])
         lines.append(f"| {name} | {' | '.join(cells)} | {ps} |")
     return "\n".join(lines)
 

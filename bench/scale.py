@@ -88,7 +88,7 @@ def build(name: str, copies: float) -> dict[str, float]:
     write_articles(folder, copies)
     sources = ['format = "gold"\nbenchmark = "ifqa"\nsplits = ["full-train", "full-dev"]\n']
     sources += [f'format = "articles"\npath = "{one}"\n' for one in [ARTICLES, *([folder] if copies else [])]]
-    corpus = "".join(f"[[passages.sources]]\n{one}\n" for one in sources)
+    corpus = "".join(f"[[passages.sources]]\n{source}\n" for source in sources)
     Path(f"indexes/{name}.toml").write_text(f'{corpus}[index.bm25]\nretriever = "bm25"\n')
     shutil.rmtree(Path("indexes") / name, ignore_errors=True)
     before, began, most = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic(), 0
@@ -118,7 +118,7 @@ def write_articles(folder: Path, copies: float) -> None:
     known = frozenset(names)
     say(f"{folder}: {copies * len(articles):,.0f} articles with changed names, of {len(names):,}")
     shutil.rmtree(folder, ignore_errors=True)
-    many = ((copy, one) for copy in count(1) for one in articles)
+    many = ((copy, article) for copy in count(1) for article in articles)
     chosen = islice(many, round(copies * len(articles)))
     write_jsonl(folder / "articles.jsonl", (changed(article, copy, names, known) for copy, article in chosen))
 

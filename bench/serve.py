@@ -51,7 +51,11 @@ def server(experiment: str, *flags: str) -> Iterator[tuple[str, float]]:
 def memory(url: str) -> int:
     """The resident memory in MB of the process that listens at the address."""
     port = int(url.rpartition(":")[2])
-    [pid] = {one.pid for one in psutil.net_connections("tcp") if one.status == "LISTEN" and one.laddr.port == port}
+    [pid] = {
+        connection.pid
+        for connection in psutil.net_connections("tcp")
+        if connection.status == "LISTEN" and connection.laddr.port == port
+    }
     return round(psutil.Process(pid).memory_info().rss / 1e6)
 
 
@@ -72,7 +76,7 @@ def load(url: str, questions: Sequence[str], clients: int) -> tuple[list[AnswerF
 def in_process(system: System, questions: Sequence[str], clients: int) -> tuple[list[AnswerForm], float]:
     """Answers of an opened system, in the server's form, and seconds."""
     began = time.monotonic()
-    each = [[one] for one in questions] if clients == 1 else [questions]
+    each = [[question] for question in questions] if clients == 1 else [questions]
     found = [answer for some in each for answer in system.answer(some, threshold=0)]
     return [AnswerForm.of(answer, 0) for answer in found], time.monotonic() - began
 
@@ -108,7 +112,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--flat", type=int, default=0)
     given = parser.parse_args()
-    texts = [one.text for split in ("dev", "hard") for one in ifqa.questions("sample", split)]
+    texts = [question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split)]
     questions = list(islice(cycle(texts), given.questions))
     here = {}
     with ifqa.open(given.experiment) as system:

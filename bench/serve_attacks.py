@@ -154,7 +154,7 @@ def stop() -> dict[str, object]:
 
 def steps() -> dict[str, object]:
     """Memory over questions to a retriever of several steps."""
-    texts = cycle(one.text for split in ("dev", "hard") for one in ifqa.questions("sample", split))
+    texts = cycle(question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split))
     sizes = []
     with server(STEPS) as (_, url):
         for _ in range(10):

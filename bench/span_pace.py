@@ -36,23 +36,23 @@ def main() -> None:
     questions = questions[: arguments.limit]
     several = {"shipped": ""} | ({arguments.weights: arguments.weights} if arguments.weights else {})
     readers = {
-        (about, one): Extractive(precision=one, weights=weights)
+        (about, precision): Extractive(precision=precision, weights=weights)
         for about, weights in several.items()
-        for one in PRECISIONS
+        for precision in PRECISIONS
     }
     seconds: dict[tuple[str, str], list[float]] = {name: [] for name in readers}
     answers: dict[tuple[str, str], list[str]] = {}
     for _ in range(arguments.rounds):
         for name, reader in readers.items():
             started = time.perf_counter()
-            answers[name] = [one.answer for one in reader.answer(questions, passages)]
+            answers[name] = [prediction.answer for prediction in reader.answer(questions, passages)]
             seconds[name].append(time.perf_counter() - started)
     count = sum(map(len, passages))
-    for (about, one), took in seconds.items():
-        pace, times = count / median(took), [round(each, 1) for each in took]
+    for (about, one), second in seconds.items():
+        pace, times = count / median(second), [round(each, 1) for each in second]
         print(f"{about}, {one}: {pace:.1f} passages a second (median of {times} s)")
     for about in several:
-        exact, auto = ((about, one) for one in PRECISIONS)
+        exact, auto = ((about, precision) for precision in PRECISIONS)
         ratio = median(a / b for a, b in zip(seconds[exact], seconds[auto], strict=True))
         pairs = list(zip(answers[exact], answers[auto], strict=True))
         texts, same = sum(a != b for a, b in pairs), sum(normalize(a) != normalize(b) for a, b in pairs)

@@ -53,10 +53,10 @@ _IMPORTED = (peft.LoraConfig, transformers.Trainer)  # both packages import thei
 def material() -> TrainingData:
     """The sample's questions, each with the beginning of its gold passage, and that of the next question's."""
     questions = open_benchmark("sample").questions("train")
-    golds = [one.gold_passages[0][:250] for one in questions]
+    golds = [question.gold_passages[0][:250] for question in questions]
     rankings = [
-        [Passage("own", "", own), Passage("next", "", other)]
-        for own, other in zip(golds, [*golds[1:], golds[0]], strict=True)
+        [Passage("own", "", gold), Passage("next", "", other)]
+        for gold, other in zip(golds, [*golds[1:], golds[0]], strict=True)
     ]
     return TrainingData(questions, rankings, "sample/dev", {"train": "ab"})
 

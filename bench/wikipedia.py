@@ -52,8 +52,8 @@ def tokens(text: str) -> list[str]:
 def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
     pages = list({page.id: page for file in files for page in pages_of(file)}.values())  # a page may be in two files
     texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
-    for profile, found in texts.items():
-        whole = "\n".join(found.values())
+    for profile, text in texts.items():
+        whole = "\n".join(text.values())
         words, marks = len(whole.split()), {mark: count for mark in MARKS if (count := whole.count(mark))}
         share = sum(marks.values()) / words * 1e4
         numbers = sum(any(map(str.isdigit, token)) for token in tokens(whole))
@@ -74,11 +74,11 @@ def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
         subprocess.run(command, check=True, capture_output=True, cwd=folder)
         for output in (folder / f"{number}").rglob("wiki_*"):
             theirs |= {record["id"]: record["text"] for record in map(json.loads, output.read_text().splitlines())}
-    for profile, found in texts.items():
+    for profile, text in texts.items():
         common = ours = of_theirs = 0
         for page in pages:
             if page.id in theirs:
-                a, b = Counter(tokens(found[page.id])), Counter(tokens(theirs[page.id]))
+                a, b = Counter(tokens(text[page.id])), Counter(tokens(theirs[page.id]))
                 common, ours, of_theirs = common + (a & b).total(), ours + a.total(), of_theirs + b.total()
         print(
             f"{profile} against WikiExtractor on {len(theirs)} pages: "

@@ -156,12 +156,12 @@ def settings_model(
 ) -> type[StrictModel]:
     """A model with a field for each setting of a function. With `whole`, settings without a default are required."""
     fields: dict[str, Any] = {}
-    for name, one in inspect.signature(function).parameters.items():
-        if name in given or name in _SELF or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in given or name in _SELF or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        default = ... if whole and one.default is one.empty else None
+        default = ... if whole and parameter.default is parameter.empty else None
         # with an alias, because a field called "copy" or "json" would hide a method of the model
-        fields[f"setting_{len(fields)}"] = (_kind(function, one), Field(default, alias=name))
+        fields[f"setting_{len(fields)}"] = (_kind(function, parameter), Field(default, alias=name))
     return create_model("Settings", __base__=StrictModel, **fields)
 
 

@@ -80,7 +80,7 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
 def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     scores = ifqa.run("sample-llm")
     asked = ifqa.questions("sample", "hard")[:8]
-    assert [row["id"] for row in scores.rows] == [one.id for one in asked]
+    assert [row["id"] for row in scores.rows] == [question.id for question in asked]
     assert sum(row["EM"] for row in scores.rows) / 8 == scores["EM"].value / 100
     outcomes = scores.outcomes()
     wrong = {row["id"]: row["answer"] for row in scores.rows if not row["EM"]}
@@ -89,14 +89,14 @@ def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     assert "answered the real world" not in outcomes.values()
     factual = scores.outcomes(factual=wrong)
     assert {told for one, told in factual.items() if wrong.get(one)} == {"answered the real world"}
-    told = {one.id: one.answers[0] for one in asked}
+    told = {question.id: question.answers[0] for question in asked}
     assert set(ifqa.evaluate(told, split="hard").outcomes().values()) == {"right", "no answer"}
 
 
 def test_without_a_reader_only_what_was_retrieved_is_scored(workplace):
     scores = ifqa.run("sample-llm", reader="none")
     whole = ifqa.run("sample-llm")
-    assert {one: scores[one] for one in scores} == {one: whole[one] for one in whole if "@" in one}
+    assert {score: scores[score] for score in scores} == {one: whole[one] for one in whole if "@" in one}
     assert not (workplace / "experiments/sample-llm+reader=none/read").exists()
     with pytest.raises(ifqa.IfqaError, match="wanted the scores of an experiment with a reader"):
         scores.outcomes()
@@ -107,9 +107,11 @@ def test_without_a_reader_only_what_was_retrieved_is_scored(workplace):
 def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
     scores = ifqa.run("sample-llm")
     answers = ifqa.answers("sample-llm")
-    assert [(one.question.id, one.text) for one in answers] == [(row["id"], row["answer"]) for row in scores.rows]
+    assert [(answer.question.id, answer.text) for answer in answers] == [
+        (row["id"], row["answer"]) for row in scores.rows
+    ]
     with ifqa.open("sample-llm") as system:
-        assert system.answer([one.question for one in answers]) == answers
+        assert system.answer([answer.question for answer in answers]) == answers
     with pytest.raises(ifqa.IfqaError, match="sample/read is not there yet; make it with: ifqa run sample"):
         ifqa.answers("sample")
     ifqa.run("sample-closed-book")
@@ -127,7 +129,7 @@ def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
 
 def test_answers_of_any_form_are_scored_over_all_questions():
     questions = ifqa.questions("sample", "dev")
-    right = {one.id: one.answers[0] for one in questions[:20]}
+    right = {question.id: question.answers[0] for question in questions[:20]}
     by_id = ifqa.evaluate(right)
     assert (by_id.questions, by_id.n_failed, by_id["EM"].value) == (83, 63, round(100 * 20 / 83, 2))
     predictions = [ifqa.Prediction(*pair) for pair in right.items()]

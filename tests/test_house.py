@@ -44,9 +44,9 @@ def imports():
         targets = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
-                targets |= {f"{node.module}.{one.name}" for one in node.names} & known.keys() or {node.module}
+                targets |= {f"{node.module}.{name.name}" for name in node.names} & known.keys() or {node.module}
             elif isinstance(node, ast.Import):
-                targets |= {one.name for one in node.names}
+                targets |= {name.name for name in node.names}
         found[name] = (targets & known.keys()) - {name}
     return found
 
@@ -60,7 +60,7 @@ def part_imports():
     """Part -> the other parts it imports."""
     found = defaultdict(set)
     for name, targets in imports().items():
-        found[part(name)] |= {part(one) for one in targets} - {part(name)}
+        found[part(name)] |= {part(target) for target in targets} - {part(name)}
     return dict(found)
 
 

@@ -161,7 +161,7 @@ def test_a_wrong_table_is_refused_in_one_line(table, complaint):
 )
 def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong):
     plugin = load_plugin(kind, name)
-    given = dict.fromkeys([one for one in inspect.signature(plugin).parameters if one in INJECTED])
+    given = dict.fromkeys([parameter for parameter in inspect.signature(plugin).parameters if parameter in INJECTED])
     with pytest.raises(IfqaError) as called:
         plugin(**given, **wrong)
     tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "reader": {"name": "extractive"}}

@@ -47,7 +47,7 @@ def tidy(book: NotebookNode) -> None:
     book.metadata.language_info = NotebookNode(name="python")
     for cell in book.cells:
         if cell.cell_type == "code":
-            cell.outputs = [one for one in cell.outputs if one.get("name") != "stderr"]
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
             for one in cell.outputs:
                 if {"text/html", "image/png"} & one.get("data", {}).keys():
                     one.data.pop("text/plain", None)

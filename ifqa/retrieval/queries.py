@@ -92,12 +92,12 @@ def _main_clause(masked: str, begin: int) -> tuple[int, int] | None:
     """(end of the if-clause, start of the main clause) of the best break; `begin` is the position after the conjunction."""
     ranked: list[tuple[int, int, int, int]] = []
     inverted, verb = bool(_INVERTED.match(masked)), _FINITE.search(masked, begin)
-    for found in _BREAK.finditer(masked, begin):
-        following = _BREAK.search(masked, found.end())
-        segment = masked[found.end() : following.start() if following else len(masked)]
-        rank = _rank(segment, inverted or (verb is not None and verb.end() <= found.start()))
+    for match in _BREAK.finditer(masked, begin):
+        following = _BREAK.search(masked, match.end())
+        segment = masked[match.end() : following.start() if following else len(masked)]
+        rank = _rank(segment, inverted or (verb is not None and verb.end() <= match.start()))
         # The last of several relative clauses is the question. Of several possible starts of a question the first counts.
-        ranked.append((rank, -found.end() if rank in (2, 4) else found.end(), found.end("mark"), found.end()))
+        ranked.append((rank, -match.end() if rank in (2, 4) else match.end(), match.end("mark"), match.end()))
     best = min(ranked, default=None)
     if best and best[0] in ((0, 1, 3) if inverted else (0, 1, 2, 3, 4)):
         return best[2], best[3]
@@ -148,7 +148,7 @@ def content_terms(text: str) -> list[str]:
     """
     terms: dict[str, None] = {}
     # The last position of each word
-    later = {found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)}
+    later = {match[0]: match.start() for match in re.finditer(r"(?<=[\w,] )\w+", text)}
     position = 0
     while found := _TERM.search(text, position):
         position = found.end()

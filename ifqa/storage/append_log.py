@@ -58,11 +58,11 @@ class Chunks:
 
     def add(self, parts: Mapping[str, bytes], facts: Mapping[str, object]) -> None:
         """Append a chunk: for each file the bytes to add, and facts, which `kept` gives the next attempt."""
-        for name, data in parts.items():
+        for name, part in parts.items():
             with open(self.folder / name, "ab") as handle:
-                write_bytes(handle, data)
+                write_bytes(handle, part)
         self._grown.update(parts)
-        sums = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in parts.items()}
+        sums = {name: [len(part), hashlib.sha256(part).hexdigest()] for name, part in parts.items()}
         with open(self.folder / LOG, "ab") as handle:
             write_bytes(handle, json_line({**facts, _PARTS: sums}))
 

@@ -48,7 +48,7 @@ def read(name="mine.csv", text=None):
 def test_csv_and_json_lines_give_the_same_questions():
     texts = {
         "mine.csv": CSV,
-        "mine.jsonl": "".join(json.dumps(one) + "\n" for one in LINES),
+        "mine.jsonl": "".join(json.dumps(line) + "\n" for line in LINES),
         "mine.json": json.dumps(LINES),
         "semicolons/mine.csv": CSV.replace(" | Ada", "|Ada")
         .replace(",", ";")
@@ -108,7 +108,7 @@ def test_a_wrong_file_is_refused_in_one_line_with_its_place(text, complaint):
 def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     with pytest.raises(IfqaError, match=r"file q/none\.csv: q/none\.csv is not there; put it there, or name another"):
         open_benchmark("file").files("q/none.csv")
-    assert [one.name for one in load_scheme("file", split="q/none.csv").subsets] == ["numeric", "other"]
+    assert [subset.name for subset in load_scheme("file", split="q/none.csv").subsets] == ["numeric", "other"]
     read("plain.csv", "question,answers\nIf?,x\n")
     read("mine.csv", CSV)
     assert [load_scheme("file", split=f"{name}.csv").groups for name in ("mine", "plain")] == ["group", ""]
@@ -124,10 +124,10 @@ def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     scores = read_scores(Path("experiments/own/score"))
     assert (scores["questions"], scores["n_failed"], scores["measures"]["EM"]["value"]) == (2, 1, 50.0)
     parts = {
-        name: one["measures"]["EM"]["value"]
+        name: score["measures"]["EM"]["value"]
         for kind in ("groups", "subsets")
-        for name, one in scores[kind].items()
-        if one["questions"]
+        for name, score in scores[kind].items()
+        if score["questions"]
     }
     assert parts == {"people": 100.0, "things": 0.0, "other": 50.0, "easy": 50.0, "hard": 0.0}
     assert ifqa_here("report", "own", folder=tmp_path).returncode == 0

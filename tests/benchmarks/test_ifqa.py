@@ -27,10 +27,10 @@ def test_a_split_is_parsed_once_and_again_when_its_file_changes(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ifqa, "read_json", None)
         first.clear()  # callers cannot change it
-        answers = {one.id: one.answers for one in IfQA().questions("full-dev")}
+        answers = {question.id: question.answers for question in IfQA().questions("full-dev")}
     assert answers == {"ifqa/full-dev/0": ("Bo",), "ifqa/full-dev/1": ("Cy", "Cyrus")}
     benchmark(RECORD | {"answers": ["Di"]})
-    assert [one.answers for one in IfQA().questions("full-dev")] == [("Di",)]
+    assert [question.answers for question in IfQA().questions("full-dev")] == [("Di",)]
     half = RECORD | {"idx": "a\ud800"}
     for record, said in ((RECORD, "key 'idx' is missing"), (half, "'idx' holds half a surrogate pair")):
         FILE.write_text(json.dumps([record]))
@@ -63,7 +63,7 @@ def apart(split, root=Path()):
     """The indexes of the questions that share no gold passage with training; None if that is unknown."""
     source = IfQA(root)
     subset = source.subsets[-1]
-    told = {one.id.rpartition("/")[2]: subset.holds(one) for one in source.questions(split)}
+    told = {question.id.rpartition("/")[2]: subset.holds(question) for question in source.questions(split)}
     assert subset.name == "no_overlap"
     return None if None in told.values() else [index for index, apart in told.items() if apart]
 
@@ -82,7 +82,7 @@ def test_no_overlap_leaves_out_questions_on_passages_of_training_as_it_is_now_an
     release(full_dev=[["new"]], full_train=[["another"]])
     monkeypatch.chdir("/")
     assert apart("full-dev", tmp_path) == ["0"]
-    assert [one.name for one in load_scheme("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
+    assert [subset.name for subset in load_scheme("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
     monkeypatch.chdir(tmp_path)
     Path("data/ifqa/full_split/train.json").unlink()
     assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")

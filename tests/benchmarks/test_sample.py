@@ -21,7 +21,7 @@ def passages():
 
 
 def questions():
-    return [one for split in Sample().splits for one in Sample().questions(split)]
+    return [question for split in Sample().splits for question in Sample().questions(split)]
 
 
 def test_each_question_stands_once_and_its_gold_passages_are_covered_by_passages_of_the_dump(passages):

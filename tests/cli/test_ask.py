@@ -92,7 +92,7 @@ def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, mo
     def answer(self, questions, threshold=None):
         if len(asked) == 8 and not Path("go").exists():
             raise KeyboardInterrupt
-        asked.extend(one.id for one in questions)
+        asked.extend(question.id for question in questions)
         return plain(self, questions, threshold)
 
     monkeypatch.setattr(System, "answer", answer)

@@ -69,7 +69,7 @@ def ifqa(capsys, monkeypatch, tmp_path):
 
 
 def options(verb):
-    return {name for one in module.parser().commands[verb].params for name in one.opts if name.startswith("--")}
+    return {name for param in module.parser().commands[verb].params for name in param.opts if name.startswith("--")}
 
 
 @pytest.mark.parametrize(

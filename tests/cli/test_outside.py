@@ -40,7 +40,7 @@ def test_all_four_plugins_go_through_run_and_report(work):
     scores = json.loads(told.stdout)["scores"]
     rows = [json.loads(line) for line in (work / "experiments/mine/score/per_question.jsonl").read_text().splitlines()]
     assert [row["answer"] for row in rows] == ["captain0", "captain0", "captain1", "captain1", "town2", "town2"]
-    assert {name: one["value"] for name, one in scores["measures"].items()} == {"accuracy": 50.0, "one word": 100.0}
+    assert {name: score["value"] for name, score in scores["measures"].items()} == {"accuracy": 50.0, "one word": 100.0}
     assert scores["subsets"]["captains"]["measures"]["accuracy"]["value"] == 66.67
     assert scores["macro"]["measures"]["accuracy"]["value"] == 50.0
     told = ifqa("report", folder=work)

@@ -59,7 +59,7 @@ def work(tmp_path_factory):
     (folder / "my_extra.py").write_text(EXTRA)
     (folder / "experiments").mkdir()
     for name, said in (("a", A), ("b", B)):
-        lines = [json.dumps({"question_id": f"labels/dev/{n}", "answer": one}) for n, one in said.items()]
+        lines = [json.dumps({"question_id": f"labels/dev/{n}", "answer": message}) for n, message in said.items()]
         (folder / f"{name}.jsonl").write_text("\n".join(lines))
         (folder / f"experiments/{name}.toml").write_text(
             'benchmark = "my_labels:Labels"\nsplit = "dev"\nmeasures = ["my_extra:LESS"]\n'
@@ -100,16 +100,16 @@ def test_scores_are_those_of_a_hand_computation(work):
 def test_intervals_are_over_paragraphs(work):
     """Compared with all 4 ** 4 draws of paragraphs; within topics, with all 2 ** 2 times 2 ** 2 draws."""
     told, draws = scores(work[0]), list(product(RIGHT_A.values(), repeat=4))
-    means = [sum(right for right, _ in one) / sum(of for _, of in one) for one in draws]
+    means = [sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in draws]
     accuracy = told["measures"]["accuracy"]
     assert [accuracy["low"], accuracy["high"]] == pytest.approx(interval(means), abs=0.01)
-    topics = [list(product([RIGHT_A[one] for one in names], repeat=2)) for names in ("12", "34")]
+    topics = [list(product([RIGHT_A[name] for name in names], repeat=2)) for names in ("12", "34")]
     shares = [[sum(right for right, _ in one) / sum(of for _, of in one) for one in topic] for topic in topics]
     macro = told["macro"]["measures"]["accuracy"]
     means = [sum(pair) / 2 for pair in product(*shares)]
     assert [macro["low"], macro["high"]] == pytest.approx(interval(means), abs=0.01)
     consistency = told["measures"]["consistency"]
-    whole = [sum(right == of for right, of in one) / 4 for one in draws]
+    whole = [sum(right == of for right, of in draw) / 4 for draw in draws]
     assert [consistency["low"], consistency["high"]] == pytest.approx(interval(whole), abs=0.01)
 
 
@@ -148,7 +148,7 @@ def test_the_report_has_its_columns_and_its_questions(work):
     text = (folder / "experiments/RESULTS.md").read_text()
     section = text.split("## my_labels:Labels dev\n")[1].split("\n## ")[0]
     head, _, *rows = [line.strip("| ").split(" | ") for line in section.strip().split("\n\n")[0].splitlines()]
-    row = dict(zip(head, next(one for one in rows if one[0] == "a"), strict=True))
+    row = dict(zip(head, next(row for row in rows if row[0] == "a"), strict=True))
     means = [row[name].partition(" [")[0] for name in ("accuracy", "consistency", "distance ↓", "accuracy, macro")]
     assert means == ["62.5", "50.0", "31.2", "63.3"]
     assert row["published or expected"] == "accuracy (macro) 63.33 OK, accuracy (rocks) 60 ± 40 OK"

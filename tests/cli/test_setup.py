@@ -27,9 +27,9 @@ def test_what_is_written_fits_together(capsys):
     assert (len(questions), experiment.indexes) == (3, ["bm25"])
     units = CorpusBuild(load_corpus("trial")).sources[0].work_units()
     articles = [page.text for unit in units for page in unit.content]
-    assert all(any(gold in text for text in articles) for one in questions for gold in one.gold_passages)
+    assert all(any(gold in text for text in articles) for question in questions for gold in question.gold_passages)
     by = load_scheme("file", split=experiment.split)
-    assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
+    assert ({subset.name for subset in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
 
 
 def test_a_folder_of_documents_becomes_the_corpus(capsys):
@@ -50,7 +50,7 @@ def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():
     Path("a\udcff").mkdir()
     with pytest.raises(IfqaError, match="its path is not UTF-8"):
         init("trial", Path("a\udcff"))
-    assert [str(one) for one in Path().iterdir()] == ["a\udcff"]
+    assert [str(path) for path in Path().iterdir()] == ["a\udcff"]
 
 
 @pytest.mark.parametrize(("there", "link"), [(FILES[0], False), (FILES[3], False), (FILES[2], True)])

@@ -35,7 +35,7 @@ def test_the_help_has_every_setting_and_changes_one_of_them(name: str, helps: di
     settings = signature(load_plugin("trainer", name)).parameters
     told = helps[name].partition("Change a setting, as ")[2].partition(". Repeatable")[0]
     example, _, listed = told.partition(": ")
-    flags = {one for one in settings if f"--{one} " in helps[name]}
+    flags = {setting for setting in settings if f"--{setting} " in helps[name]}
     assert {*listed.split(", ")} == {*settings} - flags
     assert example.partition("=")[0] in listed.split(", ")
 

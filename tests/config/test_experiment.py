@@ -61,7 +61,10 @@ def test_a_retired_models_scores_are_kept_only_for_another_model():
 
 def test_an_experiment_may_ask_some_of_the_questions_only():
     some = SAMPLE | {"questions": ["sample/dev/7", "sample/dev/2"]}
-    assert [one.id for one in Run(parse_experiment("x", some, "x.toml")).questions] == ["sample/dev/2", "sample/dev/7"]
+    assert [question.id for question in Run(parse_experiment("x", some, "x.toml")).questions] == [
+        "sample/dev/2",
+        "sample/dev/7",
+    ]
     with pytest.raises(IfqaError, match="no question 'sample/dev/999'"):
         _ = Run(parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml")).questions
 
@@ -115,7 +118,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "k", "parts", "b"]), inner),
     max_leaves=4,
 )
-KEYS = [one.name for one in fields(Experiment)]
+KEYS = [field.name for field in fields(Experiment)]
 
 
 @settings(deadline=None)

@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
 
 def blocks(page):
-    return [Block(*found) for found in FENCE.findall(page.read_text(encoding="utf-8"))]
+    return [Block(*match) for match in FENCE.findall(page.read_text(encoding="utf-8"))]
 
 
 def commands(text):

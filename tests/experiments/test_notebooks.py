@@ -118,7 +118,7 @@ def shown(book):
     """Cell id -> what a reader sees except figures: printed text and tables."""
     seen = {}
     for cell in code_cells(book):
-        data = [one.get("data", {"stdout": one.get("text")}) for one in cell.outputs]
+        data = [output.get("data", {"stdout": output.get("text")}) for output in cell.outputs]
         seen[cell.id] = [{kind: value for kind, value in one.items() if kind != "image/png"} for one in data]
     return seen
 
@@ -133,13 +133,14 @@ def anywhere(seen):
 def test_a_notebook_runs_to_its_end_with_any_parameters_and_draws_its_figures(ran):
     name, book, _, printed = ran
     out, err = (
-        "".join(one.text for one in outputs(book) if one.get("name") == stream) for stream in ("stdout", "stderr")
+        "".join(output.text for output in outputs(book) if output.get("name") == stream)
+        for stream in ("stdout", "stderr")
     )
     assert printed in out
-    assert not [one for one in outputs(book) if one.output_type == "error"]
+    assert not [output for output in outputs(book) if output.output_type == "error"]
     warned = [line for line in err.splitlines() if "Warning" in line]
     assert [line for line in warned if "TqdmWarning" not in line] == []  # tqdm's, where there are no ipywidgets
-    images = [one.data["image/png"] for one in outputs(book) if "image/png" in one.get("data", {})]
+    images = [output.data["image/png"] for output in outputs(book) if "image/png" in output.get("data", {})]
     assert len(images) == FIGURES[name]
     assert all(base64.b64decode(image).startswith(b"\x89PNG") for image in images)
 
@@ -159,11 +160,11 @@ def test_a_notebook_is_kept_after_a_whole_run_with_nothing_of_the_machine(name):
     nbformat.validate(book)
     cells = code_cells(book)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert {one.get("name", "stdout") for one in outputs(book)} == {"stdout"}
+    assert {output.get("name", "stdout") for output in outputs(book)} == {"stdout"}
     assert book.metadata.keys() == {"kernelspec", "language_info"}
     assert [cell.metadata for cell in book.cells if cell is not parameters(book)] == [{}] * (len(book.cells) - 1)
     places = ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback")
-    assert [one for one in places if one in str(shown(book))] == []
+    assert [place for place in places if place in str(shown(book))] == []
 
 
 def test_intervals_are_drawn_in_rows_with_a_legend_for_several():

@@ -112,7 +112,9 @@ def test_whatever_the_ids_a_run_can_be_made_of_the_rankings(tmp_path_factory, gr
     folder = tmp_path_factory.getbasetemp()
     entries = [entry(ctxs=[{"id": i, "title": t, "text": x, "score": 1} for i, t, x in group]) for group in groups]
     rankings = [ranking for _, ranking in read(folder / "ids.json", *entries)]
-    run = {f"q{n}": [Hit(passage.id, score) for passage, score in one] for n, one in enumerate(rankings) if one}
+    run = {
+        f"q{n}": [Hit(passage.id, score) for passage, score in ranking] for n, ranking in enumerate(rankings) if ranking
+    }
     write_run(folder / "ids.trec", run, "tag")
     assert read_run(folder / "ids.trec") == run
     texts = {passage.id: (passage.title, passage.text) for ranking in rankings for passage, _ in ranking}

@@ -92,8 +92,8 @@ def test_batches_answer_as_transformers_does_one_at_a_time(opened, folder, batch
     model = opened(batch_tokens=batch_tokens)
     different = [asked(text, max_tokens=5 + 9 * n) for n, text in enumerate(QUESTIONS)]
     for requests in (different, SHARING, [asked(f"Question {n}: Wick?", max_tokens=60) for n in range(8)]):
-        found = [shown(one) for one in model.complete(requests)]
-        assert found == [alone(folder, one) for one in requests]
+        found = [shown(completion) for completion in model.complete(requests)]
+        assert found == [alone(folder, request) for request in requests]
         assert len({text for text, *_ in found}) > len(requests) // 2
     assert {finish for *_, finish in found} == {"stop", "length"}
 
@@ -136,7 +136,9 @@ def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(t
     assert (model.chat, model.window) == (False, 256)
     shared = [Request(text=tiny_chat.TEXTS[0][:60] + " Who?" * n, max_tokens=9) for n in (1, 4, 0)]
     for requests in ([Request(text=text, max_tokens=20) for text in QUESTIONS[:-1]], shared):
-        assert [shown(one) for one in model.complete(requests)] == [alone(folder, one) for one in requests]
+        assert [shown(completion) for completion in model.complete(requests)] == [
+            alone(folder, request) for request in requests
+        ]
     with pytest.raises(IfqaError, match="has no chat template and takes no messages"):
         model.complete([asked("Who?")])
 
@@ -157,12 +159,14 @@ def test_draws_depend_only_on_the_request(opened, tmp_path):
     requests = [asked(text, temperature=0.7, sample=n, max_tokens=9 + n) for n, text in texts]
     together = opened().complete([*requests, *map(asked, QUESTIONS)])[: len(requests)]
     single = opened(batch_tokens=1, store=str(tmp_path / "other"))
-    backwards = [single.complete([one])[0].text for one in reversed(requests)]
+    backwards = [single.complete([request])[0].text for request in reversed(requests)]
     assert backwards == [one.text for one in reversed(together)]
     samples = opened().complete([asked("Wick?", temperature=0.7, sample=n) for n in range(8)])
-    assert len({one.text for one in samples}) == 8
+    assert len({sample.text for sample in samples}) == 8
     cold = opened().complete([asked(text, temperature=1e-9) for text in QUESTIONS])
-    assert [one.text for one in cold] == [one.text for one in opened().complete(list(map(asked, QUESTIONS)))]
+    assert [one.text for one in cold] == [
+        completion.text for completion in opened().complete(list(map(asked, QUESTIONS)))
+    ]
     others = [("Wick", 0.5, 0), ("Wick?", 0.6, 0), ("Wick?", 0.5, 1), ("Wick?", 0.5, 0), ("Wick?", 0.5, 0)]
     assert len({seed(asked(text, temperature=heat, sample=n)) for text, heat, n in others}) == 4
 
@@ -183,14 +187,14 @@ def test_draws_follow_the_models_probabilities(logits, temperature):
 def test_nothing_is_computed_twice(opened, tmp_path, monkeypatch):
     model, heard = opened(), []
     requests = [asked("Who?"), asked("Where?"), asked("Who?")]
-    assert model.estimate(requests) == Estimate(2, *(sum(len(model.ids(one)) for one in requests[:2]), 48), 0.0)
+    assert model.estimate(requests) == Estimate(2, *(sum(len(model.ids(request)) for request in requests[:2]), 48), 0.0)
     first = model.complete(requests, heard.append)
     assert first[0] == first[2]
     assert sorted(heard) == [1, 2]
     tokens = [sum(getattr(one, name) for one in first[:2]) for name in ("prompt_tokens", "completion_tokens")]
     assert model.spent == TokenUsage(2, 1, *tokens, 0.0)
     stored = CompletionCache(tmp_path / "completions").get(model.name, requests)
-    assert [stored[one].text for one in requests] == [one.text for one in first]
+    assert [stored[request].text for request in requests] == [one.text for one in first]
     again = opened()
     monkeypatch.setattr(again.model, "generate", None)
     found = again.complete(requests)
@@ -257,7 +261,9 @@ def test_a_batch_beyond_the_memory_is_halved_a_single_prompt_fails_alone(opened,
     expected = opened(store=str(tmp_path / "other")).complete(requests)
     model = opened(store=str(tmp_path / "failed"))
     fail(model, monkeypatch, error, bool)
-    assert all("tokens does not fit into the memory of cpu" in one.error for one in model.complete(requests))
+    assert all(
+        "tokens does not fit into the memory of cpu" in completion.error for completion in model.complete(requests)
+    )
     assert opened(store=str(tmp_path / "failed")).estimate(requests).calls == len(QUESTIONS)
     capsys.readouterr()
     model = opened()
@@ -284,8 +290,8 @@ def test_penalties_and_sampling_of_the_models_folder_are_ignored(opened, tmp_pat
         '{"do_sample": true, "temperature": 3.0, "repetition_penalty": 9.0, "top_k": 2, "eos_token_id": [2, 1]}'
     )
     end = AutoTokenizer.from_pretrained(other).decode([1])
-    expected = [one.text.split(end)[0] for one in opened().complete(requests)]
-    assert [one.text for one in opened(model=str(other)).complete(requests)] == expected
+    expected = [completion.text.split(end)[0] for completion in opened().complete(requests)]
+    assert [completion.text for completion in opened(model=str(other)).complete(requests)] == expected
 
 
 def test_without_system_role_its_text_goes_before_the_first_message(opened, tmp_path):

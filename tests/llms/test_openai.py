@@ -165,7 +165,7 @@ def test_an_empty_answer_is_an_answer_and_an_impossible_count_of_tokens_is_ignor
         asked = model(server)
         assert asked.complete(ask("a")) == [Completion("", 7, 3, "stop")]
         assert asked.complete(ask("a"))[0].cached
-        assert [one.error for one in asked.complete(ask("b", "c"))] == ["", ""]
+        assert [completion.error for completion in asked.complete(ask("b", "c"))] == ["", ""]
     assert asked.spent.prompt_tokens < 10**9
 
 

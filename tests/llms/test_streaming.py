@@ -29,14 +29,14 @@ def test_text_is_heard_piece_by_piece_and_then_kept():
         assert said == ["", "the ", "the stationary ", "the stationary engines"]
         assert [done] == unheard
         assert asked.spent == model(server).spent.__class__(1, 0, 7, 3, 0.0)
-        assert [one.get("stream", False) for one in server.bodies] == [True, False]
+        assert [body.get("stream", False) for body in server.bodies] == [True, False]
         assert heard_of(asked, ask("a"))[0] == []  # it is stored
 
 
 def test_the_first_request_of_a_model_of_either_form_is_heard():
     with serving() as server:
         said, done = heard_of(model(server), ask("a", "b"))
-        assert sorted(one.get("stream", False) for one in server.bodies) == [False, True]
+        assert sorted(body.get("stream", False) for body in server.bodies) == [False, True]
         assert (said[-1], texts(done)) == ("to a", ["to a", "to b"])
         said, (done,) = heard_of(model(server, form="completion"), [Request(text="once upon")])
         assert (said, done.text) == (["", "to ", "to once ", "to once upon"], "to once upon")
@@ -71,7 +71,7 @@ def test_no_part_of_the_key_is_heard(secret):
         pieces = StreamedAnswer(True, said.append, KEY)
         for text in ("I was sent ", secret[:cut], secret[cut:], " as key"):
             pieces.add({"choices": [{"delta": {"content": text}}]})
-        assert not [one for one in said if secret[:4] in one]
+        assert not [message for message in said if secret[:4] in message]
         assert said[-1] == "I was sent [key] as key"
 
 

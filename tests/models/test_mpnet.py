@@ -58,7 +58,7 @@ def test_all_of_the_layers_and_their_bias_are_trained_but_no_embedding(folder: P
     assert "encoder.relative_attention_bias.weight" in names
     assert not any(name.startswith("embeddings.") for name in names)
     torch.autograd.backward(model(ids, types, mask)[mask].square().sum())
-    assert all(one.grad is not None and one.grad.isfinite().all() for one in model.parameters())
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
 def test_a_pair_is_marked_as_the_tokenizer_marks_it(folder: Path) -> None:

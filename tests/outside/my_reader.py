@@ -13,7 +13,7 @@ class LastWord:
 
     def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
         """One prediction a question, in their order."""
-        return [self._read(question, several) for question, several in zip(questions, passages, strict=True)]
+        return [self._read(question, passage) for question, passage in zip(questions, passages, strict=True)]
 
     def _read(self, question: Question, passages: Sequence[Passage]) -> Prediction:
         if not passages:

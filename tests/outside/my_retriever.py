@@ -17,6 +17,6 @@ class Words:
 
     def _ranked(self, question: Question) -> list[Hit]:
         asked = set(question.text.lower().split())
-        shared = ((one.id, len(asked & set(one.text.lower().split()))) for one in self.passages)
+        shared = ((passage.id, len(asked & set(passage.text.lower().split()))) for passage in self.passages)
         found = [Hit(passage_id, float(count)) for passage_id, count in shared if count >= self.least]
         return sorted(found, key=lambda hit: -hit.score)

@@ -25,7 +25,7 @@ def test_screen_tells_shares_shows_examples_and_writes_tasks_over_no_other_file(
     told = json.loads(ifqa("--split", "dev", "--benchmark", "sample", "--json").stdout)
     assert told["passages"] == 426
     assert told["kept"] == sum(told["keywords"].values()) == round(426 * told["share"]) > 0
-    texts = {text for one in open_benchmark("sample").questions("dev") for text in one.gold_passages}
+    texts = {text for question in open_benchmark("sample").questions("dev") for text in question.gold_passages}
     assert told["gold"]["dev"]["passages"] == len(texts)
     assert told["gold"]["dev"]["kept"] == sum(screen(text) is not None for text in texts)
     shown = ifqa("--show", "3", "--number", "5", "--to", "t.json")
@@ -46,7 +46,10 @@ def annotated(path, filled):
     tasks = json.loads(path.read_text())
     for task, workers in zip(tasks, filled, strict=True):
         results = (
-            (worker, [{"from_name": name, "type": "textarea", "value": {"text": one}} for name, one in fields.items()])
+            (
+                worker,
+                [{"from_name": name, "type": "textarea", "value": {"text": field}} for name, field in fields.items()],
+            )
             for worker, fields in workers
         )
         task["annotations"] = [{"completed_by": worker, "result": result} for worker, result in results]
@@ -61,7 +64,7 @@ def test_twenty_questions_come_back_from_annotation_as_they_were(tmp_path, capsy
          "answer_type": ["entity"], "other_passages": list(one.gold_passages[1:])}
         for one in TWENTY
     )  # fmt: skip
-    annotated(tmp_path / "tasks.json", [[(1, one)] for one in fields])
+    annotated(tmp_path / "tasks.json", [[(1, field)] for field in fields])
     convert(str(tmp_path / "tasks.json"), tmp_path / "votes.json", form="verification")
     annotated(tmp_path / "votes.json", [[(worker, {"verdict": ["right"]}) for worker in (2, 3)] for _ in TWENTY])
     convert(str(tmp_path / "votes.json"), tmp_path / "mine.jsonl", form="file")

@@ -42,10 +42,10 @@ def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(done):
     assert convert("mine", done / "out/x.json") == done / "out/x.json"
     questions = Run(load_experiment("mine")).questions
     entries = json.loads((done / "out/x.json").read_text())
-    assert [(one["id"], one["question"], tuple(one["answers"])) for one in entries] == [
+    assert [(entry["id"], entry["question"], tuple(entry["answers"])) for entry in entries] == [
         (question.id, question.text, question.answers) for question in questions
     ]
-    assert [tuple(ctx["text"] for ctx in one["ctxs"]) for one in entries] == [
+    assert [tuple(ctx["text"] for ctx in entry["ctxs"]) for entry in entries] == [
         tuple(dict.fromkeys(question.gold_passages)) for question in questions
     ]
 
@@ -161,7 +161,7 @@ def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(d
     (done / "mine.csv").write_text("question,answers\nIf so?,a\n")
     for source in ("sample:dev", "mine", "x.json"):
         convert(source, done / "x.tsv", force=True)
-        assert [(one.id, one.text) for one in read_questions(done / "x.tsv")] == [
+        assert [(question.id, question.text) for question in read_questions(done / "x.tsv")] == [
             (question.id, question.text) for question in questions
         ]
     convert("file:mine.csv", done / "mine.tsv")
@@ -192,13 +192,15 @@ def test_qrels_judge_the_run_and_the_corpus_gold_passages(searched, capsys):
     assert "passages that the run did not find are not judged" in capsys.readouterr().err
     experiment = load_experiment("searched")
     questions, run = Run(experiment).questions, read_run(searched / "experiments/searched/retrieve/run.trec")
-    rankings = [run[one.id] for one in questions]
+    rankings = [run[question.id] for question in questions]
     judged = {}
     for line in (searched / "x.qrels").read_text().splitlines():
         question_id, _, passage_id, grade = line.split()
         judged.setdefault(question_id, {})[passage_id] = int(grade)
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
-        expected = {one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages}
+        expected = {
+            passage.id: int(any(covers(passage.text, gold) for gold in question.gold_passages)) for passage in passages
+        }
         assert judged[question.id] == expected | {gold_id(text): 1 for text in question.gold_passages}
 
 
@@ -214,7 +216,7 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
     run = list(ir_measures.read_trec_run(str(searched / "x.trec")))
     experiment = load_experiment(name)
     questions = Run(experiment).questions
-    rankings = [read_run(searched / "x.trec")[one.id] for one in questions]
+    rankings = [read_run(searched / "x.trec")[question.id] for question in questions]
     texts = [[one.text for one in several] for several in passages_of(experiment, rankings)]
     for k in (1, 3):
         ours = [score_ranking(*pair, depths=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]

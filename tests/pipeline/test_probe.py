@@ -90,7 +90,7 @@ def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
     Path("stop").unlink()
     found = probe(Run(mine))
     assert len(asked()) == 3 * 3
-    assert [one for line in asked()[:3] for one in line.split("|")] == ["Who would lead?"] * 5
+    assert [word for line in asked()[:3] for word in line.split("|")] == ["Who would lead?"] * 5
     assert {(one.probe, one.measure): (one.before, one.after, one.loss) for one in found} == {
         (name, measure): (100.0, 0.0, 100.0) for name in PROBES for measure in ("EM", "F1")
     }
@@ -166,5 +166,5 @@ def test_what_a_probe_asks_of_a_language_model_is_told_before(capsys):
     told = [line for line in capsys.readouterr().err.splitlines() if "llm parrot_here" in line]
     assert [re.search(r"llm parrot_here:Parrot .*: about (\d+) calls", line)[1] for line in told] == ["5", "5", "5"]
     prompts = Path("prompts.txt").read_text().splitlines()
-    assert (len(prompts), sum("If team" in one for one in prompts)) == (15, 10)
-    assert {(one.measure, one.before, one.loss) for one in losses if one.measure == "EM"} == {("EM", 20.0, 0.0)}
+    assert (len(prompts), sum("If team" in prompt for prompt in prompts)) == (15, 10)
+    assert {(row.measure, row.before, row.loss) for row in losses if row.measure == "EM"} == {("EM", 20.0, 0.0)}

@@ -82,7 +82,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def questions(*said):
-    benchmark(*({"question": f"If {n}, who?", "answers": [one], "context": [f"gold {n}"]} for n, one in enumerate(said)))  # fmt: skip
+    benchmark(*({"question": f"If {n}, who?", "answers": [message], "context": [f"gold {n}"]} for n, message in enumerate(said)))  # fmt: skip
 
 
 def corpus(source='path = "few.jsonl"', index="", top="", form="passages", more=""):
@@ -198,7 +198,7 @@ def test_a_language_model_counts_only_for_the_stage_that_asks_it():
             of("reader", reader={"name": "llm"}, llm={"name": "outside_of_provenance:Model", "model": "model"})
         )
     assert changes(*files) == [{"llm"}]
-    assert [one["llm"]["files"] for one in files] == ["weights", "other weights"]
+    assert [path["llm"]["files"] for path in files] == ["weights", "other weights"]
 
 
 def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(monkeypatch):
@@ -339,7 +339,7 @@ def test_every_artifact_names_its_stage_and_its_inputs():
     stages.run(Run(mine))
     inputs = [CorpusBuild(few).inputs("passages"), CorpusBuild(few).inputs("first")]
     inputs += [Run(mine).inputs(stage) for stage in ("retrieve", "read", "score")]
-    assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in inputs] == [
+    assert [(stage["stage"], sorted(stage.keys() - {"stage"})) for stage in inputs] == [
         ("passages", ["sources", "version"]),
         ("index", ["code", "files", "passages", "settings"]),
         ("retrieve", ["indexes", "questions", "retriever"]),

@@ -68,7 +68,7 @@ def test_a_ranking_of_an_unknown_passage_is_refused_by_read():
 def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
     stages.run(Run(toy.searching(reader=toy.LAST)))
     predictions = toy.rows("experiments/mine/read/predictions.jsonl")
-    assert [one["passage_ids"] for one in predictions] == [["p1", "p0"], ["p0", "p1"], ["p0", "p2"], ["p0", "p3"], ["p0", "p4"]]  # fmt: skip
+    assert [prediction["passage_ids"] for prediction in predictions] == [["p1", "p0"], ["p0", "p1"], ["p0", "p2"], ["p0", "p3"], ["p0", "p4"]]  # fmt: skip
     assert predictions[0]["answer"] == "team1 is led by captain1"
 
 
@@ -77,12 +77,12 @@ def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked(
     stages.run(Run(mine))
     hits = [line.split() for line in Path("experiments/mine/retrieve/run.trec").read_text().splitlines()]
     expected = [f"{[float(hit[4]) for hit in hits if hit[0].endswith(f'/{n}')][:2]}" for n in range(5)]
-    assert [one["answer"] for one in toy.rows("experiments/mine/read/predictions.jsonl")] == expected
+    assert [row["answer"] for row in toy.rows("experiments/mine/read/predictions.jsonl")] == expected
     assert set(expected) == {"[1.0, 0.0]"}
     with System(Run(mine)) as system:
-        assert [one.text for one in system.answer(Run(mine).questions)] == expected
+        assert [prediction.text for prediction in system.answer(Run(mine).questions)] == expected
     stages.run(Run(toy.experiment(reader={"name": "outside_of_stages:Weighs"})))
-    assert [one["answer"] for one in toy.rows("experiments/mine/read/predictions.jsonl")] == ["[]"] * 5
+    assert [row["answer"] for row in toy.rows("experiments/mine/read/predictions.jsonl")] == ["[]"] * 5
 
 
 def test_a_reader_that_breaks_its_protocol_is_refused():
@@ -123,7 +123,7 @@ def test_an_interrupted_reading_resumes_before_the_first_damaged_line(damage):
 def test_a_reading_with_another_setting_begins_anew():
     stages.read(Run(toy.interrupted(said="captain1")))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "0 1", "2 3", "4"]
-    assert {one["answer"] for one in toy.rows("experiments/mine/read/predictions.jsonl")} == {"captain1"}
+    assert {row["answer"] for row in toy.rows("experiments/mine/read/predictions.jsonl")} == {"captain1"}
 
 
 def test_questions_that_change_while_they_are_read_leave_nothing():

@@ -35,8 +35,8 @@ def experiment(tmp_path, monkeypatch):
     stages.build_passages(load_corpus("sample"))
     ids = [passage.id for passage in islice(PassageStore(Path("indexes/sample/passages")), 3)]
     hits = [Hit(name, 9.0 - n) for n, name in enumerate(ids)]
-    write_run(Path("given.trec"), {one.id: hits for one in QUESTIONS}, "x")
-    write_jsonl(Path("answers.jsonl"), [{"question_id": one.id, "answer": "x"} for one in QUESTIONS])
+    write_run(Path("given.trec"), {question.id: hits for question in QUESTIONS}, "x")
+    write_jsonl(Path("answers.jsonl"), [{"question_id": question.id, "answer": "x"} for question in QUESTIONS])
     Path("experiments").mkdir()
     Path("experiments/mine.toml").write_text(MINE)
     return load_experiment("mine"), ids
@@ -46,7 +46,7 @@ def test_every_step_of_a_run_is_recorded_for_each_question_and_told_with_its_ans
     mine, ids = experiment
     folder = stages.retrieve(Run(mine))
     rows = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
-    assert [row["question_id"] for row in rows] == [one.id for one in QUESTIONS]
+    assert [row["question_id"] for row in rows] == [question.id for question in QUESTIONS]
     for row, question in zip(rows, QUESTIONS, strict=True):
         first, second = row["steps"]  # the second finds nothing new, and ends it
         assert first == {"query": question.text, "passage_ids": ids}
@@ -54,7 +54,7 @@ def test_every_step_of_a_run_is_recorded_for_each_question_and_told_with_its_ans
         assert second["passage_ids"] == []
     with System(Run(mine)) as system:
         answers = system.answer(QUESTIONS)
-    assert [one.steps[0].query for one in answers] == [one.text for one in QUESTIONS]
-    assert [one.steps[0].passage_ids for one in answers] == [tuple(ids)] * 2
+    assert [answer.steps[0].query for answer in answers] == [question.text for question in QUESTIONS]
+    assert [answer.steps[0].passage_ids for answer in answers] == [tuple(ids)] * 2
     stages.run(Run(mine))
-    assert [one.steps for one in answers_of(mine, Run(mine).questions)] == [one.steps for one in answers]
+    assert [one.steps for one in answers_of(mine, Run(mine).questions)] == [answer.steps for answer in answers]

@@ -22,7 +22,9 @@ def corpus(tmp_path, monkeypatch):
     """Nine articles of a sentence or two, in a passage each."""
     monkeypatch.chdir(tmp_path)
     texts = [f"The mill number {n} was built in {1900 + n}. Ann Lee won {n + 20} medals." for n in range(9)]
-    write_jsonl(Path("articles.jsonl"), [{"id": f"{n}", "title": f"T{n}", "text": one} for n, one in enumerate(texts)])
+    write_jsonl(
+        Path("articles.jsonl"), [{"id": f"{n}", "title": f"T{n}", "text": text} for n, text in enumerate(texts)]
+    )
     Path("indexes").mkdir()
     source = '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\nwrap = false\n'
     Path("indexes/little.toml").write_text(source)
@@ -40,12 +42,12 @@ def test_lines_tell_where_a_question_comes_from_and_are_read_everywhere(corpus):
     assert (first["id"], first["label"], first["source"]) == ("0-0/year", "year", "ifqa data synthetic, corpus little")
     assert first["provenance"] == {"passage": "0-0", "rule": "year", "seed": 0}
     scored, read = File().questions(str(PLACE)), read_questions(PLACE)
-    for one, question, reading in zip(lines(), scored, read, strict=True):
-        assert one["question"] == question.text == reading.text
-        assert tuple(one["answers"]) == question.answers == reading.answers
-        assert tuple(one["passages"]) == question.gold_passages == reading.gold_passages
-        assert reading.label("source") == question.label("source") == one["source"]
-        assert question.label("label") == one["provenance"]["rule"]
+    for line, question, reading in zip(lines(), scored, read, strict=True):
+        assert line["question"] == question.text == reading.text
+        assert tuple(line["answers"]) == question.answers == reading.answers
+        assert tuple(line["passages"]) == question.gold_passages == reading.gold_passages
+        assert reading.label("source") == question.label("source") == line["source"]
+        assert question.label("label") == line["provenance"]["rule"]
 
 
 class Knows:
@@ -56,8 +58,8 @@ class Knows:
         return "knows"
 
     def answer(self, questions, passages):
-        right = {one["question"]: one["answers"][0] for one in Knows.lines if one["label"] == "year"}
-        return [Prediction(one.id, right.get(one.text, "no")) for one in questions]
+        right = {line["question"]: line["answers"][0] for line in Knows.lines if line["label"] == "year"}
+        return [Prediction(question.id, right.get(question.text, "no")) for question in questions]
 
 
 def test_questions_that_the_reader_answers_otherwise_are_left_out(corpus, monkeypatch):
@@ -65,7 +67,7 @@ def test_questions_that_the_reader_answers_otherwise_are_left_out(corpus, monkey
     Knows.lines = lines()
     monkeypatch.setattr(synthetic.Plugins, "reader", lambda *_: Knows)
     told = list(make_synthetic(Path(), "little", 0))
-    assert {one["label"] for one in lines()} == {"year"}
+    assert {line["label"] for line in lines()} == {"year"}
     assert [" ".join(one.split()) for one in told[1:]] == ["year 9 made 9 kept", "number 9 made 0 kept"]
 
 

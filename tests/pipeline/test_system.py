@@ -162,4 +162,10 @@ def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
     assert (last["answer"], last["candidate"], last["abstained"], last["EM"]) == ("", "captain0", 1.0, 0.0)
     assert "candidate" not in first
     predictions = toy.rows("experiments/some/read/predictions.jsonl")
-    assert [one.get("candidate") for one in predictions] == [None, None, "captain0", "captain0", "captain0"]
+    assert [prediction.get("candidate") for prediction in predictions] == [
+        None,
+        None,
+        "captain0",
+        "captain0",
+        "captain0",
+    ]

@@ -38,7 +38,7 @@ def test_a_missing_ranking_is_empty_and_a_foreign_or_disordered_question_is_refu
     write_run(path, {"ifqa/few-dev/9": [Hit("p", 1.0)]}, "t")
     with pytest.raises(IfqaError, match="ifqa/few-dev/9 is not one of ifqa full-dev"):
         list(rankings_of(experiment, QUESTIONS))
-    write_run(path, {one.id: [Hit("p", 1.0)] for one in reversed(QUESTIONS)}, "t")
+    write_run(path, {question.id: [Hit("p", 1.0)] for question in reversed(QUESTIONS)}, "t")
     with pytest.raises(IfqaError, match="question ifqa/full-dev/1 comes out of its order in ifqa full-dev; retrieve"):
         list(rankings_of(experiment, QUESTIONS))
 
@@ -47,7 +47,7 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
     path = experiment.folder / "read" / "predictions.jsonl"
     write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}])
     predictions = list(predictions_of(experiment, QUESTIONS))
-    assert [one.failed for one in predictions] == [True, False]
+    assert [prediction.failed for prediction in predictions] == [True, False]
     assert predictions[0].error == "no prediction"
     write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}] * 2)
     with pytest.raises(IfqaError, match=r"predictions\.jsonl:2: question ifqa/full-dev/2 is answered twice"):
@@ -70,7 +70,7 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
 )
 def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
     path = experiment.folder / "read" / "predictions.jsonl"
-    first, second = ({"question_id": one.id, "answer": "b"} for one in QUESTIONS)
+    first, second = ({"question_id": question.id, "answer": "b"} for question in QUESTIONS)
     write_jsonl(path, [first, second | line])
     with pytest.raises(IfqaError, match=rf"predictions\.jsonl:2: .*{complaint}"):
         list(predictions_of(experiment, QUESTIONS))
@@ -113,7 +113,9 @@ def test_weights_of_the_other_family_are_refused_before_any_build(tables, split,
 
 def test_every_tracked_experiment_may_be_tested_on_its_split():
     experiments = [load_experiment(name) for name in list_resources("experiments", ".toml")]
-    here = [one for one in experiments if not (one.reader or {}).get("checkpoint")]  # others are yet to be trained
+    here = [
+        experiment for experiment in experiments if not (experiment.reader or {}).get("checkpoint")
+    ]  # others are yet to be trained
     assert [refuse_other_families(Run(one)) for one in here] == [None] * len(here) != []
 
 
@@ -142,7 +144,7 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, sp
 
 
 def answering(questions, split, benchmark="file"):
-    lines = [json.dumps({"question_id": one.id, "answer": one.answers[0]}) for one in questions]
+    lines = [json.dumps({"question_id": question.id, "answer": question.answers[0]}) for question in questions]
     write("said.jsonl", "\n".join(lines))
     reader = '[reader]\nname = "predictions"\npath = "said.jsonl"\n'
     write("experiments/mine.toml", f'benchmark = "{benchmark}"\nsplit = "{split}"\n{reader}')

@@ -256,7 +256,7 @@ def test_drawn_demonstrations_depend_only_on_the_seed():
     assert len({demo.question for demo in four.demos}) == 4
     asked = Question("q", "If?", ("less",), choices=("more", "less"), context="A text.")
     [demo] = draw_demos([asked], 1, 0).demos
-    assert (demo.choices, [one.text for one in demo.passages]) == (("more", "less"), ["A text."])
+    assert (demo.choices, [passage.text for passage in demo.passages]) == (("more", "less"), ["A text."])
 
 
 def test_a_question_that_will_be_asked_is_not_drawn():

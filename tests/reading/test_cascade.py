@@ -31,7 +31,7 @@ class Scripted(LanguageModel):
 
 @pytest.fixture(scope="module")
 def alone():
-    return {one.question_id: one for one in Extractive().answer([PLAIN, FAR], [BRIDGE, BRIDGE])}
+    return {prediction.question_id: prediction for prediction in Extractive().answer([PLAIN, FAR], [BRIDGE, BRIDGE])}
 
 
 def test_only_doubted_questions_are_asked(alone):
@@ -47,7 +47,7 @@ def test_only_doubted_questions_are_asked(alone):
     told = Cascade(llm, sure=0.0001).answer([PLAIN, FAR], [BRIDGE, BRIDGE])
     assert [one.answer for one in told] == [alone[PLAIN.id].answer, alone[FAR.id].answer]
     assert len(llm.asked) == 1
-    assert [one.answer for one in Cascade(llm).answer([PLAIN], [[]])] == ["by rail"]  # nothing to read
+    assert [prediction.answer for prediction in Cascade(llm).answer([PLAIN], [[]])] == ["by rail"]  # nothing to read
     assert len(Cascade(llm).requests([PLAIN, FAR], [BRIDGE, BRIDGE])) == 2
 
 

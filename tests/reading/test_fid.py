@@ -51,7 +51,7 @@ def same(found, expected):
 
 def test_predictions_have_scores_and_passages_in_order_of_score(reader):
     predictions = reader.answer(QUESTIONS, RANKED)
-    assert [one.question_id for one in predictions] == ["q/0", "q/1", "q/2"]
+    assert [prediction.question_id for prediction in predictions] == ["q/0", "q/1", "q/2"]
     for prediction, passages in zip(predictions, RANKED, strict=True):
         assert prediction.answer == prediction.completion.strip() != ""
         assert (prediction.score < 0, prediction.error) == (True, "")

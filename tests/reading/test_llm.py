@@ -51,10 +51,10 @@ def test_questions_are_asked_with_passages_and_answers_are_parsed():
     with serving(answers("Reasoning: it is so.\nAnswer: **1901**.")) as server:
         reader = Llm(model(server), prompt="open-book-cot")
         predictions = reader.answer(QUESTIONS, [PASSAGES[:2], PASSAGES[2:3], []])
-    assert [one.question_id for one in predictions] == [one.id for one in QUESTIONS]
-    assert {one.answer for one in predictions} == {"1901"}
+    assert [prediction.question_id for prediction in predictions] == [question.id for question in QUESTIONS]
+    assert {prediction.answer for prediction in predictions} == {"1901"}
     assert predictions[0].completion == "Reasoning: it is so.\nAnswer: **1901**."
-    assert [one.passage_ids for one in predictions] == [("p0", "p1"), ("p2",), ()]
+    assert [prediction.passage_ids for prediction in predictions] == [("p0", "p1"), ("p2",), ()]
     first = asked(server)[0]
     assert [passage.text in first for passage in PASSAGES[:3]] == [True, True, False]
     assert first.index(PASSAGES[0].text) < first.index(PASSAGES[1].text)
@@ -114,12 +114,12 @@ def test_demonstrations_are_written_or_drawn_from_training_by_seed():
             Llm(model(server), prompt="counterfactual", demos="sample/train", shots=2).answer(QUESTIONS[:1], [[]])
     roles = [message["role"] for message in server.bodies[0]["messages"]]
     assert (roles, reader.family) == (["system", *["user", "assistant"] * 2, "user"], "sample")
-    train = {one.text for one in open_benchmark("sample").questions("train")}
+    train = {question.text for question in open_benchmark("sample").questions("train")}
     shown = {}
     with serving(answers("Answer: 1")) as server:
         for seed in (0, 1):
             Llm(model(server), demos="sample/train", shots=3, seed=seed).answer(QUESTIONS[:1], [[]])
-            users = [one["content"] for one in server.bodies[-1]["messages"] if one["role"] == "user"][:-1]
+            users = [body["content"] for body in server.bodies[-1]["messages"] if body["role"] == "user"][:-1]
             shown[seed] = {text for text in train for user in users if text in user}
     assert [len(one) for one in shown.values()] == [3, 3]
     assert shown[0] != shown[1]
@@ -145,7 +145,7 @@ def test_genread_samples_k_passages_and_a_failed_one_is_none():
     with serving(plan) as server:
         retriever = GenRead(model(server), temperature=0.9)
         rankings = retriever.search(QUESTIONS, 2)
-    assert [len(one) for one in rankings] == [2, 0, 2]
+    assert [len(ranking) for ranking in rankings] == [2, 0, 2]
     texts = [passage.text for ranking in rankings for passage in ranking.generated]
     assert all("\n" not in text and text.endswith("It was so.") for text in texts)
     assert all((body["temperature"], body["max_tokens"]) == (0.9, 300) for body in server.bodies)

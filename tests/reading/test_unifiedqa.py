@@ -91,14 +91,14 @@ def test_answers_are_those_of_transformers_t5(folder):
         tokens = network.generate(input_ids=ids, generation_config=greedy)[0]
         assert prediction.completion == tokenizer().decode(tokens, skip_special_tokens=True)
         assert prediction.question_id == question.id
-        assert prediction.passage_ids == tuple(one.id for one in passages)
+        assert prediction.passage_ids == tuple(passage.id for passage in passages)
         assert (prediction.passage_scores, prediction.score < 0) == ((), True)
     assert len({one.completion for one in found}) == 3
     assert reader.answer([], []) == []
     odd = ["", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "'" * 99, r"\n " * 999]
     asked = [Question(f"q/{n}", text, choices=(text, text)) for n, text in enumerate(odd)]
     found = reader.answer(asked, [[Passage("", text, text)] for text in odd])
-    assert [one.question_id for one in found] == [one.id for one in asked]
+    assert [one.question_id for one in found] == [question.id for question in asked]
 
 
 def test_the_defaults_are_causalqas(folder, monkeypatch):

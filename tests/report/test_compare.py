@@ -32,7 +32,9 @@ def two(three):
 
 
 def em_of(*experiments, **options):
-    return next(one for one in comparison(*experiments, **options).differences if one.measure == "EM")
+    return next(
+        difference for difference in comparison(*experiments, **options).differences if difference.measure == "EM"
+    )
 
 
 def test_the_second_is_measured_against_the_first(two):
@@ -42,9 +44,13 @@ def test_the_second_is_measured_against_the_first(two):
     assert em.low < em.more < em.high
     first, second = [1.0] * 20 + [0.0] * 63, [1.0] * 10 + [0.0] * 43 + [1.0] * 30
     assert em.p == paired_randomization(first, second, seed=0)
-    for one, other in zip(comparison(*two).differences, comparison(*reversed(two)).differences, strict=True):
-        assert (one.measure, one.p, one.more) == (other.measure, other.p, pytest.approx(-other.more))
-        assert (one.won, one.lost) == (other.lost, other.won)
+    for difference, other in zip(comparison(*two).differences, comparison(*reversed(two)).differences, strict=True):
+        assert (difference.measure, difference.p, difference.more) == (
+            other.measure,
+            other.p,
+            pytest.approx(-other.more),
+        )
+        assert (difference.won, difference.lost) == (other.lost, other.won)
 
 
 def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_are(two):
@@ -98,8 +104,8 @@ def answer_file(name, benchmark, split, answers):
 def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     questions = {"a": ("If so, who?", "If so, when?"), "b": ("If so, who?", "If not, when?"), "c": ("One?", "Two?")}
-    for name, several in questions.items():
-        write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{one}",x\n' for one in several))
+    for name, question in questions.items():
+        write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{one}",x\n' for one in question))
     asked = {name: open_benchmark("file").questions(f"{name}/q.csv") for name in questions}
     a, b, c = (answer_file(name, "file", f"{name}/q.csv", {asked[name][0].id: "x"}) for name in questions)
     with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):

@@ -58,7 +58,7 @@ def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(cap
     unsure = Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]")
     show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
     show_answer(unsure)
-    assert [one.splitlines()[1] for one in capsys.readouterr().out.split("\n\n")[:2]] == [
+    assert [block.splitlines()[1] for block in capsys.readouterr().out.split("\n\n")[:2]] == [
         "Answer    Jim Lovell (confidence 71%)",
         "Answer    no answer found in these passages; the best candidate is Jim [Lovell] (confidence 12%)",
     ]

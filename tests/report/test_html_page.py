@@ -191,7 +191,7 @@ def report(tmp_path_factory):
             {"question": text, "answers": ["1850" if n % 4 == 0 else "Zoë Lee"], "context": [MILL]}
             for n, text in enumerate(texts)
         ]
-        benchmark(*({"idx": NASTY_WORD if n == 0 else n} | one for n, one in enumerate(records)))
+        benchmark(*({"idx": NASTY_WORD if n == 0 else n} | record for n, record in enumerate(records)))
         found = ctxs(
             "found.json",
             (nasty, [("1-1", NASTY, f"A text {NASTY} of it."), (NASTY_WORD, LONG_WORD, "Nothing.")]),
@@ -294,7 +294,7 @@ def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chr
         choose(chromium, "show", value)
         assert int(re.sub(r"\D.*", "", status(chromium)) or 0) == count, value
     choose(chromium, "sort", "apart")
-    first = [one.removeprefix("ifqa/full-dev/") for one in cards(chromium)[:8]]
+    first = [card.removeprefix("ifqa/full-dev/") for card in cards(chromium)[:8]]
     assert first == [NASTY_WORD, "2", "3", "4", "6", "7", "8", "10"]  # of equal ones the order of the file
     search(chromium, "mill 4")
     chromium.value(

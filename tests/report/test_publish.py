@@ -206,10 +206,10 @@ def test_confidence_has_figures_counts_and_measures():
     experiment = scored("sure", answers=answers, confidences=sure)
     scores = read_scores(experiment.folder / "score")
     assert "AUROC" not in scores["measures"]  # nothing was retrieved
-    risks = {one["coverage"]: one["value"] for one in scores["sureness"]["risks"]}
+    risks = {score["coverage"]: score["value"] for score in scores["sureness"]["risks"]}
     assert (risks[5.0], risks[50.0], risks[100.0]) == (0.0, pytest.approx(33.33), 50.0)
-    assert [one["confidence"] for one in scores["sureness"]["bins"]] == [0.0, 10.0, 20.0, 70.0, 80.0, 90.0]
-    assert [one["value"] for one in scores["sureness"]["bins"]] == [0.0, 0.0, 100.0, 0.0, 100.0, 100.0]
+    assert [score["confidence"] for score in scores["sureness"]["bins"]] == [0.0, 10.0, 20.0, 70.0, 80.0, 90.0]
+    assert [score["value"] for score in scores["sureness"]["bins"]] == [0.0, 0.0, 100.0, 0.0, 100.0, 100.0]
     write()
     assert "Risk at coverage, ifqa full-dev" in PAGE.read_text()
     assert "EM at confidence, ifqa full-dev" in PAGE.read_text()
@@ -221,7 +221,7 @@ def test_two_readers_are_compared_in_confidence():
     sure = {"knows": {n: 0.9 - n / 10 for n in range(8)}, "errs": {n: 0.1 + n / 10 for n in range(8)}, "none": {}}
     answers = {n: "Ann" if n < 4 else "Bob" for n in range(8)}
     knows, errs, none = (scored(name, answers=answers, confidences=by_number) for name, by_number in sure.items())
-    found = {one.measure: one for one in comparison(knows, errs).differences}
+    found = {difference.measure: difference for difference in comparison(knows, errs).differences}
     assert (found["EM-50"].first, found["EM-50"].second, found["EM-50"].won) == (100.0, 0.0, None)
     assert (found["AURC"].more > 50, found["EM"].more) == (True, 0)
-    assert {one.measure for one in comparison(knows, none).differences} == {"EM", "F1", "contains"}
+    assert {difference.measure for difference in comparison(knows, none).differences} == {"EM", "F1", "contains"}

@@ -72,7 +72,7 @@ def three(tmp_path, monkeypatch):
 def test_each_question_has_every_experiments_passages_and_answer(three):
     (split,) = browse(three)["splits"]
     assert split["name"] == "ifqa full-dev"
-    told = [(one["name"], one["read"], one["answers"], one["deep"]) for one in split["experiments"]]
+    told = [(reading["name"], reading["read"], reading["answers"], reading["deep"]) for reading in split["experiments"]]
     assert told == [("finds", 2, True, 5), ("gold", 5, False, 5), ("closed", 0, True, 0)]
     first, second = split["questions"]
     assert first["id"] == "ifqa/full-dev/0"
@@ -119,7 +119,7 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     other = load_experiment("other")
     stages.run(Run(other))
     splits = browse([load_experiment("later"), other, *three])["splits"]
-    assert [one["name"] for one in splits] == ["sample dev", "ifqa full-dev"]
+    assert [split["name"] for split in splits] == ["sample dev", "ifqa full-dev"]
     assert len(splits[0]["questions"]) == 3
     assert browse([load_experiment("later")]) == {"splits": []}
 

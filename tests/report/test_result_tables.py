@@ -37,7 +37,7 @@ def result(name="mine", scored=None, made=MADE, **tables):
 
 
 def cell(tables, name, column):
-    grid = next(one for one in tables if any(row[0] == name for row in one.rows))
+    grid = next(table for table in tables if any(row[0] == name for row in table.rows))
     row = next(row for row in grid.rows if row[0] == name)
     return row[grid.columns.index(column)] if column in grid.columns else None
 

@@ -81,14 +81,14 @@ def test_search_is_maxsim_by_its_definition_and_as_sentence_transformers_has_it(
     built(model, passages, tmp_path / "index")
     index = ColBERT(tmp_path / "index", parts=[part(k=9)], device="cpu")
     theirs = MultiVectorEncoder(model, device="cpu")
-    asked = [one.text.encode("utf-8", "replace").decode() for one in ASKED]
+    asked = [question.text.encode("utf-8", "replace").decode() for question in ASKED]
     scores = theirs.similarity(theirs.encode_query(asked), theirs.encode_document(TEXTS[:9])).numpy()
     stored = [by_definition(model, f"passage: {text}", ":") for text in TEXTS[:9]]
-    for text, own, found in zip(asked, scores, index.search(ASKED, 7), strict=True):
+    for text, score, ranking in zip(asked, scores, index.search(ASKED, 7), strict=True):
         wanted = [looped(by_definition(model, f"query: {text}"), one) for one in stored]
-        assert own.tolist() == pytest.approx(wanted, abs=1e-5)
-        given = [wanted[int(hit.passage_id[1:])] for hit in found]
-        assert [hit.score for hit in found] == pytest.approx(given, abs=5e-3)
+        assert score.tolist() == pytest.approx(wanted, abs=1e-5)
+        given = [wanted[int(hit.passage_id[1:])] for hit in ranking]
+        assert [hit.score for hit in ranking] == pytest.approx(given, abs=5e-3)
         assert given == pytest.approx(sorted(wanted, reverse=True)[:7], abs=5e-3)
     assert len(index.search(ASKED[:1], 99)[0]) == 9  # as many as the part gives
 
@@ -100,7 +100,7 @@ def test_maxsim_is_that_of_loops_for_passages_of_any_lengths(lengths, seed):
     query = rng.normal(size=(3, 5)).astype(np.float32)
     passages = [rng.normal(size=(length, 5)).astype(np.float32) for length in lengths]
     tokens = np.concatenate([np.empty((0, 5), np.float32), *passages])
-    wanted = [looped(query.tolist(), one.tolist()) if len(one) else 0 for one in passages]
+    wanted = [looped(query.tolist(), passage.tolist()) if len(passage) else 0 for passage in passages]
     assert maxsim(query, tokens, np.array(lengths, np.int64)).tolist() == pytest.approx(wanted, abs=1e-4)
 
 

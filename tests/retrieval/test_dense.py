@@ -123,7 +123,9 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
     assert capsys.readouterr().err.count("nothing to do") == 3
     before = read_manifest(folder)
     weights = load_file(f"{changed}/model.safetensors")
-    save_file({name: one.flip(0) for name, one in weights.items()}, f"{changed}/model.safetensors", {"format": "pt"})
+    save_file(
+        {name: weight.flip(0) for name, weight in weights.items()}, f"{changed}/model.safetensors", {"format": "pt"}
+    )
     with refused(r"was built with another .*; build it again: ifqa index"):
         Dense(folder, device="cpu")
     with refused(r"made from something else .*; make it again: ifqa index mine"):

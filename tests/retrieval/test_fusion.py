@@ -52,8 +52,8 @@ weights = st.lists(st.floats(0, 4), min_size=4, max_size=4)
 def test_rrf_is_the_sum_of_cormack_et_al(rankings, weights, rrf_k):
     weights = weights[: len(rankings)]
     expected = {}
-    for passage in {hit.passage_id for one in rankings for hit in one}:
-        places = [[hit.passage_id for hit in one] for one in rankings]
+    for passage in {hit.passage_id for ranking in rankings for hit in ranking}:
+        places = [[hit.passage_id for hit in ranking] for ranking in rankings]
         found = [
             (weight, place.index(passage)) for weight, place in zip(weights, places, strict=True) if passage in place
         ]

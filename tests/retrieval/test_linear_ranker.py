@@ -64,7 +64,9 @@ def test_words_that_the_question_lacks_change_nothing(question, passages, other)
     found = features(question, lambda word: 0.5, scores, passages)
     assert found.shape == (len(passages), len(FEATURES))
     assert np.isfinite(found).all()
-    assert np.allclose(found, features(question, lambda word: 0.5, scores, [f"{one} {other}" for one in passages]))
+    assert np.allclose(
+        found, features(question, lambda word: 0.5, scores, [f"{passage} {other}" for passage in passages])
+    )
 
 
 def test_passages_are_ranked_by_the_models_weights(tmp_path):

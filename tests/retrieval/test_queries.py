@@ -222,7 +222,7 @@ ASKED = {
 @pytest.mark.parametrize("query", sorted(QUERIES | ASKED))
 def test_every_query_rewrites_as_expected(query):
     asked = rewrite([Question("q", text) for text in (LINCOLN, LAST, PLAIN, CAUSAL)], query)
-    assert [words(one.text) for one in asked] == [words(text) for text in ASKED[query]]
+    assert [words(question.text) for question in asked] == [words(text) for text in ASKED[query]]
     for unknown in (query[:-1], 5, [query]):
         with refused("query"):
             rewrite([Question("q", PLAIN)], unknown)

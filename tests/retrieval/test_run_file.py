@@ -22,7 +22,7 @@ def ctx(n, text=None, **more):
 
 
 def ctxs_file(path, *entries):
-    path.write_text(json.dumps([{"answers": ["x"], **one} for one in entries]))
+    path.write_text(json.dumps([{"answers": ["x"], **entry} for entry in entries]))
     return str(path)
 
 
@@ -81,7 +81,7 @@ def experiment(path, split="dev", k=2):
 def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     questions = pipeline_run.Run(experiment("x.json")).questions
-    golds = [(one.text, ctx(n, one.gold_passages[0])) for n, one in enumerate(questions, start=1)]
+    golds = [(question.text, ctx(n, question.gold_passages[0])) for n, question in enumerate(questions, start=1)]
     passages = [(text, [ctx(0, "nothing at all"), gold, ctx(-1, "low", score="1")]) for text, gold in golds]
     ctxs_file(tmp_path / "x.json", *({"question": text, "ctxs": several} for text, several in passages))
     mine = experiment("x.json", k=5)

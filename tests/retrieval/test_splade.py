@@ -64,12 +64,12 @@ def test_weights_are_those_of_the_definition(models, name):
 def test_search_is_the_inner_product_as_sentence_transformers_has_it(models, passages, tmp_path, name):
     index = built(models, passages, tmp_path / "index", name)
     theirs = SparseEncoder(models[name], device="cpu")
-    asked = [one.text.encode("utf-8", "replace").decode() for one in ASKED]
+    asked = [question.text.encode("utf-8", "replace").decode() for question in ASKED]
     scores = theirs.similarity(theirs.encode_query(asked), theirs.encode_document(TEXTS)).numpy()
-    for own, found in zip(scores, index.search(ASKED, 7), strict=True):
-        wanted = sorted(own, reverse=True)[:7]
-        assert [hit.score for hit in found] == pytest.approx(wanted, rel=2e-3)
-        assert [own[int(hit.passage_id[1:])] for hit in found] == pytest.approx(wanted, rel=2e-3)
+    for score, ranking in zip(scores, index.search(ASKED, 7), strict=True):
+        wanted = sorted(score, reverse=True)[:7]
+        assert [hit.score for hit in ranking] == pytest.approx(wanted, rel=2e-3)
+        assert [score[int(hit.passage_id[1:])] for hit in ranking] == pytest.approx(wanted, rel=2e-3)
     assert len(index.search(ASKED[:1], 99)[0]) == (scores[0] > 0).sum()
     assert index.search([], 7) == []
 

@@ -29,8 +29,10 @@ class Words(Retriever):
         self.asked = []
 
     def search(self, questions, k):
-        self.asked += [one.text for one in questions]
-        return [SearchResult(self._ranked(set(re.findall(r"\w+", one.text.lower())))[:k]) for one in questions]
+        self.asked += [question.text for question in questions]
+        return [
+            SearchResult(self._ranked(set(re.findall(r"\w+", question.text.lower())))[:k]) for question in questions
+        ]
 
     def _ranked(self, words):
         scores = {name: len(words & set(re.findall(r"\w+", text.lower()))) for name, text in PASSAGES.items()}

@@ -21,7 +21,7 @@ class Finds(Retriever):
         self.asked = []
 
     def search(self, questions, k):
-        self.asked += [one.text for one in questions]
+        self.asked += [question.text for question in questions]
         return [
             SearchResult([Hit(question.text.split()[-1].strip("?"), 1.0), Hit("common", 0.5)]) for question in questions
         ]
@@ -42,7 +42,7 @@ class Says(LanguageModel):
     def complete(self, requests, advance=None):
         self.prompts += [request.messages[-1][1] for request in requests]
         said = [self.texts.pop(0) for _ in requests]
-        return [one if isinstance(one, Completion) else Completion(one, 10, 2, "stop") for one in said]
+        return [message if isinstance(message, Completion) else Completion(message, 10, 2, "stop") for message in said]
 
 
 def steps(model, part=None, **settings):
@@ -74,7 +74,7 @@ SAID = ["Search: enough", "Search: **Enough.**", "search: ann  LEE", f"Search: {
 LACKING = ["", "Ann Lee, I think.", "Search:", "Search: \n\n", "<think>Search: Ann"]
 
 
-@pytest.mark.parametrize(("said", "unparsed"), [*((one, 0) for one in SAID), *((one, 1) for one in LACKING)])
+@pytest.mark.parametrize(("said", "unparsed"), [*((message, 0) for message in SAID), *((one, 1) for one in LACKING)])
 def test_enough_a_repeated_query_or_none_ends_the_steps(said, unparsed):
     retriever = steps(Says("Search: Ann Lee", said), steps=9)
     [ranking] = retriever.search([QUESTION], 3)
@@ -85,7 +85,7 @@ def test_enough_a_repeated_query_or_none_ends_the_steps(said, unparsed):
 
 def test_a_failed_request_or_nothing_new_ends_the_steps():
     retriever = steps(Says(Completion(error="HTTP 500"), Completion(error="not asked: the cap is reached")))
-    assert [len(one) for one in retriever.search([QUESTION, OTHER], 3)] == [2, 2]
+    assert [len(ranking) for ranking in retriever.search([QUESTION, OTHER], 3)] == [2, 2]
     usage = retriever.usage()
     assert (usage["retry"], usage["not_asked"], usage["unparsed"]) == (2, 1, 0)
     [ranking] = steps(Says("Search: who wept", "Search: more"), steps=9).search([QUESTION], 3)

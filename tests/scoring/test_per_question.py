@@ -73,7 +73,9 @@ def test_a_failure_scores_worst_and_is_not_asked_about():
 
 def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
     by = ScoringScheme((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
-    scored = [per_question.score_question(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
+    scored = [
+        per_question.score_question(question, by, prediction=Prediction(question.id, "x")) for question in QUESTIONS
+    ]
     assert ["odd" in row for row in scored] == [True, False, True]
     assert summarise(scored, QUESTIONS, by, None, 0)["measures"]["odd"]["questions"] == 2
 
@@ -84,7 +86,7 @@ def test_a_value_that_is_no_share_is_refused(value):
     with pytest.raises(IfqaError, match="measure 'mine': wanted a number from 0 to 1 for q/1"):
         per_question.reading(QUESTIONS[0], Prediction("q/1", "5"), by)
     over_all = ScoringScheme((SetMeasure("all", lambda *_: value),))
-    said = [Prediction(one.id, "x") for one in QUESTIONS]
+    said = [Prediction(question.id, "x") for question in QUESTIONS]
     with pytest.raises(IfqaError, match="measure 'all': wanted a number from 0 to 1"):
         summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, said)
 
@@ -112,13 +114,16 @@ def test_whether_gold_was_read_is_known_and_a_subset():
 
 
 def grouped(*groups):
-    return [replace(one, group=group) for one, group in zip(QUESTIONS, groups, strict=True)]
+    return [replace(question, group=group) for question, group in zip(QUESTIONS, groups, strict=True)]
 
 
 def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
     by, questions = replace(BY, groups="dataset"), grouped("a", "b", "b")
     scores = summarise(rows(1.0, 0.0, 1.0), questions, by, None, seed=0)
-    assert {name: one["measures"]["EM"]["value"] for name, one in scores["groups"].items()} == {"a": 100.0, "b": 50.0}
+    assert {name: score["measures"]["EM"]["value"] for name, score in scores["groups"].items()} == {
+        "a": 100.0,
+        "b": 50.0,
+    }
     assert scores["macro"]["measures"]["EM"]["value"] == 75.0
     assert scores["measures"]["EM"]["value"] == 66.67
     scored = rows(1.0, 0.0, 1.0)

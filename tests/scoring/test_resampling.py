@@ -140,7 +140,10 @@ GROUPS = [question.group for question in QUESTIONS]
 
 def answers(seed):
     rng = random.Random(seed)
-    return [(one, Prediction(one.id, rng.choice(["yes", "no"]), confidence=rng.random())) for one in QUESTIONS]
+    return [
+        (question, Prediction(question.id, rng.choice(["yes", "no"]), confidence=rng.random()))
+        for question in QUESTIONS
+    ]
 
 
 def rows(pairs):

@@ -36,9 +36,9 @@ def test_who_declares_no_measure_is_scored_as_ifqa_is(plain):
     assert load_scheme(plain()) == usual
     assert (of_ifqa.measures, of_ifqa.subsets[:-1]) == (usual.measures, usual.subsets)  # but for what its files tell
     own = load_scheme(plain(subsets="[Subset('hard', bool)]"))
-    assert (own.measures, [one.name for one in own.subsets]) == (default_scheme().measures, ["hard"])
+    assert (own.measures, [subset.name for subset in own.subsets]) == (default_scheme().measures, ["hard"])
     alone = load_scheme(plain(measures="[Measure('mine', float)]"))
-    assert ([one.name for one in alone.measures], alone.subsets) == (["mine"], ())
+    assert ([measure.name for measure in alone.measures], alone.subsets) == (["mine"], ())
 
 
 def test_an_experiment_may_add_measures_and_several_are_shown_with_those_of_all():

@@ -165,7 +165,7 @@ def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed):
     a, b = scores(seed, 24, (0.0, 1.0, 0.5)), scores(seed + 9, 24)
     sums = [sum(x - y for x, y, u in zip(a, b, units, strict=True) if u == unit) for unit in sorted(set(units))]
     flips = [abs(sum(s * d for s, d in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=len(sums))]
-    exact = sum(one >= abs(sum(sums)) - 1e-9 for one in flips) / len(flips)
+    exact = sum(flip >= abs(sum(sums)) - 1e-9 for flip in flips) / len(flips)
     assert paired_randomization(a, b, rounds=50_000, units=units) == pytest.approx(exact, abs=0.01)
 
 

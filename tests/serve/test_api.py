@@ -56,8 +56,8 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
 
 def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
     [answer] = ask(web, question=LATER).json()["answers"]
-    assert [len(one["pieces"]) for one in answer["evidence"]] == [3, 1]
-    steps = [(one["query"], one["passage_ids"]) for one in answer["steps"]]
+    assert [len(passage["pieces"]) for passage in answer["evidence"]] == [3, 1]
+    steps = [(step["query"], step["passage_ids"]) for step in answer["steps"]]
     assert steps == [(LATER, ["p/0"]), ("<b>more</b>", ["p/1", "p/2"])]
     hostile = ask(web, question=f"If {HOSTILE}, who?")
     assert (hostile.headers["content-type"], hostile.headers["x-content-type-options"]) == (
@@ -196,7 +196,9 @@ def test_an_answer_that_takes_too_long_is_a_504(experiment):
 def events(answer):
     return [
         (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
-        for name, data in (one.split("\n") for one in answer.text.split("\n\n") if one and not one.startswith(":"))
+        for name, data in (
+            event.split("\n") for event in answer.text.split("\n\n") if event and not event.startswith(":")
+        )
     ]
 
 

@@ -21,14 +21,14 @@ class Work:
         self.batches, self.may, self.begun = [], threading.Event(), threading.Event()
 
     def __call__(self, questions, key, heard):
-        self.batches.append(("".join(one.id for one in questions), key))
+        self.batches.append(("".join(question.id for question in questions), key))
         self.begun.set()
         assert self.may.wait(30)
-        if any(one.id == "bad" for one in questions):
+        if any(question.id == "bad" for question in questions):
             raise RuntimeError("a bug")
         if heard:
             heard("half")
-        return [one.id.upper() for one in questions]
+        return [question.id.upper() for question in questions]
 
 
 def with_queue(scenario, **settings):
@@ -53,7 +53,7 @@ def with_queue(scenario, **settings):
 
 
 async def answers(*tickets):
-    return await asyncio.gather(*(one.result for several in tickets for one in several), return_exceptions=True)
+    return await asyncio.gather(*(one.result for ticket in tickets for one in ticket), return_exceptions=True)
 
 
 def test_what_waits_is_read_together_by_key_no_more_than_may_be_and_no_id_twice():

@@ -198,7 +198,7 @@ def test_a_stop_ends_what_still_computes(tmp_path):
 def test_a_stop_lets_twenty_questions_end(tmp_path):
     def in_flight():
         lines = urlopen(f"{url}/metrics").read().decode().splitlines()
-        return sum(float(one.split()[1]) for one in lines if one.startswith(("ifqa_waiting{", "ifqa_working{")))
+        return sum(float(line.split()[1]) for line in lines if line.startswith(("ifqa_waiting{", "ifqa_working{")))
 
     with held(tmp_path, timeout=60) as (server, url), ThreadPoolExecutor(20) as threads:
         twenty = [threads.submit(asked, url, f"If {n}, who?") for n in range(20)]

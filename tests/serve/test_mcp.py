@@ -61,7 +61,7 @@ def test_what_a_caller_can_mend_is_the_tools_error(experiment):
 
 def test_a_system_without_a_reader_offers_no_answers(tmp_path):
     async def names(client):
-        return {one.name for one in (await client.list_tools()).tools}
+        return {tool.name for tool in (await client.list_tools()).tools}
 
     assert session(small(tmp_path, reader=None), names) == {"retrieve", "get_passage"}
 

@@ -93,11 +93,11 @@ def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
     guarded.post("/v1/ask", json=asked, headers=bearer(TOKEN) | {"x-request-id": "mine\x1b[31m"})
     guarded.post("/v1/session", json={"token": TOKEN})
     guarded.get("/v1/passages/%1b%5b31m%0a%7f%c2%9b", headers=bearer(TOKEN), params={"q": "the canary"})
-    lines = [JsonFormatter().format(one) for one in caplog.records if one.name == "ifqa.serve"]
+    lines = [JsonFormatter().format(record) for record in caplog.records if record.name == "ifqa.serve"]
     assert len(lines) == 3
-    assert not [one for one in lines if "canary" in one]
-    assert all(one.isascii() and one.isprintable() for one in lines)
-    told = [json.loads(one) for one in lines]
+    assert not [line for line in lines if "canary" in line]
+    assert all(line.isascii() and line.isprintable() for line in lines)
+    told = [json.loads(line) for line in lines]
     assert [(one["method"], one["status"]) for one in told] == [("POST", 200), ("POST", 204), ("GET", 404)]
     assert TOKEN not in repr(Guard(token=TOKEN))
 

@@ -16,7 +16,8 @@ def write_answers(name, right, more="", wrong="never"):
     """Write an experiment that answers the questions of these numbers right; it is not run."""
     questions = open_benchmark("sample").questions("dev")
     lines = [
-        {"question_id": one.id, "answer": one.answers[0] if n in right else wrong} for n, one in enumerate(questions)
+        {"question_id": question.id, "answer": question.answers[0] if n in right else wrong}
+        for n, question in enumerate(questions)
     ]
     Path("experiments").mkdir(exist_ok=True)
     Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

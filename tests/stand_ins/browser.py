@@ -76,7 +76,7 @@ class Browser:
         if method == "Runtime.exceptionThrown":
             self.complaints.append(params["exceptionDetails"].get("exception", {}).get("description", "exception"))
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-            self.complaints.append(" ".join(str(one.get("value", one)) for one in params["args"]))
+            self.complaints.append(" ".join(str(param.get("value", param)) for param in params["args"]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             self.complaints.append(params["entry"]["text"])
         elif method == "Network.requestWillBeSent":

@@ -17,7 +17,7 @@ def question(n, what="lamp"):
 
 
 def lines(records):
-    return "".join(json.dumps(one) + "\n" for one in records).encode()
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
 def paq(folder):
@@ -58,7 +58,7 @@ def msmarco(folder):
             }
             for n in range(first, first + 5)
         ]  # fmt: skip
-        columns = {key: {str(place): one[key] for place, one in enumerate(records)} for key in records[0]}
+        columns = {key: {str(place): record[key] for place, record in enumerate(records)} for key in records[0]}
         (folder / f"{part}_v2.1.json.gz").write_bytes(gzip.compress(json.dumps(columns).encode()))
     columns = {"passages": {"0": []}, "query": {"0": "why is eval hidden"}, "query_id": {"0": 7}}
     (folder / "eval_v2.1_public.json").write_text(json.dumps(columns))
@@ -75,7 +75,7 @@ def naturalquestions(folder, original=False):
                 "annotations": [{"long_answer": {"start_token": 0, "end_token": 7}, "yes_no_answer": "NONE", "short_answers": spans}],
             }  # fmt: skip
             if original or part == "dev":
-                record["document_tokens"] = [{"token": one, "html_token": one[0] == "<"} for one in tokens]
+                record["document_tokens"] = [{"token": token, "html_token": token[0] == "<"} for token in tokens]
             else:
                 record["document_text"] = " ".join(tokens)
             records.append(record)

@@ -15,10 +15,10 @@ class Found:
     """The first k passages of a corpus, whatever is asked."""
 
     def __init__(self, corpus) -> None:
-        self.ids = [one.id for one in corpus]
+        self.ids = [passage.id for passage in corpus]
 
     def search(self, questions, k):
-        SEARCHED.append([one.text for one in questions])
+        SEARCHED.append([question.text for question in questions])
         hits = [Hit(one, 1 / (rank + 1)) for rank, one in enumerate(self.ids[:k])]
         second = Step("<b>more</b>", tuple(self.ids[1:3]))
         return [SearchResult(hits, steps=[Step(question.text, tuple(self.ids[:1])), second]) for question in questions]
@@ -34,12 +34,12 @@ class Held:
         pass
 
     def answer(self, questions, passages):
-        BATCHES.append([one.text for one in questions])
+        BATCHES.append([question.text for question in questions])
         assert OPEN.wait(60)
         return [self.one(*pair) for pair in zip(questions, passages, strict=True)]
 
     def one(self, question, passages):
-        first, ids = passages[0], tuple(one.id for one in passages)
+        first, ids = passages[0], tuple(passage.id for passage in passages)
         year, name = first.text.index("1849"), first.text.index("Ada Stone")
         sentence = (first.text.index("It was"), first.text.index("Stone.") + len("Stone."))
         if "bug" in question.text:

@@ -138,7 +138,7 @@ def make(top, huge=60_000_000):
         "title,constellation,found by\nMira,Cetus,David Fabricius\nAlgol,Perseus,Geminiano Montanari\n"
     )
     tools = [{"name": "adze", "use": "hewing beams"}, {"name": "auger", "use": "boring holes"}]
-    (top / "tools.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tools))
+    (top / "tools.jsonl").write_text("".join(json.dumps(tool) + "\n" for tool in tools))
     for number in range(16):
         lines = [
             f"Watch {number}.",

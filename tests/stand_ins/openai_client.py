@@ -31,7 +31,7 @@ def model(server, **settings):
 
 
 def texts(completions):
-    return [one.text for one in completions]
+    return [completion.text for completion in completions]
 
 
 def first(*replies, then=Reply):

@@ -114,7 +114,7 @@ class Server:
         try:
             reply = self.plan(prompt, self.asked[prompt], body)
             if reply.usage:
-                self.tokens = [one + more for one, more in zip(self.tokens, reply.usage, strict=True)]
+                self.tokens = [token + more for token, more in zip(self.tokens, reply.usage, strict=True)]
             await asyncio.sleep(reply.latency or self.latency)
         finally:
             self.now -= 1

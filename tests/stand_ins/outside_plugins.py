@@ -137,7 +137,7 @@ def question(n):
 
 
 def answers(said, path="answers.jsonl"):
-    lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": one}) for n, one in said.items()]
+    lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": message}) for n, message in said.items()]
     write(path, "\n".join(lines))
 
 

@@ -30,9 +30,9 @@ def scored(name, retriever="", answers=None, **more):
         sure = more.get("confidences", {})
         lines = [
             json.dumps(
-                {"question_id": f"ifqa/full-dev/{n}", "answer": one} | ({"confidence": sure[n]} if n in sure else {})
+                {"question_id": f"ifqa/full-dev/{n}", "answer": answer} | ({"confidence": sure[n]} if n in sure else {})
             )
-            for n, one in answers.items()
+            for n, answer in answers.items()
         ]
         write(f"{name}.jsonl", "\n".join(lines))
         text += f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n' + more.get("reader", "")

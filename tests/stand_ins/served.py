@@ -39,7 +39,7 @@ def small(folder, **tables):
     held_reader.BATCHES.clear()
     held_reader.SEARCHED.clear()
     (folder / "indexes").mkdir(exist_ok=True)
-    (folder / "few.jsonl").write_text("".join(json.dumps(one) + "\n" for one in PASSAGES))
+    (folder / "few.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in PASSAGES))
     (folder / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
     table = {"benchmark": "sample", "split": "dev", "corpus": "few", "retriever": FOUND, "reader": HELD, **tables}
     return parse_experiment("small", {key: value for key, value in table.items() if value}, "small.toml", folder)

@@ -48,7 +48,7 @@ def contexts(several):
 
 def encoder(folder, kind="bert", seed=0):
     """A whole model of multiple choice whose tokenizer has the words of `questions`."""
-    texts = [text for one in questions() for text in (one.text, one.context, *CHOICES)]
+    texts = [text for question in questions() for text in (question.text, question.context, *CHOICES)]
     known = sorted(set(" ".join(texts).lower().replace(".", " . ").split()))
     words = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *known])
     made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, "[UNK]"))

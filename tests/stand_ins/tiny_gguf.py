@@ -54,7 +54,7 @@ def write(file, words, model, kind=None):
     special = {tiny_chat.PAD, tiny_chat.TURN, tiny_chat.END}
     out.add_token_types([3 if one in special else 1 for one in vocabulary])
     merges = json.loads(backend.to_str())["model"]["merges"]
-    out.add_token_merges([" ".join(one) for one in merges])
+    out.add_token_merges([" ".join(merge) for merge in merges])
     out.add_eos_token_id(config.eos_token_id)
     out.add_bos_token_id(config.eos_token_id)
     out.add_unk_token_id(0)

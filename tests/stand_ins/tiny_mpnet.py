@@ -41,7 +41,7 @@ def tiny_mpnet(folder, *texts, seed=0, **changed):
         shapes |= _norm(f"{layer}.attention.LayerNorm") | _norm(f"{layer}.output.LayerNorm")
         shapes |= _linear(f"{layer}.intermediate.dense", INNER, SIZE) | _linear(f"{layer}.output.dense", SIZE, INNER)
     weights = {name: torch.randn(shape, generator=generator) * SIZE**-0.5 for name, shape in shapes.items()}
-    weights |= {name: one + 1 for name, one in weights.items() if name.endswith("LayerNorm.weight")}
+    weights |= {name: weight + 1 for name, weight in weights.items() if name.endswith("LayerNorm.weight")}
     weights["encoder.relative_attention_bias.weight"] *= SIZE**0.5  # so that it matters
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     return folder

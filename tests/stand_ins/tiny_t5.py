@@ -59,8 +59,8 @@ def model(seed=0, gain=3.0, **changes):
 def save(folder, seed=0, texts=TEXTS, **changes):
     """Save a checkpoint in a folder, for `--checkpoint`."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, data in _files(seed, tuple(texts), **changes).items():
-        Path(folder, name).write_bytes(data)
+    for name, path in _files(seed, tuple(texts), **changes).items():
+        Path(folder, name).write_bytes(path)
     return folder
 
 

@@ -27,7 +27,7 @@ def write_passages(folder, texts):
     folder.mkdir()
     for shard in range(2):
         lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
-        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
 

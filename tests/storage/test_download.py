@@ -32,7 +32,7 @@ def fetch(server, folder, **published):
 
 
 def left(folder):
-    return {one.name for one in folder.iterdir()} - {".lock"}
+    return {path.name for path in folder.iterdir()} - {".lock"}
 
 
 def begin(folder, content=CONTENT[:3000], tag=None):

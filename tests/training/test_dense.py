@@ -23,7 +23,7 @@ NAMES = "ada bo cy di ed flo gus hal ida jo kim lee mo nan oz pat ray sue tom un
 THINGS = "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins bells hats wells rings jars".split()
 WORDS = [*NAMES, *THINGS, *"if had not won what would they have many of in a and left ?".split()]
 
-GOLDS = [f"many {one} of {one} in a {one} and {one} left" for one in THINGS]
+GOLDS = [f"many {noun} of {noun} in a {noun} and {noun} left" for noun in THINGS]
 QUESTIONS = [
     Question(f"t/{n}", f"if {name} had not won , what would they have ?", ("unsaid",), (GOLDS[n],))
     for n, name in enumerate(NAMES)
@@ -80,7 +80,7 @@ def batches(questions, rankings, **changes):
 def rank(model):
     """The mean rank of a question's gold passage among all."""
     encoder = open_encoder(EncoderSettings(model, precision="float32", device="cpu"))
-    asked = encoder.encode_queries([one.text for one in QUESTIONS])
+    asked = encoder.encode_queries([question.text for question in QUESTIONS])
     scores = asked @ encoder.encode_passages(PASSAGES).T
     return float((scores > scores.diagonal()[:, None]).sum(1).mean())
 
@@ -156,9 +156,9 @@ def test_two_encoders_are_saved_as_dpr_and_encode_as_trained(whole):
     assert sorted(name for name in files(folder) if not name.endswith(".json")) == encoders
     encoder = open_encoder(EncoderSettings(str(folder / "ctx_encoder"), precision="float32", device="cpu"))
     model.eval()
-    trained = model.encode_query([one.text for one in QUESTIONS])
-    np.testing.assert_allclose(encoder.encode_queries([one.text for one in QUESTIONS]), trained, atol=1e-5)
-    as_trained = [(one.title, one.text) if one.title else one.text for one in PASSAGES]
+    trained = model.encode_query([question.text for question in QUESTIONS])
+    np.testing.assert_allclose(encoder.encode_queries([question.text for question in QUESTIONS]), trained, atol=1e-5)
+    as_trained = [(passage.title, passage.text) if passage.title else passage.text for passage in PASSAGES]
     trained = np.concatenate([model.encode_document([one]) for one in as_trained])
     np.testing.assert_allclose(encoder.encode_passages(PASSAGES), trained, atol=1e-5)
     assert not np.allclose(encoder.encode_queries([GOLDS[0]]), model.encode_document([GOLDS[0]]), atol=1e-3)
@@ -179,15 +179,17 @@ def test_a_killed_training_goes_on_to_the_same_weights(recipe, bert, unit, whole
 
 def test_no_batch_holds_a_passage_that_is_gold_for_two_questions():
     """Four questions of each gold passage, one of them with the other's gold passage among its hard negatives."""
-    questions = [replace(one, id=f"{one.id}/{n}") for n in range(4) for one in QUESTIONS]
+    questions = [replace(question, id=f"{question.id}/{n}") for n in range(4) for question in QUESTIONS]
     rankings = RANKINGS * 4
     made = batches(questions, rankings, epochs=3, batch=8, negatives=2)
-    assert sorted(row["question"] for rows in made for row in rows) == sorted(3 * [one.text for one in questions])
+    assert sorted(row["question"] for rows in made for row in rows) == sorted(
+        3 * [question.text for question in questions]
+    )
     assert [len(rows) for rows in made].count(8) >= 25
-    gold = {one.text: one.gold_passages[0] for one in questions}
+    gold = {question.text: question.gold_passages[0] for question in questions}
     for rows in made:
         for n, row in enumerate(rows):
-            others = {text for m, one in enumerate(rows) if m != n for name, text in one.items() if name != "question"}
+            others = {text for m, row in enumerate(rows) if m != n for name, text in row.items() if name != "question"}
             assert gold[row["question"]] not in others
     shared = [Question(f"t/{n}", text, ("unsaid",), (GOLDS[0],)) for n, text in enumerate("abc")]
     assert [len(rows) for rows in batches(shared, RANKINGS[:3], epochs=1)] == [1, 1, 1]
@@ -218,7 +220,7 @@ def test_bad_settings_are_refused(changes, message, tmp_path, monkeypatch):
 
 
 def test_nothing_to_train_on_and_another_network_than_bert_are_said(unit, tmp_path):
-    bare = TrainingData([replace(one, gold_passages=()) for one in QUESTIONS], RANKINGS, "ifqa/full")
+    bare = TrainingData([replace(question, gold_passages=()) for question in QUESTIONS], RANKINGS, "ifqa/full")
     with refused("none of 20 training questions has a gold passage; wanted annotated questions"):
         train(bare, tmp_path / "made", **settings("small", unit))
     with refused("none of 20 training questions has a gold passage and 1 hard negatives"):

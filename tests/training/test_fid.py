@@ -30,7 +30,7 @@ MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
-    return str(tiny_t5.save(folder, texts=[*TEXTS, *(one.text for one in QUESTIONS)], dropout_rate=0.1))
+    return str(tiny_t5.save(folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1))
 
 
 def trained(folder, start, family="ifqa/full", **changes):
@@ -93,11 +93,11 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
 
 
 def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):
-    short = [one for one in open_benchmark("sample").questions("dev") if len(one.answers[0]) < 20]
+    short = [question for question in open_benchmark("sample").questions("dev") if len(question.answers[0]) < 20]
     questions = [replace(one, answers=one.answers[:1]) for one in short[:LEARNT]]
-    gold = [[Passage(gold_id(text), "", text) for text in one.gold_passages[:1]] for one in questions]
-    texts = [one.text for one in questions] + [several[0].text for several in gold]
-    words = tiny_t5.tokenizer([*texts, *(answer for one in questions for answer in one.answers)], 1500)
+    gold = [[Passage(gold_id(text), "", text) for text in question.gold_passages[:1]] for question in questions]
+    texts = [question.text for question in questions] + [several[0].text for several in gold]
+    words = tiny_t5.tokenizer([*texts, *(answer for question in questions for answer in question.answers)], 1500)
     torch.manual_seed(0)
     shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1)
     tiny_t5.FusionInDecoder(shape).save_pretrained(tmp_path / "start")

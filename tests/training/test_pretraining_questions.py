@@ -18,8 +18,8 @@ def test_each_passage_gives_no_more_than_asked_and_is_the_gold_passage():
     assert len({one.id for one in made}) == len(made)
     again, other = (practice_questions(PASSAGES, seed=seed) for seed in (1, 2))
     assert practice_questions(PASSAGES, seed=1) == again != other
-    gaps = [one for one in practice_questions(PASSAGES, seed=0, each=50) if " what " in one.text]
-    assert all(one.answers[0] in one.gold_passages[0] for one in gaps)
+    gaps = [question for question in practice_questions(PASSAGES, seed=0, each=50) if " what " in question.text]
+    assert all(gap.answers[0] in gap.gold_passages[0] for gap in gaps)
 
 
 def test_numbers_dates_places_and_lists_are_changed_and_computed():
@@ -35,11 +35,13 @@ def test_numbers_dates_places_and_lists_are_changed_and_computed():
     assert {"3", "2"} <= {one.answers[0] for one in made if one.text.endswith("how many?")}
     dates = [one for one in made if re.search("on which date|which month", one.text)]
     assert dates
-    assert all(re.fullmatch(r"[A-Z][a-z]+( \d+,)?( \d{4})?", one.answers[0]) for one in dates)
+    assert all(re.fullmatch(r"[A-Z][a-z]+( \d+,)?( \d{4})?", date.answers[0]) for date in dates)
 
 
 def test_a_changed_number_is_computed():
-    changed = [one for one in practice_questions(PASSAGES, seed=0, each=50) if one.text.endswith("how many?")]
+    changed = [
+        question for question in practice_questions(PASSAGES, seed=0, each=50) if question.text.endswith("how many?")
+    ]
     assert changed
     words = "one two three four five six seven eight nine ten".split()
     for one in changed:

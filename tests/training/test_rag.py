@@ -30,7 +30,7 @@ def trained_verb(folder):
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
-    return str(tiny_t5.save(folder, texts=[*TEXTS, *(one.text for one in QUESTIONS)], dropout_rate=0.1))
+    return str(tiny_t5.save(folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1))
 
 
 def trained(folder, start, family="ifqa/full", scores=SCORES, **changes):

@@ -47,8 +47,8 @@ def whole(tmp_path_factory):
 
 def test_hard_negatives_hold_no_answer_and_cover_no_gold_passage():
     question = Question("t", "If?", ("Bow",), (TEXTS[0],))
-    assert [one.id for one in hard_negatives(question, RANKINGS[0], 9)] == ["p2", "p3"]
-    assert [one.id for one in hard_negatives(question, RANKINGS[0], 1)] == ["p2"]
+    assert [negative.id for negative in hard_negatives(question, RANKINGS[0], 9)] == ["p2", "p3"]
+    assert [negative.id for negative in hard_negatives(question, RANKINGS[0], 1)] == ["p2"]
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(whole, tmp_path):

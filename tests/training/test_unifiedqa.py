@@ -27,7 +27,7 @@ QUESTIONS = [
     Question(f"causal/{n}", f"Why was the mill of {town} closed?", (cause, f"by {cause}"), context=text, group="mills")
     for n, (cause, town, text) in enumerate(zip(CAUSES, TOWNS, TEXTS, strict=True))
 ]
-CONTEXTS = [[Passage("", "", one.context)] for one in QUESTIONS]
+CONTEXTS = [[Passage("", "", question.context)] for question in QUESTIONS]
 MATERIAL = TrainingData(QUESTIONS, CONTEXTS, "causal/original", {"train.jsonl": "abc"})
 STEPS = 48
 LEARN = {"steps": STEPS, "batch": 20, "device_batch": 20, "learning_rate": 1e-2, "evaluate_every": 16, "device": "cpu"}
@@ -37,8 +37,10 @@ LEARN = {"steps": STEPS, "batch": 20, "device_batch": 20, "learning_rate": 1e-2,
 def start(tmp_path_factory):
     """A T5 of one layer, whose tokenizer has each cause as a token."""
     folder = tmp_path_factory.mktemp("start")
-    inputs = [input_text(one, passages) for one, passages in zip(QUESTIONS, CONTEXTS, strict=True)]
-    words = tiny_t5.tokenizer([*inputs, *(f"{answer} {answer}" for one in QUESTIONS for answer in one.answers)], 1000)
+    inputs = [input_text(question, passages) for question, passages in zip(QUESTIONS, CONTEXTS, strict=True)]
+    words = tiny_t5.tokenizer(
+        [*inputs, *(f"{answer} {answer}" for question in QUESTIONS for answer in question.answers)], 1000
+    )
     torch.manual_seed(0)
     shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1, dropout_rate=0.03)
     tiny_t5.FusionInDecoder(shape).save_pretrained(folder)
@@ -48,7 +50,7 @@ def start(tmp_path_factory):
 
 def first_of_each():
     """The questions with one answer each, so that the whole target is an answer."""
-    return replace(MATERIAL, questions=[replace(one, answers=one.answers[:1]) for one in QUESTIONS])
+    return replace(MATERIAL, questions=[replace(question, answers=question.answers[:1]) for question in QUESTIONS])
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,7 @@ def test_the_loss_is_that_of_transformers_t5(start):
     checkpoint = open_checkpoint(start)
     model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
     chosen = configured(Trainer, steps=3, batch=6, device="cpu")
-    uneven = [replace(one, answers=one.answers * (1 + n % 3)) for n, one in enumerate(QUESTIONS)]
+    uneven = [replace(question, answers=question.answers * (1 + n % 3)) for n, question in enumerate(QUESTIONS)]
     rows = t5.Rows(chosen, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
     step = [rows[n] for n in range(6, 12)]
     batch = t5.collate(step)

@@ -151,7 +151,7 @@ def read_epub(data: bytes) -> Iterator[Run]:
         raise Unreadable("its META-INF/container.xml names no book")
     book = archive.tree(package)
     read = set[str]()
-    items = {item.get("id"): item for item in book.findall(".//{*}item")}
+    items = {element.get("id"): element for element in book.findall(".//{*}item")}
     for number, reference in enumerate(book.findall(".//{*}itemref"), start=1):
         item = items.get(reference.get("idref"))
         if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():

@@ -169,7 +169,7 @@ class Extractive(Reader):
 
         candidates = self._candidates([make_pair(self._encoder, *pair) for pair in pairs], self._first, advance)
         shares = []
-        for scores in ([score for score, *_ in several] for several in candidates):
+        for scores in ([score for score, *_ in candidate] for candidate in candidates):
             best = max(scores, default=0.0)
             shares.append(best + math.log(sum(math.exp(score - best) for score in scores)) if scores else NOTHING)
         return shares

@@ -106,7 +106,9 @@ class TokenIndexed(IndexedRetriever):
 
     @classmethod
     def _encode(cls, model: "TokenModel", titles: bool, passages: Sequence[Passage]) -> Arrays:
-        texts = [f"{one.title} {one.text}" if titles and one.title else one.text for one in passages]
+        texts = [
+            f"{passage.title} {passage.text}" if titles and passage.title else passage.text for passage in passages
+        ]
         return cls.encode(model, passages, [whole(text) for text in texts])
 
     @classmethod

@@ -33,8 +33,8 @@ def test_a_dataset_is_read_with_its_context_group_and_rules():
 def test_a_split_is_all_datasets_in_the_papers_order_and_splits_of_a_family_share_questions():
     for name in reversed(DATASETS):
         write(f"random-train/{name}.jsonl", LINE)
-    assert [one.group for one in CausalQA().questions("random-train")] == list(DATASETS)
-    assert [one.group for one in CausalQA().questions("random-train/squad2+paq")] == ["squad2", "paq"]
+    assert [question.group for question in CausalQA().questions("random-train")] == list(DATASETS)
+    assert [question.group for question in CausalQA().questions("random-train/squad2+paq")] == ["squad2", "paq"]
     families = {"original-train/paq": "causalqa/original", "original-valid": "causalqa/original", "mine": ""}
     families["random-valid"] = "causalqa/random"
     write("mine.jsonl", LINE)
@@ -59,7 +59,7 @@ def test_datasets_that_are_missing_or_without_a_question_are_all_named():
 def test_a_file_of_ones_own_names_each_lines_dataset():
     own = {"id": "7", "question": "why?", "answers": ["one", "two"]}
     write("mine.jsonl", own | {"dataset": "gooaq"}, own | {"dataset": "paq"})
-    found = {one.id: (one.group, one.answers) for one in CausalQA().questions("mine")}
+    found = {question.id: (question.group, question.answers) for question in CausalQA().questions("mine")}
     assert found == {f"causalqa/mine/{name}/7": (name, ("one", "two")) for name in ("gooaq", "paq")}
     splits = CausalQA().splits
     assert len(splits) == 4 + 4 * 10 + 1

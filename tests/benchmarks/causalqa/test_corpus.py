@@ -190,11 +190,11 @@ def test_the_statistics_are_those_of_the_files_and_stand_beside_the_papers(publi
     assert (told.returncode, "run: ifqa data causalqa --from FOLDER" in told.stderr) == (2, True)
     list(build(tmp_path, publishers))
     files, _, facts = content(tmp_path)
-    for name, own in facts.items():
+    for name, fact in facts.items():
         for split in corpus.SPLITS:
             records = [json.loads(line) for line in files[f"{split}/{name}.jsonl"].splitlines()]
-            words = [(len(one["question"].split()), len(one["answers"][0].split())) for one in records]
-            assert own["splits"][split] == [len(records), sum(q for q, _ in words), sum(a for _, a in words)]
+            words = [(len(record["question"].split()), len(record["answers"][0].split())) for record in records]
+            assert fact["splits"][split] == [len(records), sum(q for q, _ in words), sum(a for _, a in words)]
     told = ifqa_here("stats", "causal-corpus", folder=tmp_path)
     assert told.returncode == 0, told.stderr
     rows = [line.split() for line in told.stdout.splitlines()]

@@ -69,7 +69,7 @@ PIECES += "dopplar doppler lead to tools happens will might happen life do shoul
 def test_the_notebook_patterns_agree_with_plain_string_search_and_the_shortcut_loses_no_match(text):
     assert matched(text) == by_hand(text)
     for reading, rules in RULES.items():
-        assert matched(text, reading) == tuple(name for name, one in rules.items() if one.search(plain(text)))
+        assert matched(text, reading) == tuple(name for name, rule in rules.items() if rule.search(plain(text)))
 
 
 def test_a_text_is_lower_case_letters_and_digits_and_may_be_long():

@@ -17,11 +17,11 @@ def questions():
 
 def test_there_are_60_questions_of_six_classes_over_59_articles():
     assert [len(SampleCausal().questions(split)) for split in ("train", "dev")] == [15, 45]
-    assert len({one.id for one in questions()}) == len({one.text for one in questions()}) == 60
+    assert len({question.id for question in questions()}) == len({question.text for question in questions()}) == 60
     for split in ("train", "dev"):
-        classes = {one.group for one in SampleCausal().questions(split)}
+        classes = {question.group for question in SampleCausal().questions(split)}
         assert classes == {"cause", "goal", "purpose", "enablement", "result", "verification"}
-    assert len({one.label("article") for one in questions()}) == 59
+    assert len({question.label("article") for question in questions()}) == 59
     assert SampleCausal().family("dev") == "sample-causal" != Sample().family("dev")
     with pytest.raises(IfqaError, match="split of sample-causal"):
         SampleCausal().questions("test")
@@ -30,6 +30,6 @@ def test_there_are_60_questions_of_six_classes_over_59_articles():
 def test_each_context_is_a_paragraph_of_its_article_word_for_word():
     dump = (BUNDLED / "sample/encyclopedia.xml").read_bytes()
     articles = {page.title: to_text(page.text).split("\n") for page in parse_pages([dump], "sample", SkippedPages())}
-    for one in questions():
-        assert articles[one.label("article")].count(one.context) == 1, one.id
-        assert one.gold_passages == (one.context,)
+    for question in questions():
+        assert articles[question.label("article")].count(question.context) == 1, question.id
+        assert question.gold_passages == (question.context,)

@@ -39,7 +39,7 @@ def folder(tmp_path):
 
 
 def write(path, *lines):
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def opened(folder):
@@ -75,7 +75,7 @@ def test_topics_nodes_and_explanations_are_told_where_they_are_there(folder):
     write(folder / "made-train.jsonl", line())
     benchmark = opened(folder)
     assert benchmark.splits == ["train", "dev", "test", "made-train"]
-    assert [one.label("source") for one in benchmark.questions("made-train")] == ["U"]
+    assert [question.label("source") for question in benchmark.questions("made-train")] == ["U"]
     assert (benchmark.family("made-train"), benchmark.family("dev")) == ("", "wiqa")
 
 
@@ -90,7 +90,7 @@ def test_a_split_that_is_not_there_or_has_a_bad_id_is_refused_in_one_line(folder
 
 
 def test_the_bundled_questions_know_their_topics_and_nodes():
-    several = [one for split in SPLITS for one in SAMPLE.questions(split)]
+    several = [question for split in SPLITS for question in SAMPLE.questions(split)]
     assert len({one.label("topic") for one in several}) == 12
     for one in several:
         source, target = one.label("source"), one.label("target")
@@ -103,9 +103,11 @@ def test_the_bundled_questions_know_their_topics_and_nodes():
 
 def test_an_answer_that_is_not_offered_is_wrong():
     questions, by = SAMPLE.questions("dev"), load_scheme("sample-wiqa")
-    given = ["it grows", "", *(one.answers[0] for one in questions[2:])]
-    predictions = [Prediction(one.id, answer) for one, answer in zip(questions, given, strict=True)]
-    rows = [score_question(one, by, prediction=answer) for one, answer in zip(questions, predictions, strict=True)]
+    given = ["it grows", "", *(question.answers[0] for question in questions[2:])]
+    predictions = [Prediction(question.id, answer) for question, answer in zip(questions, given, strict=True)]
+    rows = [
+        score_question(question, by, prediction=answer) for question, answer in zip(questions, predictions, strict=True)
+    ]
     scores = aggregate(rows, questions, by, None, predictions).scores(0)
     assert by.headline(scores["measures"]) == "accuracy"
     assert scores["measures"]["accuracy"]["value"] == round(100 * 60 / 62, 2)

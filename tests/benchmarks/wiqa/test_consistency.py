@@ -13,14 +13,14 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.statistics import SetStatistic
 
 SAMPLE = open_benchmark("sample-wiqa")
-QUESTIONS = [one for split in SPLITS for one in SAMPLE.questions(split)]
+QUESTIONS = [question for split in SPLITS for question in SAMPLE.questions(split)]
 GRAPHS = SAMPLE.graphs("test")
 MEASURES = (TRANSITIVITY, DISJUNCTIVE, SYMMETRY)
 CHANCE = {"transitivity": 1 / 3, "disjunctive": 2 / 9, "symmetry": 1 / 3}
 
 
 def predictions(answers):
-    return [Prediction(one.id, answer) for one, answer in zip(QUESTIONS, answers, strict=True)]
+    return [Prediction(question.id, answer) for question, answer in zip(QUESTIONS, answers, strict=True)]
 
 
 def score(measure, *cases):
@@ -37,7 +37,10 @@ def score(measure, *cases):
 
 def again(answered):
     """Transitivity and disjunctive consistency from the graphs' edges and the questions' nodes alone: a truth value a case."""
-    signs = {tuple(map(one.label, ("graph", "source", "target"))): SIGNS.get(answered[one.id]) for one in QUESTIONS}
+    signs = {
+        tuple(map(question.label, ("graph", "source", "target"))): SIGNS.get(answered[question.id])
+        for question in QUESTIONS
+    }
     chains, pairs = [], []
     for graph in GRAPHS.values():
         edges = [(edge.source, edge.target) for edge in graph.edges]
@@ -55,7 +58,7 @@ def again(answered):
     return chains, pairs
 
 
-GOLD = {one.id: one.answers[0] for one in QUESTIONS}
+GOLD = {question.id: question.answers[0] for question in QUESTIONS}
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda one: one.name)

@@ -43,8 +43,8 @@ def test_questions_with_an_effect_are_those_written_down_by_hand():
 
 
 def test_the_first_hop_from_outside_is_asked_only_on_demand_and_no_effect_makes_no_question():
-    more = {item.question.stem: item.question.answer_label for item in effects(BREAD, first_hop=True)}
-    new = more.keys() - {item.question.stem for item in effects(BREAD)}
+    more = {effect.question.stem: effect.question.answer_label for effect in effects(BREAD, first_hop=True)}
+    new = more.keys() - {effect.question.stem for effect in effects(BREAD)}
     assert {stem.partition("affect ")[2] for stem in new} == {"the yeast gives off more gas."}
     assert Counter(more[stem] for stem in new) == {"more": 2, "less": 2}
     assert [*effects(read_graph(RECORDS[0] | {"Y_affects_outcome": "no_effect"}, "x"))] == []
@@ -68,7 +68,7 @@ def test_a_change_without_effect_comes_from_another_paragraph():
 
 
 def test_balance_cuts_the_more_frequent_answers():
-    items = [item for graph in GRAPHS for item in effects(graph)] + no_effects(BREAD, GRAPHS, 400, random.Random(0))
+    items = [effect for graph in GRAPHS for effect in effects(graph)] + no_effects(BREAD, GRAPHS, 400, random.Random(0))
     before = Counter((item.kind, item.question.answer_label) for item in items)
     assert before["in_para", "less"] > before["in_para", "more"]
     after = balanced(items, 1)

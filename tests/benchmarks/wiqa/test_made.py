@@ -59,7 +59,7 @@ def test_graphs_without_effect_are_left_out_and_bad_graphs_leave_what_was_made_b
     own.write_text(own.read_text() + "{}")
     with pytest.raises(IfqaError, match=r"own.jsonl:11: key"):
         [*make(tmp_path, ["sample-wiqa", str(own)], 0)]
-    write_jsonl(own, [one | {"Y_affects_outcome": "no_effect"} for one in records])
+    write_jsonl(own, [record | {"Y_affects_outcome": "no_effect"} for record in records])
     with pytest.raises(IfqaError, match="no graph leads to its outcome"):
         [*make(tmp_path, [str(own)], 0)]
     assert {path: path.read_bytes() for path in (tmp_path / "data/wiqa").iterdir()} == before

@@ -35,7 +35,7 @@ def test_overlapping_passages_share_whole_sentences():
 def test_headings_are_titles_and_begin_their_text():
     lines = [("Part", 1), ("Fire", 2), ("Run.", 0), ("Water", 2), ("Swim.", 0), ("End", 1), ("Rest.", 0)]
     runs = [Run(text, place, level=level) for place, (text, level) in enumerate(lines)]
-    assert [(one.title, one.text) for one in passages(*runs)] == [
+    assert [(passage.title, passage.text) for passage in passages(*runs)] == [
         ("a b.txt › Part › Fire", "Part. Fire. Run."), ("a b.txt › Part › Water", "Water. Swim."), ("a b.txt › End", "End. Rest."),
     ]  # fmt: skip
 

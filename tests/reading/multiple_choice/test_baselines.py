@@ -58,7 +58,7 @@ def test_majority_gives_the_most_frequent_training_answer(monkeypatch):
     reader = Majority(split="rainy/train")
     questions = [replace(asked("a", "b"), choices=several) for several in (CHOICES, ("LESS", "same"), ("x",))]
     predictions = reader.answer(questions, [[]] * 3)
-    assert [one.answer for one in predictions] == ["less", "LESS", ""]
+    assert [prediction.answer for prediction in predictions] == ["less", "LESS", ""]
     assert predictions[2].error == "the answer 'less' is not offered"
     assert (reader.family, Majority.trained("rainy/train"), len(reader.trained_on)) == ("rainy", "rainy", 1)
     assert Majority.fingerprint("rainy/train") != ""
@@ -96,8 +96,8 @@ def test_equal_polarities_mean_more_and_others_less(change, effect, answer):
 
 def test_an_undecided_polarity_is_drawn_by_the_questions_id():
     questions = [asked("a dog barks", "more mud", number=n) for n in range(400)]
-    found = [one.answer for one in Polarity().answer(questions, [[]] * 400)]
-    assert found == [one.answer for one in Polarity().answer(questions[::-1], [[]] * 400)][::-1]
+    found = [prediction.answer for prediction in Polarity().answer(questions, [[]] * 400)]
+    assert found == [prediction.answer for prediction in Polarity().answer(questions[::-1], [[]] * 400)][::-1]
     assert {*found} == {"more", "less"}
     assert 160 < found.count("more") < 240
     [failed] = Polarity().answer([replace(asked("more rain", "mud"), choices=("red", "less"))], [[]])
@@ -109,9 +109,9 @@ def test_an_undecided_polarity_is_drawn_by_the_questions_id():
 def test_trees_decide_as_scikit_learn_does(depth, classes):
     questions = [one for one in made(300) if one.answers[0] in CHOICES[:classes]]
     words = ["change:more", "change:dog", "change:rain", "effect:less", "effect:mud", "effect:more"]
-    counts = counted([one.text for one in questions], words)
+    counts = counted([question.text for question in questions], words)
     boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=depth), n_estimators=20, random_state=0)
-    boosted.fit(counts, [CHOICES.index(one.answers[0]) for one in questions])
+    boosted.fit(counts, [CHOICES.index(question.answers[0]) for question in questions])
     ours = decisions(choice.trees_of(boosted), counts, classes)
     theirs = boosted.decision_function(counts)
     np.testing.assert_allclose(ours if classes > 2 else ours[:, 1] - ours[:, 0], theirs, atol=1e-12)
@@ -132,7 +132,7 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
     reader = AdaBoost(checkpoint=str(boosted))
     questions = made(60, seed=1)
     found = reader.answer(questions, [[]] * 60)
-    assert sum(one.answer in asked.answers for one, asked in zip(found, questions, strict=True)) > 45
+    assert sum(one.answer in question.answers for one, question in zip(found, questions, strict=True)) > 45
     assert all(one.score is not None and one.score < 0 for one in found)
     assert (reader.family, reader.trained_on, AdaBoost.trained(str(boosted))) == ("rain", {"abc"}, "rain")
     assert set(json.loads((boosted / "model.json").read_text())["words"]) >= {"change:more", "effect:more"}

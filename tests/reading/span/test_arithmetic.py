@@ -97,7 +97,7 @@ def test_a_date_alone_takes_the_answers_form_and_other_text_stays():
 def test_a_date_without_a_year_takes_the_questions_or_the_nearest(before, after, question, year):
     text = f"{before}3 May{after}"
     assert as_answer(text, len(before), len(before) + 5, question) == f"May 3, {year}"
-    (date,) = (one for one in find_numbers(text, question=question) if one.unit == "date")
+    (date,) = (number for number in find_numbers(text, question=question) if number.unit == "date")
     assert compute(date, find_numbers("a day", asked=True)[0], "a day later") == [f"May 4, {year}", None]
 
 
@@ -132,5 +132,5 @@ def test_lists_of_names_are_counted_where_a_number_is_asked_for():
     question = "If two more had come, how many would it be?"
     assert compute_list(three, [ONE, only(question, asked=True)], question) == [["3", "2"], ["5", "1"]]
     assert compute_list(three, [ONE], "If Ada had come, who would?") == [[None, None]]
-    assert [one.value for one in find_lists("Ada and Bo met Cy, Di and Ed. Fay, gone, and Gus; Hal")] == [2, 3]
+    assert [number.value for number in find_lists("Ada and Bo met Cy, Di and Ed. Fay, gone, and Gus; Hal")] == [2, 3]
     assert find_lists("A a " * 5000) == []

@@ -96,10 +96,14 @@ def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):
     text = "The bridge was opened on 7 July 2000 by Ada Lind."
     asked = Question("q", "If it had rained, when was the bridge opened?")
     passages = [[Passage(id_, "", text)] for id_ in ("12-0", "notes.txt#0:line=1")]
-    assert [one.answer for one in reader.answer([asked] * 2, passages)] == ["July 7, 2000", "7 July 2000"]
+    assert [prediction.answer for prediction in reader.answer([asked] * 2, passages)] == ["July 7, 2000", "7 July 2000"]
     pair = make_pair(reader._encoder, "If it had been opened 3 days later, when?", text, as_written=True)
     assert "10 July 2000" in {answer for row in pair.computed for steps in row for answer in steps}
     cost = "A ticket for the opera in Bergen cost {} that season."
     passages = [[Passage("p", "", cost.format(one))] for one in ("€150", "₹28,260", "£1,250.50")]
     asked = Question("q", "If the opera had been in Bergen, how much did a ticket cost?")
-    assert [one.answer for one in reader.answer([asked] * 3, passages)] == ["€150", "₹28,260", "£1,250.50"]
+    assert [prediction.answer for prediction in reader.answer([asked] * 3, passages)] == [
+        "€150",
+        "₹28,260",
+        "£1,250.50",
+    ]

@@ -33,11 +33,11 @@ def reader():
 
 def test_spans_are_read_and_numbers_computed(reader):
     predictions = reader.answer(QUESTIONS, PASSAGES)
-    assert [one.answer for one in predictions] == ["Anselm Crossing", "12", "Paul Lindqvist"]
-    assert [one.question_id for one in predictions] == ["t/0", "t/1", "t/2"]
-    titled = [[replace(one, title="Anselm Crossing 12") for one in several] for several in PASSAGES]
+    assert [prediction.answer for prediction in predictions] == ["Anselm Crossing", "12", "Paul Lindqvist"]
+    assert [prediction.question_id for prediction in predictions] == ["t/0", "t/1", "t/2"]
+    titled = [[replace(one, title="Anselm Crossing 12") for one in passage] for passage in PASSAGES]
     assert reader.answer(QUESTIONS, titled) == predictions
-    swapped = reader.answer(QUESTIONS, [several[::-1] for several in PASSAGES])
+    swapped = reader.answer(QUESTIONS, [passage[::-1] for passage in PASSAGES])
     assert [one.passage_ids for one in swapped] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
     assert (reader.family, reader.manifest["settings"].keys() >= {"seed", "epochs", "rank"}) == ("ifqa/full", True)
     assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 6 * 2**20
@@ -58,7 +58,7 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
 def test_an_answer_does_not_depend_on_what_else_is_read(precision):
     together = Extractive(precision=precision).answer(QUESTIONS, PASSAGES)
     small = Extractive(precision=precision, batch_tokens=1)
-    alone = [small.answer([one], [several])[0] for one, several in zip(QUESTIONS, PASSAGES, strict=True)]
+    alone = [small.answer([question], [passage])[0] for question, passage in zip(QUESTIONS, PASSAGES, strict=True)]
     for apart in (small.answer(QUESTIONS, PASSAGES), alone):
         assert [replace(one, confidence=None) for one in apart] == [replace(one, confidence=None) for one in together]
         # bfloat16 has three digits, and the last of them depends on the batch.

@@ -279,7 +279,7 @@ def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path)
     file.write_bytes(file.read_bytes()[:9999])
     refused(tmp_path / "cut", "does not load")
     key = "decoder.final_layer_norm.weight"
-    changed(tmp_path / "fewer", lambda tensors: {name: one for name, one in tensors.items() if name != key})
+    changed(tmp_path / "fewer", lambda tensors: {name: tensor for name, tensor in tensors.items() if name != key})
     refused(tmp_path / "fewer", "1 weights are missing or do not fit", key)
     changed(tmp_path / "more", lambda tensors: tensors | {"decoder.projection": torch.ones(2)})
     refused(tmp_path / "more", "decoder.projection")

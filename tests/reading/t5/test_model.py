@@ -225,9 +225,9 @@ def test_another_error_of_the_runtime_is_none_of_memory(monkeypatch):
 
 
 def test_several_tokens_may_end_an_answer():
-    network, first = copy.deepcopy(model()), [one.tokens[0] for one in answers(model(), QUESTIONS)]
+    network, first = copy.deepcopy(model()), [answer.tokens[0] for answer in answers(model(), QUESTIONS)]
     network.config.eos_token_id = [EOS, first[0], first[1]]
-    assert [one.tokens for one in answers(network, QUESTIONS)][:2] == [first[:1], first[1:2]]
+    assert [answer.tokens for answer in answers(network, QUESTIONS)][:2] == [first[:1], first[1:2]]
 
 
 def test_what_fits_is_the_given_tokens_or_what_suits_the_device():

@@ -43,7 +43,7 @@ def model(shape="T5", seed=0, vocabulary=40, longer=1.5):
 def answers(network, questions, scores, way, most=MOST, encoded=64, decoded=64, width=0, beams=1, temperature=1.0):
     ids, mask = flat(questions, width)
     features = {"input_ids": ids % network.config.vocab_size, "attention_mask": mask}
-    counts, several = [len(one) for one in questions], [score for own in scores for score in own]
+    counts, several = [len(question) for question in questions], [score for own in scores for score in own]
     return read(
         network, features, counts, scores=several, mixture=Mixture(*way, temperature), max_answer_tokens=most, beams=beams,
         room=Budget(encoded, decoded),
@@ -63,12 +63,12 @@ small_questions = st.lists(
 @given(small_questions, st.sampled_from(MODES), st.integers(0, 2), st.floats(0.5, 3), st.randoms())
 def test_with_beams_for_all_answers_the_best_of_all_is_found(questions, mode, seed, temperature, chance):
     network, every = model("T5", seed, vocabulary=5), enumerated_rag.all_answers(5, 3)
-    scores = [[chance.uniform(-2, 2) for _ in one] for one in questions]
+    scores = [[chance.uniform(-2, 2) for _ in question] for question in questions]
     found = answers(network, questions, scores, (mode, "thorough"), 4, beams=len(every), temperature=temperature)
-    for reading, question, own in zip(found, questions, scores, strict=True):
+    for reading, question, score in zip(found, questions, scores, strict=True):
         with torch.no_grad():
             tables = enumerated_rag.tables_of_all(plain(network), question, every)
-        priors = enumerated_rag.log_prior(own, temperature)
+        priors = enumerated_rag.log_prior(score, temperature)
         totals = {one: enumerated_rag.likelihood(tables[one], priors, mode) for one in every}
         best = max(every, key=lambda one: totals[one])
         assert reading.score == near(math.log(totals[best]))
@@ -86,18 +86,18 @@ def test_answers_are_those_of_transformers(mode, beams):
     how |= {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
     if mode == "token":
         how |= {"decoder_start_token_id": 0, "bos_token_id": 0}
-    for question, own in zip(EQUAL, SCORES, strict=True):  # transformers' beams of RAG-Sequence read padding too
+    for question, score in zip(EQUAL, SCORES, strict=True):  # transformers' beams of RAG-Sequence read padding too
         ids, mask = flat([question])
         # RAG's own caches are for the layers of the question's encoder
         caches = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())} if mode == "token" else {}
         made = other.generate(
-            context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor([own]), n_docs=3,
+            context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor([score]), n_docs=3,
             use_cache=mode == "token", **caches, **how,
         )  # fmt: skip
         expected = made[0, 1:].tolist()
         expected = expected[: expected.index(1) + 1] if 1 in expected else expected
         assert 0 not in expected  # transformers would take it for padding
-        [found] = answers(network, [question], [own], (mode, "thorough"), beams=beams)
+        [found] = answers(network, [question], [score], (mode, "thorough"), beams=beams)
         assert found.tokens == expected
         lengths.add(len(expected))
     assert len(lengths) == {"sequence": 1, "token": 2}[mode]
@@ -109,9 +109,12 @@ def test_answers_are_those_of_transformers(mode, beams):
     st.integers(1, 80), st.integers(1, 80), st.randoms(),
 )  # fmt: skip
 def test_padding_budgets_and_company_change_nothing(shape, questions, way, beams, width, encoded, decoded, chance):
-    scores = [[chance.uniform(-2, 2) for _ in one] for one in questions]
+    scores = [[chance.uniform(-2, 2) for _ in question] for question in questions]
     network = model(shape)
-    alone = [answers(network, [one], [own], way, beams=beams)[0] for one, own in zip(questions, scores, strict=True)]
+    alone = [
+        answers(network, [question], [score], way, beams=beams)[0]
+        for question, score in zip(questions, scores, strict=True)
+    ]
     order = chance.sample(range(len(questions)), len(questions))
     found = answers(
         network, [questions[n] for n in order], [scores[n] for n in order], way, encoded=encoded, decoded=decoded,
@@ -127,10 +130,10 @@ def test_padding_budgets_and_company_change_nothing(shape, questions, way, beams
 @given(questions_of_ids, st.integers(1, 3), st.integers(0, 2), st.randoms())
 def test_fast_decoding_counts_only_passages_whose_beam_has_the_answer(questions, beams, seed, chance):
     network, t5 = model("T5", seed), plain(model("T5", seed))
-    scores = [[chance.uniform(-2, 2) for _ in one] for one in questions]
-    for question, own in zip(questions, scores, strict=True):
-        [found] = answers(network, [question], [own], ("sequence", "fast"), beams=beams)
-        priors, totals = enumerated_rag.log_prior(own), {}
+    scores = [[chance.uniform(-2, 2) for _ in question] for question in questions]
+    for question, score in zip(questions, scores, strict=True):
+        [found] = answers(network, [question], [score], ("sequence", "fast"), beams=beams)
+        priors, totals = enumerated_rag.log_prior(score), {}
         for place, passage in enumerate(question):
             made = t5.generate(
                 torch.tensor([passage]), num_beams=beams, num_return_sequences=beams, max_length=MOST, do_sample=False, use_cache=False,
@@ -164,7 +167,7 @@ def batch(questions, labels, scores):
     width = max(map(len, labels))
     padded = torch.tensor([[*label, *[-100] * (width - len(label))] for label in labels])
     return {
-        "passage_ids": ids, "passage_mask": mask, "counts": torch.tensor([len(one) for one in questions]),
+        "passage_ids": ids, "passage_mask": mask, "counts": torch.tensor([len(question) for question in questions]),
         "labels": padded, "scores": torch.tensor([score for own in scores for score in own]),
     }  # fmt: skip
 
@@ -173,14 +176,14 @@ def batch(questions, labels, scores):
 @given(st.sampled_from(list(SHAPES)), questions_of_ids, st.sampled_from(MODES), st.floats(0.2, 5), st.randoms())
 def test_the_loss_is_that_of_enumerated_passages(shape, questions, mode, temperature, chance):
     labels = [[*(chance.randrange(2, 40) for _ in range(chance.randrange(4))), 1] for _ in questions]
-    scores = [[chance.uniform(-3, 3) for _ in one] for one in questions]
+    scores = [[chance.uniform(-3, 3) for _ in question] for question in questions]
     network = as_marginal(copy.deepcopy(small_of(shape)), mode, temperature)
     t5, expected = plain(small_of(shape)), []
     with torch.no_grad():
         found = float(network(**batch(questions, labels, scores)).loss)
-        for question, label, own in zip(questions, labels, scores, strict=True):
+        for question, label, score in zip(questions, labels, scores, strict=True):
             logs = [enumerated_rag.logs(t5, passage, label).tolist() for passage in question]
-            priors = enumerated_rag.log_prior(own, temperature)
+            priors = enumerated_rag.log_prior(score, temperature)
             expected.append(-math.log(enumerated_rag.likelihood(logs, priors, mode)))
     assert found == near(sum(expected) / len(expected))
 
@@ -191,8 +194,8 @@ def test_gradients_are_those_of_enumerated_passages(mode):
     network(**batch(LEARNT, LABELS, SCORES[:2])).loss.backward()
     t5, losses = plain(small_of("untied head")), []
     temperature = torch.tensor(TEMPERATURE, requires_grad=True)
-    for question, label, own in zip(LEARNT, LABELS, SCORES[:2], strict=True):
-        weights = (torch.tensor(own) / temperature).softmax(0)
+    for question, label, score in zip(LEARNT, LABELS, SCORES[:2], strict=True):
+        weights = (torch.tensor(score) / temperature).softmax(0)
         probabilities = torch.stack([enumerated_rag.logs(t5, passage, label) for passage in question]).exp()
         if mode == "sequence":
             losses.append(-(weights @ probabilities.prod(1)).log())

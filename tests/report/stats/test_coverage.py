@@ -28,7 +28,7 @@ def test_a_gold_of_few_words_is_covered_where_it_stands_whole():
 
 def test_questions_are_counted_by_any_and_by_all_golds_covered():
     golds = [("A", "B"), ("B", "C"), ("C",), ()]
-    questions = [Question(f"t/dev/{number}", "If?", ("yes",), several) for number, several in enumerate(golds)]
+    questions = [Question(f"t/dev/{number}", "If?", ("yes",), gold) for number, gold in enumerate(golds)]
     found = coverage(questions, {"A": 1.0, "B": 0.4, "C": 0.39})
     assert (found.golds, found.questions) == (3, 3)
     shares = {"covered": 200 / 3, "mean_best": 179 / 3, "questions_any": 200 / 3, "questions_all": 100 / 3}

@@ -48,7 +48,7 @@ def questions(corpus):
     )
     golds = {"train": [(whole, nothing), (half,)], "dev": [(little,), ()]}
     return {
-        split: [Question(f"{split}/{n}", "If?", ("a",), one) for n, one in enumerate(golds[split])] for split in golds
+        split: [Question(f"{split}/{n}", "If?", ("a",), gold) for n, gold in enumerate(golds[split])] for split in golds
     }
 
 

@@ -62,7 +62,9 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "clause", "answer"), [(kind, *one) for kind, pairs in KINDS.items() for one in pairs])
+@pytest.mark.parametrize(
+    ("kind", "clause", "answer"), [(kind, *pair) for kind, pairs in KINDS.items() for pair in pairs]
+)
 def test_the_kind_of_an_answer(kind, clause, answer):
     assert answer_type(asked(clause, [answer]), clause) == kind
 
@@ -173,7 +175,7 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
     splits = measured["splits"]
     ceilings = {split: round(own["in_gold"]["all"][0] / own["in_gold"]["all"][1], 3) for split, own in splits.items()}
     assert ceilings == {"full-train": 0.647, "full-dev": 0.713, "few-train": 0.357, "few-dev": 0.742}
-    assert [own["questions"] for own in splits.values()] == [2400, 700, 600, 1600]
+    assert [split["questions"] for split in splits.values()] == [2400, 700, 600, 1600]
     assert measured["shared"]["full-train"] == {"full-train": 2378, "full-dev": 9, "few-train": 596, "few-dev": 903}
     assert measured["shared"]["full-dev"]["few-dev"] == 700  # full-dev lies in few-dev whole
     dev, train = splits["full-dev"], splits["full-train"]

@@ -21,7 +21,7 @@ def _files(tmp_path, monkeypatch):
     Path("a.tsv").write_text(A)
     Path("b.tsv").write_text(B)
     lines = [{"dataset": key[0], "id": key[2], "question": text} for key, text in TEXTS.items()]
-    Path("q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    Path("q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_two_annotators_are_compared_on_the_questions_of_both():

@@ -86,7 +86,7 @@ def test_prefixes_titles_and_length_can_be_set_and_are_reported(bert):
     ours = open_float(bert, query_prefix="", passage_prefix="other: ", titles="yes", max_tokens=8)
     assert ours.facts == own.facts | {"query_prefix": "", "passage_prefix": "other: ", "titles": True, "max_tokens": 8}
     theirs.max_seq_length = 8
-    texts = [f"other: {one.title} {one.text}".replace(":  ", ": ") for one in PASSAGES]
+    texts = [f"other: {passage.title} {passage.text}".replace(":  ", ": ") for passage in PASSAGES]
     np.testing.assert_allclose(ours.encode_passages(PASSAGES), one_by_one(theirs.encode, texts), atol=1e-5)
     np.testing.assert_allclose(ours.encode_queries(TEXTS), one_by_one(theirs.encode, TEXTS), atol=1e-5)
 
@@ -127,7 +127,7 @@ def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, mo
     monkeypatch.setitem(module.BUDGET, "cpu", budget)
     encoder = open_float(dpr, max_tokens=40)
     questions = dpr.replace("ctx_encoder", "question_encoder")
-    pairs = [(one.title, one.text) if one.title else (one.text,) for one in PASSAGES]
+    pairs = [(passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES]
     expected = np.concatenate([by_hand(DPRContextEncoder, dpr, *([one] for one in pair), longest=40) for pair in pairs])
     np.testing.assert_allclose(encoder.encode_passages(PASSAGES), expected, atol=1e-5)
     alone = by_hand(DPRQuestionEncoder, questions, TEXTS, longest=40)

@@ -114,7 +114,7 @@ def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
     scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION), nprobe=1).search(queries, 2000)
     assert (rows[:, -1] == -1).all()
     assert (np.isneginf(scores) == (rows == -1)).all()
-    assert all(np.unique(found[found >= 0]).size == (found >= 0).sum() for found in rows)
+    assert all(np.unique(row[row >= 0]).size == (row >= 0).sum() for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_changed_passage_settings_or_weights_encode_everything_again(tmp_path, p
     assert encoded == []
     weights = load_file(f"{other}/model.safetensors")
     torch.manual_seed(1)
-    weights = {name: torch.randn_like(one) for name, one in weights.items()}
+    weights = {name: torch.randn_like(weight) for name, weight in weights.items()}
     save_file(weights, f"{other}/model.safetensors", {"format": "pt"})
     encode(passages, tmp_path / "out", settings(other))
     assert len(encoded) == PIECES

@@ -71,7 +71,7 @@ def test_the_calibration_error_is_the_mean_gap_of_fifteen_equal_bins(cases):
 @given(CASES)
 def test_all_lie_between_0_and_1_and_a_question_that_counts_twice_is_two_questions(cases):
     times = np.array([[n % 3 for n in range(len(cases))]], dtype=float)
-    doubled = [one for n, one in enumerate(cases) for _ in range(n % 3)]
+    doubled = [case for n, case in enumerate(cases) for _ in range(n % 3)]
     for measure in CONFIDENCE:
         one, other = (value_of(measure, numbers(several)) for several in (cases, cases[::-1]))
         assert one == (None if other is None else pytest.approx(other)), "no order of questions matters"

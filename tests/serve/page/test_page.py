@@ -186,7 +186,7 @@ def test_an_example_is_answered_and_its_address_asks_again(page, server):
     address = chromium.value("location.href")
     assert address == f"{server.url}?q=If%20plain%2C%20who%3F"
     assert chromium.complaints == []
-    assert all(one.startswith(server.url) for one in chromium.requests)
+    assert all(request.startswith(server.url) for request in chromium.requests)
     chromium.open(address)
     assert text(chromium, ".big") == "Jim Lovell"
     chromium.value("document.querySelector('.asked button').click()")

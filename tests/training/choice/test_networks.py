@@ -77,11 +77,11 @@ def test_inputs_are_those_of_berts_tokenizer():
     plain = replace(ASKED, text=ASKED.text.replace("[SEP]", "much"))
     passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
     read = sequences(words, plain, passages, Scheme(paragraph=True, explanation=False, max_tokens=99))
-    assert read == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {one}") for one in plain.choices]
+    assert read == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {choice}") for choice in plain.choices]
     told = sequences(words, plain, passages[:1], Scheme(paragraph=True, explanation=True, max_tokens=99))
     assert told[0] == as_bert("A storm comes. Rain makes mud.", f"{plain.text} [SEP] more")
     for several, scheme in (([], Scheme(True, False, 99)), (passages, Scheme(False, False, 99))):
-        assert sequences(words, plain, several, scheme) == [as_bert(plain.text, one) for one in plain.choices]
+        assert sequences(words, plain, several, scheme) == [as_bert(plain.text, choice) for choice in plain.choices]
     # text that looks like a special token is text
     for ids, types in sequences(words, ASKED, [Passage("1", "", TEXT)], Scheme(True, False, 99)):
         assert (ids.count(words.sep_token_id), words.mask_token_id in ids) == (3, False)
@@ -129,7 +129,7 @@ def trained_verb(start, tmp_path_factory):
 
 
 def right(reader, **changes):
-    asked = [replace(one, **changes) for one in QUESTIONS]
+    asked = [replace(question, **changes) for question in QUESTIONS]
     found = reader.answer(asked, MATERIAL.rankings)
     return sum(one.answer in question.answers for one, question in zip(found, QUESTIONS, strict=True))
 
@@ -168,14 +168,14 @@ def test_choice_scores_options_as_transformers_does(trained_verb):
     theirs = BertForMultipleChoice.from_pretrained(trained_verb["choice"]).eval()
     reader = Choice(checkpoint=str(trained_verb["choice"]), device="cpu", batch_tokens=40)
     found = reader.answer(QUESTIONS[:5], MATERIAL.rankings[:5])
-    for one, asked, [passage] in zip(found, QUESTIONS, MATERIAL.rankings, strict=False):
-        texts = [f"[CLS] {passage.text} [SEP] {asked.text} [SEP] {choice} [SEP]" for choice in asked.choices]
+    for one, question, [passage] in zip(found, QUESTIONS, MATERIAL.rankings, strict=False):
+        texts = [f"[CLS] {passage.text} [SEP] {question.text} [SEP] {choice} [SEP]" for choice in question.choices]
         rows = [words(text, add_special_tokens=False)["input_ids"] for text in texts]
         longest = max(map(len, rows))
         ids = torch.tensor([[row + [0] * (longest - len(row)) for row in rows]])
         types = ((ids == words.sep_token_id).cumsum(2) - (ids == words.sep_token_id).long() > 0).long()
         logits = theirs(input_ids=ids, attention_mask=(ids > 0).long(), token_type_ids=types).logits[0]
-        assert one.answer == asked.choices[int(logits.argmax())]
+        assert one.answer == question.choices[int(logits.argmax())]
         assert one.score == pytest.approx(torch.log_softmax(logits, 0).max().item(), abs=1e-4)
         assert one.passage_ids == (passage.id,)
 
@@ -191,7 +191,7 @@ def test_the_paragraph_can_be_left_out_and_an_explanation_read(start):
     without = scores(asked, [[]] * 4)
     assert scores(asked, read, paragraph="no") == pytest.approx(without, abs=1e-5)
     assert scores(asked, read) != pytest.approx(without, abs=1e-3)
-    explained = [replace(one, labels=(("explanation", one.context),)) for one in asked]
+    explained = [replace(question, labels=(("explanation", question.context),)) for question in asked]
     assert scores(explained, [[]] * 4, explanation="yes") == pytest.approx(scores(asked, read), abs=1e-5)
     assert scores(explained, read) == pytest.approx(scores(asked, read), abs=1e-5)
 

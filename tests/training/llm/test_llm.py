@@ -150,7 +150,7 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_pat
     assert model.name.startswith("made@")
     reader = Llm(model, prompt="short")
     assert reader.trained_on == {"ab"}
-    found = reader.answer(QUESTIONS, [[one[0]] for one in RANKINGS])
+    found = reader.answer(QUESTIONS, [[ranking[0]] for ranking in RANKINGS])
     assert [one.answer for one in found] == TOWNS
     base = AutoModelForCausalLM.from_pretrained(start)
     whole = PeftModel.from_pretrained(base, str(tmp_path / "made")).eval()

@@ -43,7 +43,7 @@ def test_no_pair_is_made_where_no_rule_holds():
         Question("t/0", "If Bath had burnt, where?", ("Bath",), ("She lived in Bath.",)), Question("t/0", "If?", ("Bath",)),
         Question("t/0", "If?", (), ("She lived in Bath.",)), asked(0, "12", "It had 12,000 men."),
     ]:  # fmt: skip
-        assert [one.question.id for one in pairs([question, other], 0) if one.question.id == "t/0"] == []
+        assert [pair.question.id for pair in pairs([question, other], 0) if pair.question.id == "t/0"] == []
 
 
 def test_pairs_of_the_sample_depend_on_the_seed_and_not_on_order():
@@ -68,7 +68,7 @@ def test_a_name_is_replaced_by_the_answer_to_a_question_that_asks_alike():
     questions = [
         Question(f"t/{town}", f"{opening} {text}", (town,), (told.format(town),)) for text, towns in asking.items() for town in towns
     ]  # fmt: skip
-    made = {frozenset((one.chosen, one.rejected)) for one in pairs(questions, 0)}
+    made = {frozenset((pair.chosen, pair.rejected)) for pair in pairs(questions, 0)}
     assert made == set(map(frozenset, asking.values()))
     capital = Question("t/Boxes", "If so, where would it lie?", ("Boxes",), ("Boxes were there.",))
-    assert "Boxes" not in {one.chosen for one in pairs([*questions, capital], 0)}
+    assert "Boxes" not in {pair.chosen for pair in pairs([*questions, capital], 0)}

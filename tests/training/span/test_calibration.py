@@ -31,11 +31,11 @@ QUESTIONS = [
     for n, town in enumerate(TOWNS)
 ]
 RANKINGS = [
-    [Passage(f"p{n}", "", text) for n, text in enumerate([one.gold_passages[0], "Bo wrote plays in Ulm.", "No."])]
-    for one in QUESTIONS
+    [Passage(f"p{n}", "", text) for n, text in enumerate([question.gold_passages[0], "Bo wrote plays in Ulm.", "No."])]
+    for question in QUESTIONS
 ]
 MATERIAL = TrainingData(
-    [replace(one, answers=(*one.answers, TOWNS[n])) for n, one in enumerate(QUESTIONS)],
+    [replace(question, answers=(*question.answers, TOWNS[n])) for n, question in enumerate(QUESTIONS)],
     RANKINGS, "ifqa/full", {"train.json": "abc"},
 )  # fmt: skip
 
@@ -102,8 +102,8 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     def train_fold(data, folder, **settings):
         stored = json.loads((tmp_path / "manifest.json").read_text())["settings"]
         assert settings == stored | {"average": 1, "encoder": str(encoder_folder()), "device": "cpu", "start": ""}
-        trained.append({one.id for one in data.questions})
-        gold = {text for one in QUESTIONS for text in one.gold_passages if one.id not in trained[-1]}
+        trained.append({question.id for question in data.questions})
+        gold = {text for question in QUESTIONS for text in question.gold_passages if question.id not in trained[-1]}
         assert gold.isdisjoint(passage.text for ranking in data.rankings for passage in ranking)
         folder.mkdir(parents=True, exist_ok=True)
         copied(weights, folder)
@@ -116,7 +116,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     monkeypatch.setattr(calibration, "train_reader", train_fold)
     monkeypatch.setattr(calibration, "_row", half_right)
     content = train(MATERIAL, tmp_path, folds=2, passages=2)
-    every = {one.id for one in QUESTIONS}
+    every = {question.id for question in QUESTIONS}
     assert (trained[0] | trained[1], trained[0] & trained[1]) == (every, set())
     assert {one for one, _, _ in read[: 2 * len(trained[1])]} == trained[1] == every - trained[0]
     assert {(removed, *passages) for _, removed, passages in read} == {(False, "p0", "p1"), (True, "p1", "p2")}

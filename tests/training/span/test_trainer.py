@@ -29,7 +29,7 @@ ASKED = [
     ("If Di had married, whom?", "unknown to all", "Di wrote plays and travelled."),
 ]
 QUESTIONS = [Question(f"t/{n}", text, (answer,), (gold,)) for n, (text, answer, gold) in enumerate(ASKED)]
-RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)
+RANKINGS = [[Passage(f"p{n}", "", question.gold_passages[0]) for n, question in enumerate(QUESTIONS)]] * len(QUESTIONS)
 MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
 
@@ -65,7 +65,7 @@ def weights(folder):
 
 @pytest.fixture(scope="module")
 def mpnet(tmp_path_factory):
-    texts = [text for one in QUESTIONS for text in (one.text, *one.gold_passages)]
+    texts = [text for question in QUESTIONS for text in (question.text, *question.gold_passages)]
     made: Path = tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", *texts)
     return made
 
@@ -204,9 +204,9 @@ def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet)
     assert stored["encoder.layer.0.attention.attn.q.weight.A"].shape == (16, 32)
     assert stored["encoder.relative_attention_bias.weight"].shape == (32, 4)
 
-    passages = [[Passage("p", "", one.gold_passages[0])] for one in QUESTIONS[:3]]
+    passages = [[Passage("p", "", question.gold_passages[0])] for question in QUESTIONS[:3]]
     reader = Extractive(weights=str(made), precision="float32")
-    assert [one.answer for one in reader.answer(QUESTIONS[:3], passages)] == ["7", "Old Mill", "Oslo"]
+    assert [prediction.answer for prediction in reader.answer(QUESTIONS[:3], passages)] == ["7", "Old Mill", "Oslo"]
     shutil.copytree(mpnet, tmp_path / "copy")
     copied = Extractive(weights=str(made), precision="float32", encoder="copy", root=tmp_path)
     assert copied.answer(QUESTIONS[:3], passages) == reader.answer(QUESTIONS[:3], passages)
