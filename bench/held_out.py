@@ -14,12 +14,14 @@ training questions alone, so that no gold passage of a held-out question is a tr
 passages of `ifqa-pool-50k`, and a dense index of `models/dense-held-out`.
 """
 
+import logging
 import random
 from pathlib import Path
 
 from ifqa.benchmarks.file import write_file
 from ifqa.plugins import open_benchmark
-from ifqa.progress import say
+
+logger = logging.getLogger(__name__)
 
 HELD = 600
 TRAIN = """about = "The gold passages of the questions of IfQA full-train that are not held out."
@@ -43,7 +45,7 @@ def main() -> None:
     for name, is_held in {"held": True, "train": False}.items():
         path = Path(f"data/held-out/{name}.jsonl")
         count = write_file(path, [question for n, question in enumerate(questions) if (n in held) == is_held])
-        say(f"{path}: {count:,} questions")
+        logger.info(f"{path}: {count:,} questions")
     pool = Path("indexes/ifqa-pool-50k.toml").read_text(encoding="utf-8")
     corpora = {"held-out-train": TRAIN, "held-out-pool": f'{pool.rstrip()}\nmodel = "models/dense-held-out"\n'}
     for name, text in corpora.items():

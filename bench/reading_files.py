@@ -19,6 +19,7 @@ benchmark "file" for `ifqa train llm`. With --gold the contexts are gold passage
 
 import argparse
 import hashlib
+import logging
 import random
 import re
 from collections.abc import Iterator
@@ -26,8 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.formats.questions import read_questions
-from ifqa.progress import say
 from ifqa.storage.files import read_lines, write_jsonl
+
+logger = logging.getLogger(__name__)
 
 LICENCES = {
     "squad1.1-train": "CC BY-SA 4.0",
@@ -73,7 +75,7 @@ def main() -> None:
     if arguments.gold:
         rows = [{**row, "passages": [row["context"]], "context": ""} for row in rows]
     write_jsonl(arguments.to, rows)
-    say(f"{arguments.to}: {len(rows):,} questions")
+    logger.info(f"{arguments.to}: {len(rows):,} questions")
 
 
 def row(question: str, context: str, answers: list[str], source: str) -> dict[str, Any]:

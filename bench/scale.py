@@ -21,6 +21,7 @@ already, has a dense index too: "hybrid names" fuses both.
 
 import argparse
 import json
+import logging
 import os
 import random
 import re
@@ -39,10 +40,11 @@ from wikipedia import resident
 
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.plugins import load_plugin, open_benchmark
-from ifqa.progress import say
 from ifqa.records import Hit, Question
 from ifqa.retrieval.composition import Part
 from ifqa.storage.files import read_json, read_lines, write_json, write_jsonl
+
+logger = logging.getLogger(__name__)
 
 ARTICLES = Path("data/articles")
 _NAME = re.compile(r"\b[A-Z][a-z]+\b")
@@ -116,7 +118,7 @@ def write_articles(folder: Path, copies: float) -> None:
     articles = [json.loads(line) for path in sorted(ARTICLES.glob("*.jsonl*")) for _, line in read_lines(path)]
     names = sorted({name for article in articles for name in _NAME.findall(article["title"])})
     known = frozenset(names)
-    say(f"{folder}: {copies * len(articles):,.0f} articles with changed names, of {len(names):,}")
+    logger.info(f"{folder}: {copies * len(articles):,.0f} articles with changed names, of {len(names):,}")
     shutil.rmtree(folder, ignore_errors=True)
     many = ((copy, article) for copy in count(1) for article in articles)
     chosen = islice(many, round(copies * len(articles)))

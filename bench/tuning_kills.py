@@ -32,7 +32,7 @@ import tiny_chat
 import transformers
 
 from ifqa.plugins import open_benchmark
-from ifqa.progress import be_quiet
+from ifqa.progress import hide_progress
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage
 from ifqa.training.llm import Llm
@@ -62,7 +62,7 @@ def material() -> TrainingData:
 
 
 def tune(folder: Path, method: str) -> None:
-    be_quiet(True)
+    hide_progress()
     configured(Llm, model=str(folder / "tiny"), method=method, **SETTINGS).train(material(), folder / "made")
 
 

@@ -1,4 +1,4 @@
-"""IfqaError, the exception whose message is for the user; and the error for an unknown name."""
+"""The exceptions whose message is for the user, one line each; and the error for an unknown name."""
 
 import difflib
 from collections.abc import Iterable
@@ -13,12 +13,40 @@ class IfqaError(Exception):
     """
 
 
-def unknown_name(what: str, name: str, known: Iterable[str]) -> IfqaError:
+class ConfigError(IfqaError):
+    """A setting, a flag or a configuration file is wrong."""
+
+
+class MissingInput(IfqaError):
+    """A file, a model, an index or an earlier stage is not there; the message says how to get it."""
+
+
+class FormatError(IfqaError):
+    """A file from the user does not have its format."""
+
+
+class DamagedArtifact(IfqaError):
+    """A file that this program wrote is damaged, or was changed."""
+
+
+class PluginError(IfqaError):
+    """A plugin breaks the protocol of its role."""
+
+
+class BudgetExceeded(IfqaError):
+    """A cap on cost does not allow the request."""
+
+
+class ServiceError(IfqaError):
+    """A server cannot be reached, or refuses a request."""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for an unknown name: it shows the nearest known name, and all known names; the nearest five of over 15."""
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     if len(known) > _MANY:
         nearest = difflib.get_close_matches(str(name), known, n=5, cutoff=0)
-        return IfqaError(f"unknown {what} {name!r}; {hint}nearest of {len(known)}: {', '.join(nearest)}")
-    return IfqaError(f"unknown {what} {name!r}; {hint}known: {', '.join(known) or 'none'}")
+        return ConfigError(f"unknown {what} {name!r}; {hint}nearest of {len(known)}: {', '.join(nearest)}")
+    return ConfigError(f"unknown {what} {name!r}; {hint}known: {', '.join(known) or 'none'}")

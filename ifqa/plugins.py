@@ -6,6 +6,7 @@ Each folder of plugins lists them in a table of strings, PLUGINS. So loading a p
 import hashlib
 import importlib
 import inspect
+import logging
 import re
 import sys
 import sysconfig
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.progress import say
 from ifqa.protocols import (
     INJECTED,
     AnyMeasure,
@@ -31,6 +31,8 @@ from ifqa.protocols import (
     no_progress,
 )
 from ifqa.records import SearchResult
+
+logger = logging.getLogger(__name__)
 
 Kind = Literal["benchmark", "retriever", "reader", "llm", "trainer"]
 
@@ -207,7 +209,7 @@ def _find(kind: str, name: str, root: Path) -> object:
     finally:
         sys.dont_write_bytecode = written
     if new and module_name.partition(".")[0] != "ifqa":
-        say(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
+        logger.info(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
     if attribute not in vars(module):
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
     return vars(module)[attribute]

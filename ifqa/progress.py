@@ -1,5 +1,6 @@
-"""Progress on stderr: a line for each finished step, and a bar with ETA for work of more than two seconds."""
+"""Progress on stderr: bars with ETA for work of more than two seconds, and the messages of the package's logger."""
 
+import logging
 import re
 import sys
 import time
@@ -19,28 +20,44 @@ CONTROLS = re.compile(
 _quiet = False
 
 
-def be_quiet(quiet: bool) -> None:
-    """Switch progress off (True) or on (False) in this process. Errors are always printed."""
-    global _quiet
-    _quiet = quiet
+class StderrHandler(logging.Handler):
+    """Prints a message as one line on stderr. A stderr that is closed, or whose disk is full, does not end the work."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message of a record."""
+        write_line(record.getMessage())
 
 
-def is_quiet() -> bool:
-    """Whether progress is off in this process."""
-    return _quiet
-
-
-def say(message: str) -> None:
-    """One line on stderr."""
-    if not _quiet:
-        complain(message)
-
-
-def complain(message: str) -> None:
-    """One line on stderr, even if progress is off. A stderr that is closed, or whose disk is full, does not end the work."""
+def write_line(message: str) -> None:
+    """Print one line on the stderr of this moment."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(printable_line(message), file=sys.stderr, flush=True)
+
+
+def show_messages(quiet: bool = False) -> None:
+    """Print the messages of the logger `ifqa` on stderr, as the command line does; if `quiet`, only warnings, and no bars.
+
+    A program that imports `ifqa` configures the logger itself.
+    """
+    global _quiet
+    _quiet = quiet
+    package = logging.getLogger("ifqa")
+    if not any(isinstance(handler, StderrHandler) for handler in package.handlers):
+        package.addHandler(StderrHandler())
+    package.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def hide_progress() -> None:
+    """Hide bars, and all messages but warnings, in this process."""
+    global _quiet
+    _quiet = True
+    logging.getLogger("ifqa").setLevel(logging.WARNING)
+
+
+def is_quiet() -> bool:
+    """Whether progress is hidden in this process."""
+    return _quiet
 
 
 def printable(text: str) -> str:
@@ -109,7 +126,7 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         elif now > next_line:
             next_line = now + 60
             left = f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
-            say(f"{label}: {state(task)}{left}")
+            write_line(f"{label}: {state(task)}{left}")
 
     try:
         yield advance

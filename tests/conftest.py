@@ -5,6 +5,10 @@ import signal
 import pytest
 from hypothesis import settings
 
+from ifqa.progress import show_messages
+
+show_messages()  # as the command line does
+
 # The same examples every time, and no clock: tests are deterministic and run on busy machines.
 settings.register_profile("ifqa", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("ifqa")

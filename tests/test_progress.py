@@ -1,5 +1,6 @@
 """Lines on stderr: counts in words, and text from outside that cannot steer a terminal."""
 
+import logging
 import subprocess
 import sys
 import unicodedata
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa import progress
-from ifqa.progress import bar, pluralize, printable, printable_line, say
+from ifqa.progress import bar, pluralize, printable, printable_line
+
+logger = logging.getLogger("ifqa.test")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,7 @@ def test_a_line_has_no_line_break_and_no_bidi_control(text):
 
 
 def test_a_message_with_a_newline_is_printed_on_one_line(capsys):
-    say("a title\nAnswer  forged\x1b[31m")
+    logger.info("a title\nAnswer  forged\x1b[31m")
     assert capsys.readouterr().err == "a title Answer  forged\ufffd[31m\n"
 
 
@@ -52,7 +55,7 @@ def test_the_label_of_a_bar_is_no_markup_and_no_control(monkeypatch, capsys):
 
 @pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])
 def test_a_full_or_closed_stderr_does_not_end_the_work(redirect):
-    code = "from ifqa.progress import say; say('first'); say('second'); print('done')"
+    code = "import logging; from ifqa.progress import show_messages; show_messages(); log = logging.getLogger('ifqa'); log.info('first'); log.info('second'); print('done')"
     done = subprocess.run(
         ["sh", "-c", f'"$0" -c "{code}" {redirect}', sys.executable], capture_output=True, text=True, check=False
     )

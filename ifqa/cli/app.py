@@ -4,6 +4,7 @@ Exit codes: 0 success, 1 a score outside its tolerance, 2 the user's error, in o
 output. Any other exit is a bug.
 """
 
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -41,12 +42,14 @@ from ifqa.cli.setup import data, doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
 from ifqa.errors import IfqaError
-from ifqa.progress import be_quiet, is_quiet, say
+from ifqa.progress import is_quiet, show_messages
 from ifqa.version import __version__
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
     from ifqa.workers.pool import Workers
+
+logger = logging.getLogger(__name__)
 
 _Timeout = Annotated[float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")]
 
@@ -254,7 +257,7 @@ def screen(
     if to:
         drawn.kept = drawn.kept[:number]
         files = write_annotation(drawn, to, force)
-        say(f"{len(drawn.kept):,} passages to annotate: {', '.join(map(str, files))}")
+        logger.info(f"{len(drawn.kept):,} passages to annotate: {', '.join(map(str, files))}")
 
 
 @app.command()
@@ -439,7 +442,7 @@ def options(
     quiet: Quiet = False,
 ) -> None:
     """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
-    be_quiet(quiet)
+    show_messages(quiet)
     show_help(context)
 
 

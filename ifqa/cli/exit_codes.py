@@ -10,7 +10,7 @@ from typing import NoReturn, TypeVar
 import typer
 
 from ifqa.errors import IfqaError
-from ifqa.progress import complain
+from ifqa.progress import write_line
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's; since 0.29 typer has its own copy of click
 
@@ -42,7 +42,7 @@ def run_process(command: Callable[[], int]) -> NoReturn:
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
     if code == STOPPED:  # typer returns this code after a Ctrl-C
-        complain("stopped; the same command goes on from what is finished")
+        write_line("stopped; the same command goes on from what is finished")
     sys.exit(_flushed(code))
 
 
@@ -70,7 +70,7 @@ def in_words(error: IfqaError | OSError) -> str:
 
 def refuse(message: str) -> int:
     """Print an error as one line on stderr; gives the exit code 2."""
-    complain(f"ifqa: {' '.join(message.split())}")
+    write_line(f"ifqa: {' '.join(message.split())}")
     return WRONG
 
 

@@ -10,7 +10,7 @@ import typer
 
 from ifqa.config.flags import FLAGS, TYPES, Verbs
 from ifqa.errors import IfqaError
-from ifqa.progress import CONTROLS, be_quiet, printable_line
+from ifqa.progress import CONTROLS, hide_progress, printable_line
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
@@ -187,7 +187,7 @@ def quietly(verb: Callable[..., None]) -> Callable[..., None]:
 
     def heed(values: Values) -> dict[str, object]:
         if values["quiet"]:  # else --quiet before the verb holds
-            be_quiet(True)
+            hide_progress()
         return {}
 
     return with_options({"quiet": (Quiet, False)}, heed)(verb)

@@ -1,5 +1,6 @@
 """The verbs before the first run: `init` writes an experiment to start from, `doctor` shows the installation, `data` fetches."""
 
+import logging
 import os
 import platform
 import shutil
@@ -15,10 +16,11 @@ from rich.filesize import decimal
 from ifqa.cli.options import Docs, Json, print_json, print_line
 from ifqa.errors import IfqaError
 from ifqa.llms.credentials import KEY
-from ifqa.progress import say
 from ifqa.protocols import Requirement
 from ifqa.version import __version__
 from ifqa.workers.hardware import total_memory
+
+logger = logging.getLogger(__name__)
 
 _PACKAGES = (  # name, purpose, the extra that brings it
     ("pyserini", "BM25 through Lucene", ""),
@@ -77,7 +79,7 @@ def init(
         with atomic_write(Path(path)) as handle:
             write_bytes(handle, text.replace('path = "FOLDER"', path_line).encode())
         print_line(path)
-    say(hint)
+    logger.info(hint)
 
 
 def doctor(json: Json = False) -> None:

@@ -7,6 +7,7 @@ Any number of threads and processes of one machine may use it at once.
 import errno
 import hashlib
 import json
+import logging
 import os
 import secrets
 import sqlite3
@@ -24,10 +25,11 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
-from ifqa.progress import say
 from ifqa.protocols import ProgressCallback
 from ifqa.records import Completion, Request
 from ifqa.settings import StoredModel, StrictModel
+
+logger = logging.getLogger(__name__)
 
 FILE = "completions.sqlite"
 VERSION = 1  # of a record, and of the tables
@@ -166,7 +168,7 @@ class CompletionCache:
             return None
         completion, place = _completion(record, content(model, request)), f"{self.path}: {key}" if row else path
         if completion is None and not quiet:
-            say(f"{place}: not a completion of its request; it will be asked for again")
+            logger.info(f"{place}: not a completion of its request; it will be asked for again")
         return bounded(completion) if completion else None
 
     @contextmanager

@@ -3,6 +3,7 @@
 The beginning that all prompts of a call share, such as their demonstrations, is computed once (`ifqa.llms.generation`).
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,6 @@ from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.causal_lm import find, is_adapter, lacks
 from ifqa.models.devices import out_of_memory, resolve_device, resolve_precision
 from ifqa.models.hub import config_number, open_tokenizer, refuse_missing, report_load_errors, silence_transformers
-from ifqa.progress import say
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 from ifqa.settings import Natural, Precision, check_arguments
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from ifqa.llms.generation import Caches
+
+logger = logging.getLogger(__name__)
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
 WINDOW = 4096  # tokens; of a model whose files do not say
@@ -247,7 +249,7 @@ class HF(LanguageModel):
                 requests[0]: Completion(error=f"a prompt of {width:,} tokens does not fit into the memory of {device}")
             }
         self.room = max(1, min(self.room, len(group) * (width + most)) // 2)
-        say(f"out of memory with {len(group)} prompts at a time: going on with batches of {self.room:,} tokens")
+        logger.info(f"out of memory with {len(group)} prompts at a time: going on with batches of {self.room:,} tokens")
         return {}
 
     def _settings(self, **settings: int) -> "GenerationConfig":

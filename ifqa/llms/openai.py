@@ -1,5 +1,6 @@
 """Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,10 +14,11 @@ from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_st
 from ifqa.llms.credentials import address_of, check_address, is_local, is_openai, key_for, server_of
 from ifqa.llms.streaming import text_callback
 from ifqa.llms.token_counts import WINDOW, counter, prompt_tokens, window_of
-from ifqa.progress import say
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 from ifqa.settings import Natural, NotNegative, Positive, check_arguments
+
+logger = logging.getLogger(__name__)
 
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
@@ -87,7 +89,7 @@ class OpenAI(LanguageModel):
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         self.window = window or window_of(model) or WINDOW
         if not window and not window_of(model):
-            say(f"{model}: its window is unknown, {WINDOW} tokens are assumed; set window if it is another")
+            logger.info(f"{model}: its window is unknown, {WINDOW} tokens are assumed; set window if it is another")
         self.price = price_of(model, self.url, root)
         if max_cost and self.price is None:
             at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
@@ -126,7 +128,7 @@ class OpenAI(LanguageModel):
         except IfqaError as error:
             if not CompletionCache(root / store).has_completions():
                 raise
-            say(f"{error}; what is kept in {root / store} needs no key")
+            logger.info(f"{error}; what is kept in {root / store} needs no key")
 
     @classmethod
     def refuse(cls, *, base_url: str = "", store: str = "", **_: object) -> None:

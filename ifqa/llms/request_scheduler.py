@@ -1,6 +1,7 @@
 """Sends many requests to one server: in parallel, paced, retried, within a budget, each answer stored at once."""
 
 import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -17,8 +18,9 @@ from ifqa.llms.cache import CacheWriter, RequestBatch
 from ifqa.llms.http_client import Failure, open_client, send
 from ifqa.llms.streaming import TextCallback, cancellation
 from ifqa.llms.token_counts import at_most, counter, most_prompt_tokens
-from ifqa.progress import say
 from ifqa.records import Completion, Request
+
+logger = logging.getLogger(__name__)
 
 BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
 LONGEST_BACKOFF = 30.0
@@ -83,7 +85,7 @@ class RequestScheduler:
         """
         await asyncio.sleep(0)  # a call that was cancelled before sends nothing
         if not self._account.calls:
-            say(f"asking {self.name}")
+            logger.info(f"asking {self.name}")
         concurrency = min(self._model.concurrency, len(self._waiting))
         with ThreadPoolExecutor(concurrency, "completions") as self._threads:
             async with open_client(self._model.url, self._key, self._model.timeout) as client:
@@ -96,7 +98,7 @@ class RequestScheduler:
                 except asyncio.CancelledError:
                     self._stopped.set()
                     if not cancellation() and not all(task.done() for task in tasks):
-                        say(
+                        logger.info(
                             f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
                         )
                         await asyncio.wait(tasks, timeout=GRACE)
@@ -213,7 +215,7 @@ class RequestScheduler:
         """Print a line, once of a kind."""
         if kind not in self._notices:
             self._notices.add(kind)
-            say(f"{self.name}: {words}")
+            logger.info(f"{self.name}: {words}")
 
     def _stop(self, why: str) -> None:
         self._why = self._why or why

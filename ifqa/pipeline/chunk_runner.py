@@ -4,6 +4,7 @@ A chunk's answers do not depend on who gives them, and chunks are written in the
 for any number of workers, and an interrupted stage goes on after the last chunk that it wrote.
 """
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -20,7 +21,7 @@ from ifqa.formats.runs import run_lines
 from ifqa.pipeline.run import LLM_STAGES, Run
 from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, say_label, was_trained_on
-from ifqa.progress import bar, be_quiet, pluralize, say
+from ifqa.progress import bar, hide_progress, pluralize
 from ifqa.protocols import ProgressCallback, Reader, no_progress
 from ifqa.records import Hit, Passage, Question, StageUsage
 from ifqa.storage.append_log import Chunks
@@ -29,6 +30,8 @@ from ifqa.storage.files import json_line
 from ifqa.workers.hardware import gpus
 from ifqa.workers.pool import Workers
 from ifqa.workers.pool import map_tasks as run_all
+
+logger = logging.getLogger(__name__)
 
 Stage = Literal["retrieve", "read"]
 SEARCHED = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
@@ -94,7 +97,7 @@ def ask(
         total = added(total, kept)
     done = total["questions"]
     if done:
-        say(f"{folder}: going on after {done:,} of {pluralize(len(questions), 'question')}")
+        logger.info(f"{folder}: going on after {done:,} of {pluralize(len(questions), 'question')}")
     generated = set[bytes]()
     if (draft.folder / PASSAGES).exists():
         with open(draft.folder / PASSAGES, "rb") as lines:
@@ -141,7 +144,7 @@ def _results(
     """What each chunk gives, in their order."""
     experiment, table = run.experiment, run.retriever if stage == "retrieve" else run.reader
     if (model := bool(experiment.asks_llm(LLM_STAGES[stage]))) and not workers.alone:
-        say(
+        logger.info(
             f"{experiment.name}: {LLM_STAGES[stage]} {table['name']!r} asks a language model, so this process alone does it: its "
             "caps hold for one process; [llm] concurrency is how many requests it sends at once"
         )
@@ -238,7 +241,7 @@ def _ask_in_worker(task: _Task) -> ChunkResult:
     name, tables, root, stage = task.opening
     if not _opened or _opened[0][0] != task.opening:
         _opened.clear()  # frees the memory first
-        be_quiet(True)  # the command's own process speaks
+        hide_progress()  # the command's own process speaks
         experiment = parse_experiment(name, tables, f"experiment {name}", root)
         _opened.append((task.opening, ChunkRunner(Run(experiment), stage)))
     return _opened[0][1].ask(task.chunk)

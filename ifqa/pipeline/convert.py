@@ -5,6 +5,7 @@ file's) become Pyserini's topics, or the layout of the benchmark `file`. Questio
 become both, or tasks for those who verify them. Runs of other tools are read by the retriever `run`.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,11 @@ from ifqa.formats.tables import kind_of
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import open_benchmark, plugin_names
-from ifqa.progress import say
 from ifqa.records import Hit, Question, gold_id
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.storage.files import require_file
+
+logger = logging.getLogger(__name__)
 
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
     "topics": write_topics,
@@ -84,12 +86,12 @@ def convert(
             raise IfqaError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
         tasks = verification_tasks(path)
         write_tasks(to, tasks, VERIFYING, copies=_VERIFIERS, force=force)
-        say(f"{to}: {len(tasks):,} questions to be verified, each by {_VERIFIERS} workers")
+        logger.info(f"{to}: {len(tasks):,} questions to be verified, each by {_VERIFIERS} workers")
     elif form in WRITERS:
         questions = _questions(source, is_file)
         written = WRITERS[form](to, questions)
         left_out = f"; {len(questions) - written:,} left out: no answer" if written < len(questions) else ""
-        say(f"{to}: {written:,} questions{left_out}")
+        logger.info(f"{to}: {written:,} questions{left_out}")
     else:
         _write_run(source, to, k, form, scores)
     return to
@@ -98,7 +100,7 @@ def convert(
 def _questions(source: str, is_file: bool) -> list[Question]:
     if is_file and are_tasks(Path(source)):
         annotated = read_annotated(Path(source))
-        say(f"{source}: {annotated.summary}")
+        logger.info(f"{source}: {annotated.summary}")
         return annotated.questions
     if is_file:
         return read_questions(Path(source))
@@ -121,14 +123,14 @@ def _write_run(name: str, to: Path, k: int | None, form: str, scores: str) -> No
         rankings = _rankings_of_reader(run)
     rankings = [ranking[:k] for ranking in rankings]
     if form == "qrels":
-        say(_judge(experiment, run.questions, rankings, to))
+        logger.info(_judge(experiment, run.questions, rankings, to))
         return
     if form == "ctxs":
         write_ctxs(to, run.questions, rankings, passages_of(experiment, rankings))
     else:
         ids = (question.id for question in run.questions)
         write_run(to, dict(zip(ids, rankings, strict=True)), f"ifqa-{run.retriever['name']}")
-    say(f"{to}: passages of {len(rankings):,} questions")
+    logger.info(f"{to}: passages of {len(rankings):,} questions")
 
 
 def _rankings_of_reader(run: Run) -> list[list[Hit]]:

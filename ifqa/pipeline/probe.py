@@ -12,6 +12,7 @@ gold answers of the question as it was. A reader that uses the supposition loses
 loses nothing by the third.
 """
 
+import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +24,7 @@ from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
-from ifqa.progress import pluralize, say
+from ifqa.progress import pluralize
 from ifqa.records import Hit, Question
 from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate
@@ -31,6 +32,8 @@ from ifqa.scoring.per_question import score_question
 from ifqa.storage.artifacts import Artifact, compute_fingerprint, lock, read_manifest
 from ifqa.storage.files import read_json, write_json
 from ifqa.workers.pool import Workers
+
+logger = logging.getLogger(__name__)
 
 VERSION = 1  # raise it when a probe asks something else
 FOLDER, SCORE, LOSSES = "probe", "score", "losses.json"
@@ -159,9 +162,9 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
         if experiment.asks_llm("reader"):
             system = System(run, session)
             requests = system.reader.requests(questions, list(passages_of(experiment, rankings)))
-            say(str(asked_of_model(run, system, requests, f"probe {name}")).strip())
+            logger.info(str(asked_of_model(run, system, requests, f"probe {name}")).strip())
         ask(work, run, "read", session, workers, OtherInputs(folder, questions, rankings))
-    say(f"{folder}: {pluralize(len(changed), 'question')} read")
+    logger.info(f"{folder}: {pluralize(len(changed), 'question')} read")
 
 
 def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:

@@ -6,6 +6,7 @@ by default this process alone; files do not depend on them. A stage raises IfqaE
 is older than the settings.
 """
 
+import logging
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from ifqa.pipeline.run import LLM_STAGES, CorpusBuild, Run, Stage
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.pipeline.system import Session, System, refuse_other_families
 from ifqa.plugins import resolve_paths
-from ifqa.progress import bar, pluralize, say
+from ifqa.progress import bar, pluralize
 from ifqa.records import Prediction
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator
@@ -34,6 +35,8 @@ from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.pool import Workers
 from ifqa.workers.pool import map_tasks as run_all
+
+logger = logging.getLogger(__name__)
 
 
 def build_passages(corpus: Corpus) -> Path:
@@ -74,11 +77,13 @@ def build_passages(corpus: Corpus) -> Path:
         known |= {**build.known, **{key: file.facts for key, file in after.items()}}
         draft.inputs = build.inputs_of_passages(known | facts)
     pages = pluralize(sums["pages"], sources[0].unit)
-    say(f"{folder}: {pluralize(sums['passages'], 'passage')} of {pages} in {pluralize(sums['shards'], 'shard')}")
+    logger.info(
+        f"{folder}: {pluralize(sums['passages'], 'passage')} of {pages} in {pluralize(sums['shards'], 'shard')}"
+    )
     if shards.reused:
-        say(f"{pluralize(shards.reused, 'block')} had been finished by an earlier build")
+        logger.info(f"{pluralize(shards.reused, 'block')} had been finished by an earlier build")
     for line in dict.fromkeys(line for source in sources for line in source.summary(done)):
-        say(line)
+        logger.info(line)
     return folder
 
 
@@ -96,7 +101,7 @@ def build_index(corpus: Corpus, name: str) -> Path:
         settings = resolve_paths(plugin.build, build_settings(table), corpus.root)
         plugin.build(build.artifact("passages").folder, draft.folder, **settings)
         draft.record["passages"] = build.passages["record"]["passages"]
-    say(f"{artifact.folder}: {pluralize(draft.record['passages'], 'passage')} indexed")
+    logger.info(f"{artifact.folder}: {pluralize(draft.record['passages'], 'passage')} indexed")
     return artifact.folder
 
 
@@ -132,7 +137,7 @@ def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | No
         message += f"; for {record['unparsed']:,} of them a completion could not be parsed"
     if record.get("retry"):
         message += f"; {record['retry']:,} of them not wholly, which the next run asks again"
-    say(f"{folder}: {message}")
+    logger.info(f"{folder}: {message}")
     return folder
 
 
@@ -198,7 +203,7 @@ def prepare(run: Run) -> None:
         corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
         if all(map(run.corpus.is_current, parts)):
             for part in parts:  # no lock: several experiments may read a finished corpus at once
-                say(f"{corpus.folder / part}: nothing to do, made from exactly this before")
+                logger.info(f"{corpus.folder / part}: nothing to do, made from exactly this before")
             return
         with lock(corpus.folder, wait=True):  # of several first questions, one builds and the others use what it built
             build_passages(corpus)

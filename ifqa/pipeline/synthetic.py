@@ -7,6 +7,7 @@ The lines are questions of the benchmark `file`, and reading questions of `ifqa 
 """
 
 import heapq
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -17,7 +18,7 @@ from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.corpus.passage_store import id_bytes
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.plugins import Plugins
-from ifqa.progress import bar, pluralize, say
+from ifqa.progress import bar, pluralize
 from ifqa.protocols import Reader
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
@@ -25,6 +26,8 @@ from ifqa.storage.append_log import Chunks
 from ifqa.storage.artifacts import Artifact
 from ifqa.storage.files import json_line
 from ifqa.training.synthetic import RULES, VERSION, Made, make
+
+logger = logging.getLogger(__name__)
 
 FILE = "questions.jsonl"
 _CHUNK = 256  # passages
@@ -50,7 +53,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                 drafted.update(facts["made"])
                 kept.update(facts["kept"])
             if done:
-                say(f"{file.parent}: going on after {done:,} of {pluralize(number, 'passage')}")
+                logger.info(f"{file.parent}: going on after {done:,} of {pluralize(number, 'passage')}")
             reader = Plugins().reader(_READER)() if check else None
             source = f"ifqa data synthetic, corpus {corpus.name}"
             with bar(f"questions of {corpus.name}", number) as advance:

@@ -1,5 +1,6 @@
 """`System`: an experiment's retriever and reader, opened and held in memory to answer questions one after another."""
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answer_of, valid_prediction
 from ifqa.plugins import accepted_arguments, resolve_paths
-from ifqa.progress import pluralize, say
+from ifqa.progress import pluralize
 from ifqa.protocols import (
     IndexedRetriever,
     LanguageModel,
@@ -36,6 +37,8 @@ from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import is_share
 from ifqa.storage.files import json_line, sha256, unicode_text
+
+logger = logging.getLogger(__name__)
 
 _P = TypeVar("_P", bound=Plugin)
 
@@ -364,7 +367,7 @@ def _refuse_strange(table: Mapping[str, object], plugin: Trainable, run: Run) ->
 def say_label(reader: str, label: str) -> None:
     """Say a reader's label, if it has one."""
     if label:
-        say(f"reader {reader!r}: {label}")
+        logger.info(f"reader {reader!r}: {label}")
 
 
 def refuse_other_families(run: Run) -> None:

@@ -1,5 +1,6 @@
 """`ifqa train`: train weights on a benchmark's questions and the passages retrieved for them."""
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,7 +15,6 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import Plugins, load_plugin, open_benchmark
-from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import rewrite
@@ -22,6 +22,8 @@ from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.checkpoints import refuse_strangers, world
 from ifqa.training.trainer import configured
+
+logger = logging.getLogger(__name__)
 
 #: (questions, their split, most passages of each) -> passages of each, and the retriever's score of each passage
 Retrieve = Callable[[Sequence[Question], str, int], tuple[list[list[Passage]], list[list[float]]]]
@@ -56,7 +58,7 @@ def train(
         else:
             retrieved = _by_bm25(load_corpus(corpus), trainer.query) if corpus else _contexts
         for each, part in splits.items():
-            say(f"{folder}: finding passages for {len(part.questions):,} questions of {each}")
+            logger.info(f"{folder}: finding passages for {len(part.questions):,} questions of {each}")
             rankings, scores = retrieved(part.questions, each, trainer.retrieved)
             splits[each] = replace(part, rankings=rankings, scores=scores)
     with _lock(folder):

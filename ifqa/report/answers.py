@@ -1,6 +1,7 @@
 """Answers on the screen, as JSON and in files: an answer, how sure it is, the sentence that supports it, and where it stands."""
 
 import csv
+import logging
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from ifqa.corpus.sentences import sentence_at, sentences
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import Searched, System
-from ifqa.progress import bar, pluralize, say
+from ifqa.progress import bar, pluralize
 from ifqa.records import Answer, Passage, Question, questions_identity
 from ifqa.report.table import plain
 from ifqa.storage.append_log import keep_whole_lines
@@ -31,6 +32,8 @@ from ifqa.storage.artifacts import (
     report_full_disk,
 )
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, write_bytes
+
+logger = logging.getLogger(__name__)
 
 _INDENT = 10
 _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstained": "yellow"}
@@ -225,7 +228,9 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
         guard.release()
         out.with_name(f".{out.name}.lock").unlink(missing_ok=True)
     failed = sum(bool(record["error"]) for record in records)
-    say(f"{out}: {pluralize(len(questions) - failed, 'question')} answered{f', {failed:,} failed' if failed else ''}")
+    logger.info(
+        f"{out}: {pluralize(len(questions) - failed, 'question')} answered{f', {failed:,} failed' if failed else ''}"
+    )
     return failed
 
 
@@ -233,7 +238,7 @@ def _fill(place: Path, out: Path, questions: Sequence[Question], system: System,
     (place / _ANSWERS).touch()
     done = keep_whole_lines(place / _ANSWERS)
     if done:
-        say(f"{out}: going on after {done:,} of {pluralize(len(questions), 'question')}")
+        logger.info(f"{out}: going on after {done:,} of {pluralize(len(questions), 'question')}")
     searched = system.searched
     with bar("answering", len(questions)) as advance:
         advance(done)

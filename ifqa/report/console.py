@@ -16,7 +16,7 @@ from ifqa.pipeline.check import requirements
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answers_of, predictions_of
 from ifqa.plugins import open_benchmark, plugin_names
-from ifqa.progress import complain
+from ifqa.progress import write_line
 from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
 from ifqa.report.scores import Scores, value_of
@@ -85,7 +85,7 @@ def all_failed(record: Mapping[str, object]) -> bool:
     retry, questions, not_asked = (count if isinstance(count, int) else 0 for count in counts)
     if not retry or retry < questions or not_asked >= questions:
         return False
-    complain("ifqa: each question had a failed request; what was answered is kept, and the same command asks again")
+    write_line("ifqa: each question had a failed request; what was answered is kept, and the same command asks again")
     return True
 
 

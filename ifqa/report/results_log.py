@@ -7,6 +7,7 @@ unchanged. A record that is not used stays in the file.
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,6 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import SMOLLM2, is_packaged
 from ifqa.pipeline.run import Run, identity_settings
 from ifqa.plugins import Plugins, code_fingerprint, source_file
-from ifqa.progress import say
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION
@@ -40,6 +40,8 @@ from ifqa.settings import Natural, NotNegative, check_shape, coerce_floats, defa
 from ifqa.storage.artifacts import Artifact, StageRecord, compute_fingerprint
 from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text
 from ifqa.storage.resources import PACKAGE, list_resources, plain_name
+
+logger = logging.getLogger(__name__)
 
 RECORDS = Path("experiments/RESULTS.jsonl")
 #: Reader -> the file or weights that it needs.
@@ -128,7 +130,7 @@ def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
             elif base_experiments(plain_name(name, "experiment"), root):
                 results.append(_result(_recorded_variant(records[name], root), records[name]))
         except IfqaError as error:
-            say(f"experiment {name} is left out: {error}")
+            logger.info(f"experiment {name} is left out: {error}")
     return results
 
 

@@ -5,6 +5,7 @@ normalises its vectors, the inner product is the cosine.
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -16,7 +17,6 @@ from rich.filesize import decimal
 from ifqa.corpus.passage_store import count_passages
 from ifqa.errors import IfqaError
 from ifqa.models.hub import MINILM, encoder_requirements, model_fingerprint, model_folder, question_model
-from ifqa.progress import say
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import BuildCost, Question, SearchResult
 from ifqa.retrieval.vectors import nearest
@@ -33,6 +33,8 @@ from ifqa.settings import Natural, NotNegative, Precision, StoredModel, Text, Ye
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.files import read_json, require_file, write_json
 from ifqa.workers.pool import Engine
+
+logger = logging.getLogger(__name__)
 
 _FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
 
@@ -143,7 +145,7 @@ class Dense(IndexedRetriever):
         encoder = encoder_of(settings)
         facts: dict[str, object] = {**encoder.facts}
         facts["weights"] = model_fingerprint(model, encoder.facts.get("query_model", ""))
-        say(f"{folder}: {json.dumps(facts)}")
+        logger.info(f"{folder}: {json.dumps(facts)}")
         made_with = compute_fingerprint(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
         gpus = _gpus(encoder.device)
         workers = workers or (max(1, gpus) if engine == "local" else 0)

@@ -1,5 +1,6 @@
 """What a server takes at most: fixed sizes of a request, what `ifqa serve` may set, and what a language model may cost."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -7,7 +8,8 @@ from importlib.util import find_spec
 from ifqa.config.experiment import Experiment
 from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
-from ifqa.progress import say
+
+logger = logging.getLogger(__name__)
 
 BODY = 1 << 20  # bytes of a request's body
 SESSION = 8 << 10  # bytes of a body that shows the token: anybody may send one
@@ -49,7 +51,7 @@ def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
     asks = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
     if not asks or not all(cap in llm for cap in caps) or any(llm[cap] or f"llm.{cap}" in flags for cap in caps):
         return experiment
-    say(f"the language model may cost ${DOLLARS:g} until this server ends; --max-cost sets another cap, 0 none")
+    logger.info(f"the language model may cost ${DOLLARS:g} until this server ends; --max-cost sets another cap, 0 none")
     return override(experiment, {"llm.max_cost": DOLLARS})
 
 

@@ -64,6 +64,8 @@ def write_log(quiet: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    log.addHandler(handler)
+    log.propagate = logging.getLogger("ifqa").propagate = False  # the package's other messages are plain lines
     log.setLevel(logging.WARNING if quiet else logging.INFO)
 
 

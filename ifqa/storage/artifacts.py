@@ -9,6 +9,7 @@ libraries, SHA-256 of every file) is for people.
 import errno
 import hashlib
 import json
+import logging
 import os
 import shutil
 import time
@@ -24,11 +25,12 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.errors import IfqaError
-from ifqa.progress import say
 from ifqa.records import StageUsage
 from ifqa.settings import Natural, NotNegative, check_shape
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
 from ifqa.storage.resources import circumstances
+
+logger = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 INPUTS = "inputs.json"  # in the temporary folder: what it is being made from
@@ -196,7 +198,7 @@ class Artifact:
             refuse_links(folder, folder)
             inputs = inputs_of()
             if self.is_current_for(inputs):
-                say(f"{folder}: nothing to do, made from exactly this before")
+                logger.info(f"{folder}: nothing to do, made from exactly this before")
                 yield None
                 return
             _refuse_strangers(folder)
@@ -213,7 +215,7 @@ class Artifact:
                 and self.manifest
                 and compute_fingerprint(self.manifest["inputs"]) == compute_fingerprint(inputs)
             ):
-                say(f"{folder}: {self.damage} is not as it was written; it is made again")
+                logger.info(f"{folder}: {self.damage} is not as it was written; it is made again")
             started = time.monotonic()
             draft = Draft(prepare_draft(folder, inputs, resume), inputs)
             (draft.folder / MANIFEST).unlink(missing_ok=True)
@@ -242,7 +244,7 @@ class Artifact:
                 if not Artifact(other).is_current_for(inputs):
                     continue
             except IfqaError as error:
-                say(f"{self.folder}: not taken over from {other.parent.name}: {error}")
+                logger.info(f"{self.folder}: not taken over from {other.parent.name}: {error}")
                 continue
             with lock(self.folder.parent):
                 refuse_links(self.folder)
@@ -250,7 +252,7 @@ class Artifact:
                     publish_draft(self.folder)
                     self.reread()
                     self.copied = True
-                    say(f"{self.folder}: taken over from {other.parent.name}")
+                    logger.info(f"{self.folder}: taken over from {other.parent.name}")
                     return True
         return False
 
@@ -275,7 +277,7 @@ def lock(folder: Path, wait: bool = False) -> Iterator[None]:
     except Timeout as error:
         if not wait:
             raise IfqaError(f"another process is at work in {folder}; wait until it ends, or stop it") from error
-        say(f"another process is at work in {folder}; waiting until it ends")
+        logger.info(f"another process is at work in {folder}; waiting until it ends")
         guard.acquire(timeout=-1)
     except OSError as error:
         if error.errno != errno.EROFS:

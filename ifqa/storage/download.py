@@ -6,6 +6,7 @@ its name when it is whole and has its checksum.
 
 import hashlib
 import http.client
+import logging
 import os
 import platform
 import re
@@ -18,10 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.storage.artifacts import lock, report_full_disk
 from ifqa.storage.files import write_bytes
 from ifqa.version import __version__
+
+logger = logging.getLogger(__name__)
 
 CONTACT = "IFQA_CONTACT"
 _CHUNK = 1 << 20
@@ -151,7 +154,7 @@ def _put(file: Remote, step: _Step) -> None:
             if isinstance(error, urllib.error.HTTPError) or came <= before:
                 raise Unreachable(file.url, error, f"{_AGAIN}, or put the file at {file.path}") from error
             before = came
-            say(f"{file.url}: the connection broke after {came:,} bytes; it goes on")
+            logger.info(f"{file.url}: the connection broke after {came:,} bytes; it goes on")
             time.sleep(_PAUSE)
     part = file.beside("part")
     size = part.stat().st_size
@@ -168,7 +171,7 @@ def _put(file: Remote, step: _Step) -> None:
             f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew"
         )
     checked = f"{file.algorithm.upper()} as published" if file.checksum else "no checksum is published"
-    say(f"{file.path}: whole, {checked}")
+    logger.info(f"{file.path}: whole, {checked}")
 
 
 def _fetch(file: Remote, step: _Step) -> None:
@@ -186,7 +189,7 @@ def _fetch(file: Remote, step: _Step) -> None:
         raise
     with response:
         if here and response.status != http.client.PARTIAL_CONTENT:
-            say(f"{file.url}: the server sends it from its start; it has changed, or cannot be resumed")
+            logger.info(f"{file.url}: the server sends it from its start; it has changed, or cannot be resumed")
             step(-here)
             here = 0
         length = response.headers.get("Content-Length")

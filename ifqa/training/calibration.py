@@ -6,6 +6,7 @@ passages, and from the best of them that hold no gold passage, which the reader 
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
@@ -31,6 +32,8 @@ from ifqa.training.checkpoints import damaged
 from ifqa.training.extractive import READING, Extractive
 from ifqa.training.trainer import Settings, configured
 from ifqa.training.trainer import folds as folds_of
+
+logger = logging.getLogger(__name__)
 
 FOLDS = "folds"
 _AT_ONCE = 32  # questions that are read together
@@ -105,7 +108,7 @@ class CalibrationTrainer(Settings):
             held = data.only([n for n, place in enumerate(of) if place == fold])
             others = data.only([n for n, place in enumerate(of) if place != fold])
             trained, read = len(others.questions), len(held.questions)
-            say(f"fold {fold + 1} of {self.folds}: {trained} questions to train on, {read} to read")
+            logger.info(f"fold {fold + 1} of {self.folds}: {trained} questions to train on, {read} to read")
             train_reader(_apart(others, held), weights, **settings)
             rows += _read(Reader(weights=str(weights), encoder=encoder, device=self.device), fold, self.passages, held)
         content = {
@@ -116,7 +119,7 @@ class CalibrationTrainer(Settings):
             "measured": cross_fitted(rows, self.without_gold, self.false_abstentions),
         }  # fmt: skip
         write_json(folder / FILE, content)
-        say(f"{folder / FILE}: {json.dumps(content['measured'])}")
+        logger.info(f"{folder / FILE}: {json.dumps(content['measured'])}")
         return content
 
 

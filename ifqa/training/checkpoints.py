@@ -6,6 +6,7 @@ another training is refused, whether that is finished or not.
 """
 
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError
 from ifqa.models.causal_lm import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.protocols import no_progress
 from ifqa.storage.files import atomic_write, read_json, sha256, write_bytes, write_json
 from ifqa.storage.resources import versions
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.utils.data import BatchSampler, SequentialSampler
     from transformers import Trainer, TrainingArguments
+
+logger = logging.getLogger(__name__)
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
 _PREFIX = "checkpoint-"  # as transformers names them
@@ -60,9 +63,9 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
         there = _of_same(folder, MANIFEST, inputs)
         file = damaged(folder, there.get("record", there).get("files", {}))
         if not file:
-            say(f"{folder}: nothing to do, trained by exactly this before")
+            logger.info(f"{folder}: nothing to do, trained by exactly this before")
             return False
-        say(f"{folder}: {file} is missing or altered; training again")
+        logger.info(f"{folder}: {file} is missing or altered; training again")
     if (folder / INPUTS).exists():
         _of_same(folder, INPUTS, inputs)
     if world()[0] == 0:
@@ -103,7 +106,7 @@ def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
         ) -> None:
             for name, text in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
                 if name in logs and main:
-                    say(f"step {state.global_step}/{state.max_steps}, {text.format(logs[name])}")
+                    logger.info(f"step {state.global_step}/{state.max_steps}, {text.format(logs[name])}")
 
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
@@ -112,7 +115,7 @@ def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
     trainer.accelerator.wait_for_everyone()
     whole = whole or newest(folder)
     if whole:
-        say(f"{folder}: going on after step {step_of(whole)}")
+        logger.info(f"{folder}: going on after step {step_of(whole)}")
     with stack:
         result = trainer.train(resume_from_checkpoint=str(whole) if whole else None)
     return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}

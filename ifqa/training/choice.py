@@ -3,6 +3,7 @@
 Questions without choices or without an answer are left out.
 """
 
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +16,6 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.models.devices import BUDGET, Features, batches
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, model_fingerprint
-from ifqa.progress import say
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.multiple_choice import baselines
 from ifqa.reading.multiple_choice.bert import Encoder, open_encoder, scheme_of, sequences
@@ -29,6 +29,8 @@ from ifqa.training.trainer import Passes, Settings, refuse_family, require
 if TYPE_CHECKING:
     from sklearn.ensemble import AdaBoostClassifier
     from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -79,7 +81,7 @@ class AdaBoost(Settings):
             raise IfqaError(
                 f"no tree of depth {self.depth} is better than chance on {len(targets)} training questions; set depth higher"
             ) from error
-        say(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
+        logger.info(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
         write_json(folder / baselines.TREES, {"words": words, "trees": [tree.model_dump() for tree in trees]})
         record = {"trees": len(trees), "words": len(words), "examples": len(stems)}
         checkpoints.finish(folder, inputs, record, [baselines.TREES])

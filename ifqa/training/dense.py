@@ -1,5 +1,6 @@
 """Training a dense retriever (`ifqa.retrieval.dense`) with in-batch and hard negatives, by sentence-transformers' trainer."""
 
+import logging
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,6 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import MINILM, model_folder, report_load_errors, weights_fingerprint
-from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.gold_recall import covers, word_grams
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
     from sentence_transformers.base.modules.module import Module
     from torch import nn
+
+logger = logging.getLogger(__name__)
 
 _Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
 
@@ -111,7 +113,7 @@ class Dense(Passes):
         if not checkpoints.begin(folder, inputs):
             return
         batches = self._batches(data)
-        say(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
+        logger.info(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
         trainer = self._trainer(batches, start, folder)
         record = checkpoints.fit(trainer, folder)
         _save(folder, trainer.model, self.two_encoders)
@@ -182,7 +184,9 @@ class Dense(Passes):
                 return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
             model = SentenceTransformer(str(start), local_files_only=True, **settings)
         if not any(isinstance(module, Normalize) for module in model) and self.scale > 1:
-            say(f"{self.model}: its vectors are not normalised, and scale is {self.scale:g}; set scale to about 1")
+            logger.info(
+                f"{self.model}: its vectors are not normalised, and scale is {self.scale:g}; set scale to about 1"
+            )
         model.max_seq_length = self.max_tokens
         return model
 

@@ -1,5 +1,6 @@
 """Training the extractive reader (`ifqa.reading.span.reader`): reading questions first, then counterfactual questions."""
 
+import logging
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from ifqa.errors import IfqaError
 from ifqa.formats.questions import read_questions
 from ifqa.models.encoders import Found, find_encoder
 from ifqa.models.hub import MINILM
-from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Flag, PathSetting, TrainingData
 from ifqa.reading.span.weights import encoder_of, identity_of, load_average, manifest_of
 from ifqa.records import Question
@@ -24,6 +24,8 @@ from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
 from ifqa.training.pretraining_questions import practice_questions
 from ifqa.training.trainer import Passes, batches, refuse_family, require
+
+logger = logging.getLogger(__name__)
 
 READING = "reading"  # the folder of the first phase, in that of the training
 SEEDS = "seeds"  # that of the trainings that are averaged
@@ -141,7 +143,7 @@ class Extractive(Passes):
         plan = Schedule(
             self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, self.checkpoint_every
         )
-        say(f"{len(examples)} of {len(data.questions)} questions have a target; {plan.steps} steps")
+        logger.info(f"{len(examples)} of {len(data.questions)} questions have a target; {plan.steps} steps")
         groups = chain.from_iterable(
             batches(some, self.batch, f"{self.seed} {number}", lambda example: example.length)
             for number, some in enumerate(rounds)
@@ -186,7 +188,7 @@ class Extractive(Passes):
         from ifqa.training.span import Example, Schedule, network, train_phase
 
         questions, count = self._questions
-        say(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
+        logger.info(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
         seed, epochs, size = self.seed, self.reading_epochs, self.reading_batch
         inputs = {
             "reader": "extractive",

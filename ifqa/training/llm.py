@@ -3,6 +3,7 @@
 The prompts are those that the reader sends, and the loss is on the answer alone.
 """
 
+import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.models.causal_lm import Found, base_of, find
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Prompt, load_prompt, prompt_path
@@ -30,6 +31,8 @@ from ifqa.training.trainer import Passes, batches, refuse_family, require, train
 if TYPE_CHECKING:
     from peft import PeftModel
     from torch import Tensor
+
+logger = logging.getLogger(__name__)
 
 Method = Literal["sft", "dpo"]
 RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
@@ -125,7 +128,7 @@ class Llm(Passes):
             rows = with_preferences(data, asks, **passes)
         else:
             rows = with_answers(data, asks, **passes, passages=self.passages, alone=self.alone)
-        say(f"{folder}: {len(rows):,} {'pairs of answers' if self.method == 'dpo' else 'prompts with answers'}")
+        logger.info(f"{folder}: {len(rows):,} {'pairs of answers' if self.method == 'dpo' else 'prompts with answers'}")
         network = adapted(reader, source, self.rank, self.seed)
         if self.method == "dpo":
             _reference(network, rows, folder, self.device_batch, asks.pad)

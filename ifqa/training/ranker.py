@@ -4,6 +4,7 @@ They are those of a linear softmax over a list (ListNet, Cao et al. 2007) in whi
 right, with a penalty on the squares. `bench/ranker.py` measures what they gain.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import GOLD
 from ifqa.retrieval.linear_ranker import FEATURES, features, weigher
@@ -24,6 +25,8 @@ from ifqa.training.trainer import Settings, require_gold
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
 
 WEIGHTS = "ranker.json"
 Negatives = Literal["gold", "all"]
@@ -67,7 +70,7 @@ class Ranker(Settings):
             return
         weights = fitted(lists_of(data), range(len(FEATURES)), self.negatives, self.penalty)
         write_json(folder / WEIGHTS, self.stored(data, weights))
-        say(f"{folder}: {len(data.questions):,} lists")
+        logger.info(f"{folder}: {len(data.questions):,} lists")
         checkpoints.finish(folder, inputs, {"lists": len(data.questions)}, [WEIGHTS])
 
     def stored(self, data: TrainingData, weights: "NDArray[np.float64]") -> dict[str, object]:

@@ -1,16 +1,18 @@
 """Training the reranker (`ifqa.retrieval.rerank`): a cross-encoder from all-MiniLM-L6-v2, by sentence-transformers' trainer."""
 
+import logging
 import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, encoder_folder, silence_transformers
-from ifqa.progress import say
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
 from ifqa.training.trainer import Passes, require_gold, with_negatives
+
+logger = logging.getLogger(__name__)
 
 MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 tokens on average, a question 30
 _RELEVANT = 20.0  # label of the gold passage, against 0: the softmax over ListNet's labels is then one-hot
@@ -56,7 +58,7 @@ class Rerank(Passes):
         if not checkpoints.begin(folder, inputs):
             return
         rows = self._rows(data)
-        say(f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives")
+        logger.info(f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives")
         trainer = self._trainer(rows, folder)
         record = checkpoints.fit(trainer, folder)
         checkpoints.save_adapter(trainer.model.model, folder, MINILM)

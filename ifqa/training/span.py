@@ -5,6 +5,7 @@ and all spans that equal a gold answer. If no span does, targets are numbers of 
 for "7"), or else the spans with the highest F1, if that is at least one half.
 """
 
+import logging
 import random
 import re
 from collections import Counter
@@ -19,13 +20,15 @@ from torch import Tensor
 
 from ifqa.models.devices import half_precision
 from ifqa.models.encoders import Found, open_encoder
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.reading.span.network import MAX_SPAN, Pair, SpanModel, make_pair, token_span
 from ifqa.reading.span.numbers import DIGITS, as_answer, find_numbers
 from ifqa.reading.span.weights import ADAPTER, HEADS, load_weights, save_weights
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.training import checkpoints
+
+logger = logging.getLogger(__name__)
 
 _KEPT_NEGATIVES = 4  # the best of a question's ranking; each epoch draws from these
 _PIECE = re.compile(r"[^\s\-–—/]+")
@@ -181,7 +184,7 @@ def train_phase(
     optimiser = torch.optim.AdamW(parts, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay)
     done, warm = _resume(folder, model, optimiser), max(1, plan.steps // 10)
     if done:
-        say(f"{folder}: going on after step {done} of {plan.steps}")
+        logger.info(f"{folder}: going on after step {done} of {plan.steps}")
     losses: list[float] = []
     with bar(f"training {folder.name}", plan.steps - done) as advance:
         for step, group in enumerate(islice(groups, done, None), start=done + 1):
@@ -193,7 +196,7 @@ def train_phase(
             if step % plan.checkpoint_every == 0 and step < plan.steps:
                 _save(checkpoints.checkpoint_of(folder, step), model, optimiser)
                 checkpoints.keep_newest(folder)
-                say(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
+                logger.info(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
                 losses.clear()
     return written(model, folder, inputs, {"examples": count, "steps": plan.steps, "precision": str(precision)})
 

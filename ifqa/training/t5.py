@@ -1,5 +1,6 @@
 """Trains a T5 to generate answers, with transformers' trainer: Fusion-in-Decoder, RAG and UnifiedQA."""
 
+import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features, resolve_device
 from ifqa.models.hub import model_fingerprint
-from ifqa.progress import say
 from ifqa.protocols import NO_DATA, Flag, Recipe, TrainingData
 from ifqa.reading.t5.checkpoint import (
     DEFAULT,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, Seq2SeqTrainer
 
     from ifqa.reading.t5.model import FusionInDecoder, Reading
+
+logger = logging.getLogger(__name__)
 
 _MEND = "name a T5 with --set model=DIR"
 LARGE = 50_000  # questions from which CausalQA trained for the longer of the published numbers of steps
@@ -171,7 +173,9 @@ class T5Trainer(Settings):
         if checkpoints.world()[0] == 0:
             if dev.questions:
                 record |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
-                say(f"{folder}: the best weights are of step {record['best_step']}, EM {record['dev_EM']:.1f} on dev")
+                logger.info(
+                    f"{folder}: the best weights are of step {record['best_step']}, EM {record['dev_EM']:.1f} on dev"
+                )
             inputs |= {"conventions": asdict(conventions)} | self.finished(trainer.model)
             trainer.model.save_pretrained(folder)
             start.tokenizer.save_pretrained(folder)

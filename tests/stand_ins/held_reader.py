@@ -2,7 +2,7 @@
 
 import threading
 
-from ifqa import Calculation, Hit, How, IfqaError, Prediction, Term
+from ifqa import Calculation, Explanation, Hit, IfqaError, Prediction, Term
 from ifqa.records import SearchResult, Step
 
 OPEN = threading.Event()  # while it is not set, the reader waits
@@ -56,8 +56,8 @@ class Held:
                 Term("1849", "1849", "passage", year, year + 4),
                 Term("ten", "10", "question", start, start + 3),
             )
-            how = How(first.id, sentence, (year, year + 4), Calculation("1859", "plus", terms))
+            how = Explanation(first.id, sentence, (year, year + 4), Calculation("1859", "plus", terms))
             return Prediction(question.id, "1859", passage_ids=ids, how=how, confidence=0.75)
-        how = How(first.id, sentence, (name, name + len("Ada Stone")))
+        how = Explanation(first.id, sentence, (name, name + len("Ada Stone")))
         sure = 0.1 if "unsure" in question.text else 0.9
         return Prediction(question.id, "Ada Stone", passage_ids=ids, how=how, confidence=sure, factual="Bo")

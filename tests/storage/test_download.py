@@ -193,7 +193,7 @@ def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(server, tmp_path, mo
         handle.write(data[:1000])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(download, "write", full)
+    monkeypatch.setattr(download, "write_bytes", full)
     with pytest.raises(IfqaError, match=r"no room on the disk to write .*a.zip"):
         fetch(server, tmp_path)
     assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:1000]

@@ -8,6 +8,7 @@ What the paper leaves open is decided here. An effect of a no-effect question is
 at random as many "more" as "less" of each type, and "no effect" as a third of all: the release has these proportions.
 """
 
+import logging
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,9 +19,11 @@ from pathlib import Path
 from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Graph, letters, read_graphs
 from ifqa.benchmarks.wiqa.release import SPLITS, Item, new_item, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.progress import bar, pluralize, say
+from ifqa.progress import bar, pluralize
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED
+
+logger = logging.getLogger(__name__)
 
 FOLDER = BUNDLED / "wiqa"
 SAMPLE = "sample-wiqa"  # names the bundled graphs
@@ -151,7 +154,7 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     if not usable:
         raise IfqaError(f"{', '.join(sources)}: no graph leads to its outcome; wanted 'Y_affects_outcome' more or less")
     if left := len(graphs) - len(usable):
-        say(f"{pluralize(left, 'graph')} left out: marked as without effect on the outcome")
+        logger.info(f"{pluralize(left, 'graph')} left out: marked as without effect on the outcome")
     folder = root / "data" / "wiqa"
     parts = split((graph.paragraph_id for graph in usable.values()), seed, known_splits(folder))
     by_split = {name: [graph for graph in usable.values() if parts[graph.paragraph_id] == name] for name in SPLITS}

@@ -5,6 +5,7 @@ A dump lies on the server as WIKI/DATE/; its dumpstatus.json lists the files of 
 """
 
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -16,12 +17,14 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.progress import pluralize, say
+from ifqa.progress import pluralize
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.artifacts import partial_folder, refuse_links
 from ifqa.storage.download import Remote, Unreachable, download_all, read
 from ifqa.storage.files import read_json, write_json
 from ifqa.storage.resources import find_resource
+
+logger = logging.getLogger(__name__)
 
 WIKIMEDIA = "https://dumps.wikimedia.org"
 PASSAGES = "psgs_w100"
@@ -118,7 +121,7 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
         Remote(f"{base}/{name}", place / name, facts.size, "sha1", facts.sha1) for name, facts in dump.files.items()
     ]
     total = sum(facts.size for facts in dump.files.values())
-    say(f"{wiki} of {dump.date}: {pluralize(len(files), 'file')}, {total:,} bytes, from {base}")
+    logger.info(f"{wiki} of {dump.date}: {pluralize(len(files), 'file')}, {total:,} bytes, from {base}")
     try:
         download_all(files, root / "data")
     except Unreachable as error:

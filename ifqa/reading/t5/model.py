@@ -4,6 +4,7 @@ The encoder reads each passage apart; the decoder attends to all of a question's
 (FiD src/model.py:30-55, 139-147). Passages are encoded in batches of similar length, then many questions are decoded at once.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from transformers.models.t5.modeling_t5 import T5Attention
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import BUDGET, Features, batches, out_of_memory, to_device
-from ifqa.progress import say
+
+logger = logging.getLogger(__name__)
 
 NO_NUMBERS = "the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged"
 _WIDTH = 8  # lengths are padded to a multiple of this: attention kernels are faster with it
@@ -212,7 +214,7 @@ def in_groups(
         room.encoded, room.decoded = (max(1, min(size, tokens) // 2) for size in (room.encoded, room.decoded))
         if model.device.type == "cuda":
             torch.cuda.empty_cache()
-        say(f"out of memory reading {len(group)} at a time: going on with batches of {room.encoded:,} tokens")
+        logger.info(f"out of memory reading {len(group)} at a time: going on with batches of {room.encoded:,} tokens")
     return [readings[n] for n in range(len(counts))]
 
 

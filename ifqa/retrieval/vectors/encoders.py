@@ -4,6 +4,7 @@ A model's own files decide pooling, prefixes and normalisation. `Encoder.facts` 
 raises no error and costs recall.
 """
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,6 @@ from ifqa.models.hub import (
     report_load_errors,
     silence_transformers,
 )
-from ifqa.progress import say
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.vector_store import half
 from ifqa.settings import Precision, YesNo
@@ -36,6 +36,8 @@ from ifqa.storage.files import read_json
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import PretrainedConfig
+
+logger = logging.getLogger(__name__)
 
 _NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
 _DPR_TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
@@ -259,7 +261,9 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
         if prompts[task] is None:
             prompts[task] = next((model.prompts[key] for key in names if model.prompts.get(key)), "")
     if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
-        say(f"{name}: its files name no prefix, but models of its family are trained with a prefix; see query_prefix")
+        logger.info(
+            f"{name}: its files name no prefix, but models of its family are trained with a prefix; see query_prefix"
+        )
 
     def side(task: str) -> Side:
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:

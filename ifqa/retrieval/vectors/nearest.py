@@ -4,6 +4,7 @@ A FAISS index is split into parts, so that it may exceed the memory. Each part, 
 consecutive shards; `faiss.json` lists the parts.
 """
 
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.settings import Natural, StoredModel, parse_stored
 from ifqa.storage.files import atomic_write, read_json, require_file, write_bytes, write_json
@@ -24,6 +25,8 @@ from ifqa.workers.hardware import free_memory
 
 if TYPE_CHECKING:
     import faiss
+
+logger = logging.getLogger(__name__)
 
 BLOCK = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
 LOG = "faiss.json"
@@ -119,7 +122,7 @@ def build(
         lists, transformed = re.search(r"IVF(\d+)", factory), bool(re.match("OPQ|PCA|ITQ", factory))
         centroids = max(int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed)
         sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _SAMPLE))
-        say(f"index {factory}: training on {sample:,} of {len(shards):,} vectors")
+        logger.info(f"index {factory}: training on {sample:,} of {len(shards):,} vectors")
         with _in_one_line(factory):
             index.train(draw(shards, sample, seed))
     trained = faiss.serialize_index(index)

@@ -6,6 +6,7 @@ hash of the passages and of all that decides the arrays, and the files' SHA-256:
 """
 
 import hashlib
+import logging
 import os
 import sys
 import time
@@ -21,13 +22,15 @@ from numpy.typing import NDArray
 
 from ifqa.corpus.passage_store import count_passages, parse_passage
 from ifqa.errors import IfqaError
-from ifqa.progress import bar, say
+from ifqa.progress import bar
 from ifqa.records import BuildCost, Hit, Passage, SearchResult
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.append_log import keep_whole_lines
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, require_file, sha256, write_bytes, write_jsonl
 from ifqa.workers.pool import Engine
 from ifqa.workers.pool import map_tasks as run_all
+
+logger = logging.getLogger(__name__)
 
 VERSION = 1  # raised when the same piece is encoded to other vectors
 LOG = "vectors.jsonl"
@@ -288,7 +291,7 @@ def encode_corpus(
             filling.add(piece.number, keys[piece.number], ids, *arrays)
             advance(len(ids))
     if reused:
-        say(f"{reused:,} passages had been encoded by an earlier build")
+        logger.info(f"{reused:,} passages had been encoded by an earlier build")
     return filling.finish(keys)
 
 

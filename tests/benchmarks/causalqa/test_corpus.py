@@ -53,7 +53,7 @@ def test_a_tenth_is_for_validation_whatever_the_seed():
 KILLED = """
 import os, signal, sys
 import ifqa.storage.files as files
-at, plain, written = int(sys.argv.pop(1)), files.write, 0
+at, plain, written = int(sys.argv.pop(1)), files.write_bytes, 0
 def write(handle, data):
     global written
     written += 1
@@ -62,7 +62,7 @@ def write(handle, data):
         handle.flush()
         os.kill(os.getpid(), signal.SIGKILL)
     plain(handle, data)
-files.write = write
+files.write_bytes = write
 sys.path.insert(0, "")
 from ifqa.cli.app import main
 main()

@@ -83,7 +83,7 @@ def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
 def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, monkeypatch):
     Filling(tmp_path).add(0, "old", ["a", "b"], rows_of(2))
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr(module, "write", lambda *_: 1 / 0)
+        patch.setattr(module, "write_bytes", lambda *_: 1 / 0)
         Filling(tmp_path).add(0, "new", ["c", "d"], rows_of(2, 5))
     if Filling(tmp_path).has(0, "old"):
         np.testing.assert_array_equal(np.load(array_path(tmp_path, "vectors", 0)), rows_of(2))

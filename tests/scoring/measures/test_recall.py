@@ -133,10 +133,10 @@ def test_the_ceiling_looks_into_gold_passages_and_chance_is_the_mean_over_all_dr
     found = chance_floor(asked, depths=(1, 2, 3, 10))
     for k in (1, 2, 3, 10):
         shares = []
-        for question in asked:
-            others = [text for text in pool if text not in question.gold_passages]
+        for query in asked:
+            others = [text for text in pool if text not in query.gold_passages]
             draws = list(itertools.combinations(others, min(k, len(others))))
-            shares.append(sum(any(has_answer(text, question.answers) for text in draw) for draw in draws) / len(draws))
+            shares.append(sum(any(has_answer(text, query.answers) for text in draw) for draw in draws) / len(draws))
         assert found[f"answer@{k}"] == pytest.approx(sum(shares) / len(shares))
     assert [ceiling(question("It is in Rome.", *more)) for more in ((), ("Or in Paris.",))] == [0.0, 1.0]
     assert chance_floor([question("in Paris")], depths=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}
