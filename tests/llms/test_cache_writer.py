@@ -25,7 +25,9 @@ ASK = """
 import sys
 from ifqa.errors import IfqaError
 from ifqa.llms.openai import OpenAI
+from ifqa.progress import show_messages
 from ifqa.records import Request
+show_messages()
 url, store, count, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 model = OpenAI(model="m", base_url=url, store=store, concurrency=concurrency, window=4096)
 try:

@@ -80,7 +80,8 @@ def test_artifacts_can_be_used_on_a_read_only_file_system(whole, tmp_path, monke
 @contextmanager
 def another_process(folder, options="", code="print('in', flush=True); sys.stdin.read()"):
     script = (
-        "import sys; from pathlib import Path; from ifqa.storage.artifacts import lock\n"
+        "import sys; from pathlib import Path; from ifqa.progress import show_messages\n"
+        "from ifqa.storage.artifacts import lock; show_messages()\n"
         f"with lock(Path({str(folder)!r}){options}): {code}"
     )
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)

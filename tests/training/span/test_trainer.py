@@ -51,7 +51,7 @@ def killed_after(opening):
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(span, "say", kill)
+        patch.setattr(span.logger, "info", kill)
         yield
 
 
