@@ -27,7 +27,7 @@ from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question
 from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.scoring.statistics import Interval, mean_interval, paired_randomization, won_lost_tied
 
 CUTOFFS = (1, 5, 20, 100)
@@ -49,7 +49,7 @@ def main() -> None:
     chosen = halves(sorted(texts), arguments.seed)[arguments.what == "report"][: arguments.limit]
     questions = [Question(number, texts[number]) for number in chosen]
     retriever = indexed(causes, arguments.to, arguments.dense)
-    ranks = {query: own_ranks(retriever, rewrite(questions, query)) for query in ASKED}
+    ranks = {query: own_ranks(retriever, rewrite_questions(questions, query)) for query in ASKED}
     print(f"{len(questions):,} questions, {len(causes):,} causes, {'all-MiniLM-L6-v2' if arguments.dense else 'BM25'}")
     print(table(ranks))
     if arguments.what == "choose":

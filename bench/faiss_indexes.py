@@ -6,7 +6,7 @@
 `recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
 recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and
 searches 100 queries, each step in its own process. It prints the peak of resident memory above that of a process that has
-only imported its libraries, and the estimate of `ifqa.retrieval.vectors.nearest` (a part twice, the whole). Linux only.
+only imported its libraries, and the estimate of `ifqa.retrieval.vectors.vector_index` (a part twice, the whole). Linux only.
 """
 
 import argparse
@@ -23,8 +23,8 @@ import numpy as np
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.plugins import open_benchmark
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors.nearest import PART, FaissIndex, FlatIndex, build, index_bytes
-from ifqa.retrieval.vectors.vector_store import Filling, Shards
+from ifqa.retrieval.vectors.vector_index import PART_VECTORS, FaissIndex, FlatIndex, build_index, estimate_bytes
+from ifqa.retrieval.vectors.vector_store import Shards, ShardWriter
 from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 
@@ -34,7 +34,7 @@ STEP = """
 import json, re, sys
 import faiss, numpy as np
 from pathlib import Path
-from ifqa.retrieval.vectors.nearest import FaissIndex, build
+from ifqa.retrieval.vectors.vector_index import FaissIndex, build
 from ifqa.retrieval.vectors.vector_store import Shards
 def peak():  # ru_maxrss would start at the parent's peak
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
@@ -93,7 +93,7 @@ def recall(arguments: argparse.Namespace) -> None:
     for factory in arguments.factories:
         with tempfile.TemporaryDirectory() as name:
             started = time.perf_counter()
-            facts = build(vectors, Path(name), factory)
+            facts = build_index(vectors, Path(name), factory)
             built = time.perf_counter() - started
             values, seconds, rows = measure(FaissIndex(Path(name), shape))
         cells = "  ".join(
@@ -115,8 +115,8 @@ def memory(arguments: argparse.Namespace) -> None:
             own = Path(name) / "index"
             own.mkdir()
             found = {step: run(step, folder, own, factory) for step in ("build", "search")}
-            whole = index_bytes(factory, arguments.vectors, arguments.dimension)
-            part = index_bytes(factory, min(PART, arguments.vectors), arguments.dimension)
+            whole = estimate_bytes(factory, arguments.vectors, arguments.dimension)
+            part = estimate_bytes(factory, min(PART_VECTORS, arguments.vectors), arguments.dimension)
             expected = {"build": 2 * part, "search": whole}
             line = "  ".join(
                 f"{step} {found[step] / 1e6:8.0f} MB, estimated {expected[step] / 1e6:8.0f} MB"
@@ -131,7 +131,7 @@ def memory(arguments: argparse.Namespace) -> None:
 
 def write_random(folder: Path, count: int, dimension: int) -> None:
     """A folder of normalised random vectors."""
-    filling, draw, keys = Filling(folder), np.random.default_rng(0), {}
+    filling, draw, keys = ShardWriter(folder), np.random.default_rng(0), {}
     for number, start in enumerate(range(0, count, 4096)):
         rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)

@@ -30,8 +30,8 @@ from retrieval import judged, markdown, scored
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.records import Hit, Question
-from ifqa.retrieval.linear_ranker import words
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.linear_ranker import split_words
+from ifqa.retrieval.queries import rewrite_questions
 
 FEEDBACK = 10  # passages that words are taken from
 REPEATED = 4  # times that a question is written down, so that a word may count a part of it
@@ -58,7 +58,7 @@ def main() -> None:
 
 def rankings(questions: Sequence[Question], index: Path, store: PassageStore) -> Iterator[tuple[str, list[list[Hit]]]]:
     """Each row: its name, and the questions' rankings."""
-    given, bm25 = rewrite(questions, "names"), load_plugin("retriever", "bm25")
+    given, bm25 = rewrite_questions(questions, "names"), load_plugin("retriever", "bm25")
     usual = bm25(index)
     first: list[list[Hit]] = usual.search(given, DEPTH)
     yield "k1=0.9 b=0.4", first
@@ -70,7 +70,7 @@ def rankings(questions: Sequence[Question], index: Path, store: PassageStore) ->
     def texts(hits: Sequence[Hit]) -> list[str]:
         return [one.text for one in store.get([hit.passage_id for hit in hits])]
 
-    seen = Counter(word for ranking in first for text in texts(ranking) for word in set(words(text)))
+    seen = Counter(word for ranking in first for text in texts(ranking) for word in set(split_words(text)))
     ranked = sum(map(len, first))
     for count in (5, 10, 20):
         for weight in (0.25, 0.5):
@@ -90,7 +90,7 @@ def rocchio(ranking: Sequence[Hit], texts: Texts, seen: Counter[str], ranked: in
     """Word -> its mean tf x idf in the first passages."""
     found: dict[str, float] = defaultdict(float)
     for text in texts(ranking[:FEEDBACK]):
-        for word, count in Counter(words(text)).items():
+        for word, count in Counter(split_words(text)).items():
             found[word] += math.log(1 + count) * math.log(ranked / seen[word])
     return found
 
@@ -102,7 +102,7 @@ def rm3(ranking: Sequence[Hit], texts: Texts, seen: Counter[str], ranked: int) -
     """
     found: dict[str, float] = defaultdict(float)
     for hit, text in zip(ranking[:FEEDBACK], texts(ranking[:FEEDBACK]), strict=True):
-        own = words(text)
+        own = split_words(text)
         for word, count in Counter(own).items():
             if seen[word] < ranked / 20:
                 found[word] += hit.score * count / len(own)
@@ -111,7 +111,7 @@ def rm3(ranking: Sequence[Hit], texts: Texts, seen: Counter[str], ranked: int) -
 
 def expanded(text: str, weights: dict[str, float], count: int, weight: float) -> str:
     """A question, `REPEATED` times, with the `count` heaviest words that it lacks, in all `weight` as heavy as it is."""
-    own = set(words(text))
+    own = set(split_words(text))
     new = sorted((word for word in weights if word not in own and len(word) > 1), key=lambda one: (-weights[one], one))
     chosen = new[:count]
     room = REPEATED * weight * len(text.split())  # words
@@ -122,8 +122,8 @@ def expanded(text: str, weights: dict[str, float], count: int, weight: float) ->
 
 def with_pairs(question: Question, ranking: Sequence[Hit], texts: Texts, weight: float) -> list[Hit]:
     """A ranking, reordered by its scores and the pairs of words that question and passage share."""
-    pairs = set(pairwise(words(question.text)))
-    shares = [len(pairs.intersection(pairwise(words(text)))) / max(1, len(pairs)) for text in texts(ranking)]
+    pairs = set(pairwise(split_words(question.text)))
+    shares = [len(pairs.intersection(pairwise(split_words(text)))) / max(1, len(pairs)) for text in texts(ranking)]
     return reordered(ranking, [share * ranking[0].score for share in shares], weight)
 
 

@@ -30,7 +30,7 @@ from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.protocols import TrainingData
 from ifqa.records import Hit, Question
 from ifqa.retrieval.linear_ranker import FEATURES
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.files import sha256, write_json
 from ifqa.training.ranker import Listed, Negatives, Ranker, fitted, lists_of, usable
 
@@ -89,7 +89,7 @@ def main() -> None:
 
 def listed(source: Any, split: str, questions: Sequence[Question], bm25: Any, store: PassageStore) -> Lists:
     """Each question's list: its best passages asked with its names repeated."""
-    rankings = bm25.search(rewrite(questions, Ranker.query), Ranker.retrieved)
+    rankings = bm25.search(rewrite_questions(questions, Ranker.query), Ranker.retrieved)
     files = {str(path): sha256(path) for path in source.files(split)}
     data = TrainingData(
         questions, [store.get([hit.passage_id for hit in hits]) for hits in rankings], source.family(split), files,

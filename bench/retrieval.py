@@ -33,9 +33,9 @@ from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.progress import bar
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import GOLD, Hit, Passage, Question
-from ifqa.retrieval.composition import Part, best, by_rank, by_score
+from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.fusion import Fusion
-from ifqa.retrieval.rerank import OWN, WEIGHT, CrossEncoder, reordered
+from ifqa.retrieval.rerank import BUNDLED_MODEL, MODEL_WEIGHT, CrossEncoder, reorder_hits
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 
@@ -65,7 +65,7 @@ def main() -> None:
         help="rerank only these (default: all)",
     )
     parser.add_argument("--reader", action="store_true", help="also rerank those by the span reader, and by both")
-    parser.add_argument("--model", default=OWN, help="reranker: ifqa, a folder, or a model of the hub")
+    parser.add_argument("--model", default=BUNDLED_MODEL, help="reranker: ifqa, a folder, or a model of the hub")
     parser.add_argument("--limit", type=int, help="first N questions")
     parser.add_argument("--control", action="store_true", help="also count gold passages of other questions")
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
@@ -117,11 +117,11 @@ def rankings(
     if len(names) == 2:
         for request in all_asked:
             both = list(zip(*(rows[f"{name} {request}"] for name in names), strict=True))
-            rows[f"rrf {request}"] = [best(by_rank(pair, [1.0, 1.0]), K) for pair in both]
-            rows[f"hybrid {request}"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
+            rows[f"rrf {request}"] = [top_hits(fuse_by_rank(pair, [1.0, 1.0]), K) for pair in both]
+            rows[f"hybrid {request}"] = [top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
         if {"question", "weighted"} <= set(all_asked):
             both = list(zip(rows["bm25 weighted"], rows["dense question"], strict=True))
-            rows["hybrid names"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
+            rows["hybrid names"] = [top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
     return rows
 
 
@@ -141,7 +141,7 @@ def reranked(
     score: Callable[..., Sequence[float]],
     depth: int,
     called: str = "reranked",
-    weight: float = WEIGHT,
+    weight: float = MODEL_WEIGHT,
 ) -> dict[str, list[list[Hit]]]:
     """The rows, with the first `depth` of each ranking reordered; a passage in several rows is scored once."""
     wanted: list[set[str]] = [
@@ -157,7 +157,7 @@ def reranked(
             for name, ranking in rows.items():
                 first = ranking[number][:depth]
                 by_model = [by_id[hit.passage_id] for hit in first]
-                found[f"{name} {called}"].append(reordered(ranking[number], by_model, weight))
+                found[f"{name} {called}"].append(reorder_hits(ranking[number], by_model, weight))
     return found
 
 

@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.formats.runs import id_word
-from ifqa.formats.tables import kind_of, read_rows, row_id
+from ifqa.formats.runs import check_id
+from ifqa.formats.tables import read_rows, row_id, unpacked_suffix
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
@@ -88,7 +88,7 @@ def write_file(path: Path, questions: Sequence[Question]) -> int:
     with atomic_write(path) as handle:
         for question in answered:
             record = {
-                "id": id_word(question.id), "question": question.text, "context": question.context, "group": question.group,
+                "id": check_id(question.id), "question": question.text, "context": question.context, "group": question.group,
                 "answers": question.answers, "passages": question.gold_passages, "choices": question.choices,
                 LABEL: tuple(value for name, value in question.labels if name == LABEL),
             }  # fmt: skip
@@ -98,7 +98,7 @@ def write_file(path: Path, questions: Sequence[Question]) -> int:
 
 @cached_by_file(4)
 def _read(path: Path) -> tuple[Question, ...]:
-    cells = kind_of(path) not in (".jsonl", ".json")
+    cells = unpacked_suffix(path) not in (".jsonl", ".json")
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.formats.questions import distinct
+from ifqa.formats.questions import check_unique_ids
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
@@ -140,7 +140,7 @@ def _read_split(path: Path, name: str, split: str) -> tuple[Question, ...]:
     if not isinstance(records, list):
         raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
     questions = [_question(record, f"{name}/{split}", f"{path}: question {n}") for n, record in enumerate(records)]
-    return tuple(distinct(path, questions))
+    return tuple(check_unique_ids(path, questions))
 
 
 def _question(record: object, prefix: str, where: str) -> Question:

@@ -134,9 +134,9 @@ def _working(what: str, start: Callable[[], object]) -> Requirement:
 
 
 def _java() -> str:
-    from ifqa.retrieval.jvm import java
+    from ifqa.retrieval.jvm import load_jnius
 
-    system = java().autoclass("java.lang.System")
+    system = load_jnius().autoclass("java.lang.System")
     return f"{system.getProperty('java.version')} from {system.getProperty('java.home')}"
 
 

@@ -17,7 +17,7 @@ from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.plugins import Plugins
 from ifqa.protocols import INJECTED, IndexedRetriever, Plugin
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.scoring.scheme import ScoringScheme, load_scheme
 from ifqa.settings import (
     Natural,
@@ -261,7 +261,7 @@ def _retriever(
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **own}, where)
     if at != "[retriever]":
         filled["weight"] = common.weight
-    rewrite([], common.query)  # raises if it is unknown
+    rewrite_questions([], common.query)  # raises if it is unknown
     if common.query != "question":
         filled["query"] = common.query
     takes = {

@@ -24,8 +24,8 @@ from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from ifqa.errors import IfqaError
-from ifqa.formats.ctxs import entries, starts_list
-from ifqa.formats.tables import kind_of, objects, read_rows
+from ifqa.formats.ctxs import is_json_list, iter_entries
+from ifqa.formats.tables import objects_field, read_rows, unpacked_suffix
 from ifqa.records import Question
 from ifqa.scoring.statistics import alpha
 from ifqa.storage.files import atomic_write, typed_field, unicode_text, write_bytes
@@ -38,11 +38,11 @@ KINDS = ("entity", "number", "date", "others")
 RIGHT = "right"
 VERDICTS = (RIGHT, "wrong answer", "not answerable", "not counterfactual")
 _YES_NO = ("no", "yes")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a cell that begins so
+_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a cell that begins so
 
 
 @dataclass(frozen=True)
-class Field:
+class AnnotationField:
     """A field to fill in: a text, or one of `choices`."""
 
     name: str
@@ -51,28 +51,30 @@ class Field:
     several: bool = False  # any number of texts, or none; else one, which is required
 
 
-WRITING = (
-    Field("question", "A question that supposes something that did not happen: If ..., who would ...?"),
-    Field("answer", "Its answer in the imagined world, as short as possible"),
-    Field("other_answers", "Other valid answers, and other forms of it: 5, five. One a line", several=True),
-    Field("answer_type", "The kind of answer", KINDS),
-    Field("free_form", "Is the question about another passage than this one?", _YES_NO),
-    Field("other_passages", "Further passages that it needs; of free form: its passages. One a line", several=True),
+WRITING_FIELDS = (
+    AnnotationField("question", "A question that supposes something that did not happen: If ..., who would ...?"),
+    AnnotationField("answer", "Its answer in the imagined world, as short as possible"),
+    AnnotationField("other_answers", "Other valid answers, and other forms of it: 5, five. One a line", several=True),
+    AnnotationField("answer_type", "The kind of answer", KINDS),
+    AnnotationField("free_form", "Is the question about another passage than this one?", _YES_NO),
+    AnnotationField(
+        "other_passages", "Further passages that it needs; of free form: its passages. One a line", several=True
+    ),
 )
-VERIFYING = (
-    Field(
+VERIFICATION_FIELDS = (
+    AnnotationField(
         "verdict",
         "Is the question counterfactual, can it be answered from the passages, is the answer right?",
         VERDICTS,
     ),
-    Field("another_answer", "Another valid answer, if there is one. One a line", several=True),
+    AnnotationField("another_answer", "Another valid answer, if there is one. One a line", several=True),
 )
 
 
 def write_tasks(
     path: Path,
     rows: Sequence[Mapping[str, str | list[str]]],
-    fields: Sequence[Field],
+    fields: Sequence[AnnotationField],
     copies: int = 1,
     force: bool = False,
 ) -> list[Path]:
@@ -99,7 +101,7 @@ def write_tasks(
         writer = csv.writer(table, lineterminator="\n")
         names = [*rows[0], *(column.name for column in fields), WORKER]
         writer.writerow(names)
-        writer.writerows([_cell(row.get(name, "")) for name in names] for row in rows for _ in range(copies))
+        writer.writerows([_format_cell(row.get(name, "")) for name in names] for row in rows for _ in range(copies))
         texts = [table.getvalue()]
     else:
         tasks = json.dumps([{"data": dict(row)} for row in rows], indent=1, ensure_ascii=False)
@@ -126,7 +128,7 @@ def refuse_existing(path: Path, force: bool = False) -> list[Path]:
     return files
 
 
-def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[Field]) -> str:
+def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[AnnotationField]) -> str:
     """Label Studio's labelling interface (its settings, "Labeling Interface", "Code"): the data of a row, then the fields."""
     lines = ["<View>"]
     for name, value in row.items():
@@ -147,18 +149,18 @@ def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[Fi
     return "\n".join([*lines, "</View>", ""])
 
 
-def _cell(value: str | list[str]) -> str:
+def _format_cell(value: str | list[str]) -> str:
     """A value as a cell. What a spreadsheet would compute, and a text that begins as a list, are written as a list."""
-    if isinstance(value, str) and not value.startswith((*_FORMULA, "[")):
+    if isinstance(value, str) and not value.startswith((*_FORMULA_PREFIXES, "[")):
         return value
     return json.dumps([value] if isinstance(value, str) else value, ensure_ascii=False) if value else ""
 
 
-def are_tasks(path: Path) -> bool:
+def holds_tasks(path: Path) -> bool:
     """Whether a file holds annotation tasks: a table, or a JSON list whose first entry has Label Studio's `data`."""
-    if kind_of(path) != ".json" or not starts_list(path):
-        return kind_of(path) == ".csv"
-    return isinstance(next(entries(path), {}).get("data"), dict)
+    if unpacked_suffix(path) != ".json" or not is_json_list(path):
+        return unpacked_suffix(path) == ".csv"
+    return isinstance(next(iter_entries(path), {}).get("data"), dict)
 
 
 def read_tasks(path: Path) -> list[tuple[str, Row]]:
@@ -169,35 +171,35 @@ def read_tasks(path: Path) -> list[tuple[str, Row]]:
     Raises:
         IfqaError: the file is missing or of another layout; the message has the place.
     """
-    if kind_of(path) == ".csv":
+    if unpacked_suffix(path) == ".csv":
         return [
-            (where, {name: _texts(_of_cell(value), name, where) for name, value in cells.items()})
+            (where, {name: _parse_texts(_parse_cell(value), name, where) for name, value in cells.items()})
             for where, cells in read_rows(path, "passage")
         ]
     rows: list[tuple[str, Row]] = []
-    for number, task in enumerate(entries(path), start=1):
+    for number, task in enumerate(iter_entries(path), start=1):
         where = f"{path}: task {number}"
-        row = {name: _texts(value, name, where) for name, value in typed_field(task, "data", dict, where).items()}
+        row = {name: _parse_texts(value, name, where) for name, value in typed_field(task, "data", dict, where).items()}
         filled = [
-            _filled(annotation, where)
-            for annotation in objects({"annotations": [], **task}, "annotations", where)
+            _parse_annotation(annotation, where)
+            for annotation in objects_field({"annotations": [], **task}, "annotations", where)
             if not annotation.get("was_cancelled")
         ]
         rows += [(where, row | fields) for fields in filled or [{}]]
     return rows
 
 
-def _filled(annotation: Mapping[str, object], where: str) -> Row:
+def _parse_annotation(annotation: Mapping[str, object], where: str) -> Row:
     """The fields of an annotation as Label Studio exports it."""
     filled: Row = {}
-    for result in objects(annotation, "result", where):
+    for result in objects_field(annotation, "result", where):
         name, value = typed_field(result, "from_name", str, where), typed_field(result, "value", dict, where)
-        filled.setdefault(name, []).extend(_texts(value.get("text", value.get("choices")), name, where))
+        filled.setdefault(name, []).extend(_parse_texts(value.get("text", value.get("choices")), name, where))
     by = annotation.get("completed_by")  # a number, or an object with the person's e-mail address
-    return filled | {WORKER: _texts(by.get("email", by.get("id")) if isinstance(by, dict) else by, WORKER, where)}
+    return filled | {WORKER: _parse_texts(by.get("email", by.get("id")) if isinstance(by, dict) else by, WORKER, where)}
 
 
-def _of_cell(cell: object) -> object:
+def _parse_cell(cell: object) -> object:
     if isinstance(cell, str) and cell.lstrip().startswith('["'):
         try:
             return json.loads(cell)
@@ -206,7 +208,7 @@ def _of_cell(cell: object) -> object:
     return cell
 
 
-def _texts(value: object, name: str, where: str) -> list[str]:
+def _parse_texts(value: object, name: str, where: str) -> list[str]:
     if value is None or isinstance(value, str | int | float):
         value = [] if value is None else [str(value)]
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
@@ -214,20 +216,20 @@ def _texts(value: object, name: str, where: str) -> list[str]:
     return [unicode_text(text.strip(), name, where) for text in value if text.strip()]
 
 
-def _all_of(texts: Sequence[str]) -> list[str]:
+def _split_lines(texts: Sequence[str]) -> list[str]:
     """The texts of a field; of a single text each line that is not blank is one."""
     lines = texts[0].splitlines() if len(texts) == 1 else texts
     return [line.strip() for line in lines if line.strip()]
 
 
-class Annotated(NamedTuple):
+class AnnotationSet(NamedTuple):
     """The questions of an annotation file that are to be kept, in its order, and what is said of the file."""
 
     questions: list[Question]
     summary: str
 
 
-def read_annotated(path: Path) -> Annotated:
+def read_annotated(path: Path) -> AnnotationSet:
     """The questions of an annotation file: all that were written, or of a file of votes those that the votes keep.
 
     Raises:
@@ -236,11 +238,11 @@ def read_annotated(path: Path) -> Annotated:
     """
     rows = read_tasks(path)
     if any("question_id" in row for _, row in rows):
-        return _verified(rows, path)
-    written, unused = _written(rows)
+        return _count_votes(rows, path)
+    written, unused = _parse_questions(rows)
     if not written:
         raise IfqaError(f"{path}: wanted questions that were written about the passages; found none")
-    return Annotated(
+    return AnnotationSet(
         [question for question, _ in written], f"{len(written):,} questions; {unused:,} passages without one"
     )
 
@@ -265,31 +267,31 @@ def verification_tasks(path: Path) -> list[dict[str, str | list[str]]]:
             "free_form": _YES_NO[len(question.labels) > 1],
             "writer": writer,
         }
-        for question, writer in _written(rows)[0]
+        for question, writer in _parse_questions(rows)[0]
     ]
 
 
-def _written(rows: Sequence[tuple[str, Row]]) -> tuple[list[tuple[Question, str]], int]:
+def _parse_questions(rows: Sequence[tuple[str, Row]]) -> tuple[list[tuple[Question, str]], int]:
     """The questions of rows, each with its writer, and the number of passages without one."""
     written: list[tuple[Question, str]] = []
     about: Counter[str] = Counter()
     for where, row in rows:
-        name = _required(row, "passage_id", where)
+        name = _require_text(row, "passage_id", where)
         if name.split() != [name]:
             raise IfqaError(f"{where}: passage_id {name!r} holds white space; wanted the id that the task came with")
-        if not any(row.get(column.name) for column in WRITING if not column.choices):
+        if not any(row.get(column.name) for column in WRITING_FIELDS if not column.choices):
             about[name] += 0
             continue
         about[name] += 1
-        labels = _labels(row, where)
-        others = _all_of(row.get("other_passages", []))
+        labels = _parse_labels(row, where)
+        others = _split_lines(row.get("other_passages", []))
         if len(labels) > 1 and not others:
             raise IfqaError(f"{where}: a question of free form names its passages in 'other_passages'; found none")
-        passages = others if len(labels) > 1 else [_required(row, "passage", where), *others]
+        passages = others if len(labels) > 1 else [_require_text(row, "passage", where), *others]
         question = Question(
             f"{name}-{about[name]}" if about[name] > 1 else name,
-            _required(row, "question", where),
-            tuple(dict.fromkeys([_required(row, "answer", where), *_all_of(row.get("other_answers", []))])),
+            _require_text(row, "question", where),
+            tuple(dict.fromkeys([_require_text(row, "answer", where), *_split_lines(row.get("other_answers", []))])),
             tuple(dict.fromkeys(passages)),
             labels=labels,
         )
@@ -297,23 +299,26 @@ def _written(rows: Sequence[tuple[str, Row]]) -> tuple[list[tuple[Question, str]
     return written, sum(count == 0 for count in about.values())
 
 
-def _verified(rows: Sequence[tuple[str, Row]], path: Path) -> Annotated:
+def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
     questions: dict[str, Question] = {}
     votes: dict[str, dict[str, tuple[str, list[str]]]] = {}  # question -> worker -> verdict and other answers
     for where, row in rows:
-        name, text = (_required(row, key, where) for key in ("question_id", "question"))
+        name, text = (_require_text(row, key, where) for key in ("question_id", "question"))
         if not row.get("answers") or not row.get("passages"):
             raise IfqaError(f"{where}: 'passages' or 'answers' is empty; wanted the tasks as they were written")
-        question = Question(name, text, tuple(row["answers"]), tuple(row["passages"]), labels=_labels(row, where))
+        question = Question(name, text, tuple(row["answers"]), tuple(row["passages"]), labels=_parse_labels(row, where))
         if questions.setdefault(name, question) != question:
             raise IfqaError(f"{where}: question {name} is another one in an earlier row; wanted the tasks unchanged")
         by_worker = votes.setdefault(name, {})
         if row.get("verdict"):
-            worker = _required(row, WORKER, where)
+            worker = _require_text(row, WORKER, where)
             if worker in (*by_worker, *row.get("writer", [])):
                 why = f"votes twice on question {name}" if worker in by_worker else "votes on a question of his own"
                 raise IfqaError(f"{where}: {worker!r} {why}; wanted one vote each, of other workers than the writer")
-            by_worker[worker] = _choice(row, "verdict", VERDICTS, where), _all_of(row.get("another_answer", []))
+            by_worker[worker] = (
+                _parse_choice(row, "verdict", VERDICTS, where),
+                _split_lines(row.get("another_answer", [])),
+            )
     verdicts = [[verdict for verdict, _ in by_worker.values()] for by_worker in votes.values() if by_worker]
     if not verdicts:
         raise IfqaError(f"{path}: wanted a verdict on the questions; found none filled in")
@@ -337,23 +342,26 @@ def _verified(rows: Sequence[tuple[str, Row]], path: Path) -> Annotated:
         f"{dropped.total():,} dropped{f' ({why})' if why else ''}; Krippendorff's alpha of the verdicts: "
         f"{'not defined' if agreement is None else f'{agreement:.3f}'}"
     )
-    return Annotated(kept, summary)
+    return AnnotationSet(kept, summary)
 
 
-def _labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:
+def _parse_labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:
     """The labels of a question: the kind of its answer and, if so, "free-form"."""
-    kind, free = _choice(row, "answer_type", KINDS, where), _choice(row, "free_form", _YES_NO, where, default="no")
+    kind, free = (
+        _parse_choice(row, "answer_type", KINDS, where),
+        _parse_choice(row, "free_form", _YES_NO, where, default="no"),
+    )
     return ((LABEL, kind), (LABEL, FREE_FORM)) if free == "yes" else ((LABEL, kind),)
 
 
-def _required(row: Row, name: str, where: str) -> str:
+def _require_text(row: Row, name: str, where: str) -> str:
     text = "\n\n".join(row.get(name, []))
     if not text:
         raise IfqaError(f"{where}: {name!r} is empty; wanted it filled in")
     return text
 
 
-def _choice(row: Row, name: str, choices: Sequence[str], where: str, default: str = "") -> str:
+def _parse_choice(row: Row, name: str, choices: Sequence[str], where: str, default: str = "") -> str:
     text = "".join(row.get(name, [])).lower() or default
     if text not in choices:
         raise IfqaError(f"{where}: {name!r} must be one of {', '.join(choices)}; found {text!r:.60}")

@@ -32,7 +32,7 @@ from ifqa.storage.files import (
 )
 from ifqa.storage.json_stream import JsonStream
 
-_PICKLE = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
+_PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
 _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -53,10 +53,10 @@ def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]
     """
     refuse_pickle(path)
     known: dict[str, str] = {}
-    for number, entry in enumerate(entries(path), start=1):
+    for number, entry in enumerate(iter_entries(path), start=1):
         where = f"{path}: entry {number}"
-        question = Question(_id(entry, where), text_field(entry, "question", where), _answers(entry, where))
-        yield question, _ranked(typed_field(entry, "ctxs", list, where), known, where)
+        question = Question(_parse_id(entry, where), text_field(entry, "question", where), _parse_answers(entry, where))
+        yield question, _parse_ranking(typed_field(entry, "ctxs", list, where), known, where)
 
 
 def write_ctxs(
@@ -96,12 +96,12 @@ def write_ctxs(
 
 def is_ctxs(path: Path) -> bool:
     """Whether a file, compressed or not, begins as JSON, and so is no TREC run."""
-    return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
+    return _read_head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
 
 
-def starts_list(path: Path) -> bool:
+def is_json_list(path: Path) -> bool:
     """Whether a file, compressed or not, begins as a JSON list."""
-    return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+    return _read_head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def refuse_pickle(path: Path) -> None:
@@ -110,7 +110,7 @@ def refuse_pickle(path: Path) -> None:
     Raises:
         IfqaError: the file's name or first bytes are a pickle's, or the file is missing.
     """
-    if _PICKLE_NAME.fullmatch(path.name) or _PICKLE.match(_head(path)):
+    if _PICKLE_NAME.fullmatch(path.name) or _PICKLE_MAGIC.match(_read_head(path)):
         raise IfqaError(
             f"{path} is a pickle, which ifqa never loads, because loading one runs whatever code is in it; encode the "
             "passages again (ifqa index CORPUS, its dense index on facebook/dpr-ctx_encoder-single-nq-base), or, where "
@@ -118,7 +118,7 @@ def refuse_pickle(path: Path) -> None:
         )
 
 
-def _ranked(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple[Passage, float]]:
+def _parse_ranking(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple[Passage, float]]:
     passages, scores = [], []
     for number, ctx in enumerate(ctxs, start=1):
         at = f"{where}, passage {number}"
@@ -127,8 +127,8 @@ def _ranked(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple
         title = "" if ctx.get("title") is None else unicode_text(typed_field(ctx, "title", str, at), "title", at)
         text = unicode_text(typed_field(ctx, "text", str, at), "text", at)
         content = hashlib.sha1(f"{title}\0{text}".encode(), usedforsecurity=False).hexdigest()
-        passages.append(Passage(_name("_".join(_id(ctx, at).split()), content, known), title, text))
-        scores.append(_score(ctx.get("score"), at))
+        passages.append(Passage(_unique_id("_".join(_parse_id(ctx, at).split()), content, known), title, text))
+        scores.append(_parse_score(ctx.get("score"), at))
     ranked_by = [score for score in scores if score is not None]
     if len(ranked_by) < len(scores):
         ranked_by = [1 / rank for rank in range(1, len(scores) + 1)]
@@ -138,28 +138,28 @@ def _ranked(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple
     return list(best.values())
 
 
-def _name(identifier: str, content: str, known: dict[str, str]) -> str:
+def _unique_id(identifier: str, content: str, known: dict[str, str]) -> str:
     """The first possible id of a passage that no other content has; it is added to `known`."""
     names = [identifier] if identifier else []
     names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
     return next(name for name in names if known.setdefault(name, content) == content)
 
 
-def _id(record: dict[str, object], where: str) -> str:
+def _parse_id(record: dict[str, object], where: str) -> str:
     value = record.get("id")
     if isinstance(value, bool) or not isinstance(value, str | int | None):
         raise IfqaError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
     return "" if value is None else unicode_text(str(value), "id", where).strip()
 
 
-def _answers(entry: dict[str, object], where: str) -> tuple[str, ...]:
+def _parse_answers(entry: dict[str, object], where: str) -> tuple[str, ...]:
     values = typed_field(entry, "answers", list, where) if entry.get("answers") is not None else []
     return texts_field(
         {"answers": [value for value in values if value != "" and not str(value).isspace()]}, "answers", where
     )
 
 
-def _score(value: object, where: str) -> float | None:
+def _parse_score(value: object, where: str) -> float | None:
     if value is None:
         return None
     score = math.nan
@@ -171,7 +171,7 @@ def _score(value: object, where: str) -> float | None:
     return score
 
 
-def entries(path: Path) -> Iterator[dict[str, object]]:
+def iter_entries(path: Path) -> Iterator[dict[str, object]]:
     """The objects of a JSON list, or of JSON lines, each as soon as it is complete.
 
     Raises:
@@ -190,6 +190,6 @@ def entries(path: Path) -> Iterator[dict[str, object]]:
             raise IfqaError(f"{path}: wanted nothing after the list of {number - 1} entries, found {char!r}")
 
 
-def _head(path: Path) -> bytes:
+def _read_head(path: Path) -> bytes:
     with open_unpacked(path) as data:
         return data.read(1024)

@@ -5,13 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.formats.runs import id_word
-from ifqa.formats.tables import JSON, TABLES, columns_of, first_line, kind_of, read_rows, row_id
+from ifqa.formats.runs import check_id
+from ifqa.formats.tables import (
+    JSON_SUFFIXES,
+    TABLE_SUFFIXES,
+    parse_header,
+    read_first_line,
+    read_rows,
+    row_id,
+    unpacked_suffix,
+)
 from ifqa.records import Question
 from ifqa.storage.files import atomic_write, text_field, texts_field, typed_field, unicode_text, write_bytes
 
-_ORIGIN = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
-_CAUSAL = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
+_ORIGIN_KEYS = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
+_CAUSAL_LABELS = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
 _ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
 
 
@@ -24,7 +32,7 @@ def write_topics(path: Path, questions: Sequence[Question]) -> int:
     with atomic_write(path) as handle:
         for question in questions:
             text = unicode_text(" ".join(question.text.split()), "question", question.id)
-            write_bytes(handle, f"{id_word(question.id)}\t{text}\n".encode())
+            write_bytes(handle, f"{check_id(question.id)}\t{text}\n".encode())
     return len(questions)
 
 
@@ -37,7 +45,7 @@ def iter_questions(path: Path) -> Iterator[Question]:
     Raises:
         IfqaError: as `read_rows`, or a row is not as above, or there is none.
     """
-    return _read(path, _brief)
+    return _parse_file(path, _parse_brief)
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -50,12 +58,14 @@ def read_questions(path: Path) -> list[Question]:
     Raises:
         IfqaError: as `iter_questions`, or two questions have the same id.
     """
-    if kind_of(path) in JSON:
-        return distinct(path, list(_read(path, _whole)))
-    return distinct(path, [replace(question, text=question.text.strip()) for question in _read(path, _brief)])
+    if unpacked_suffix(path) in JSON_SUFFIXES:
+        return check_unique_ids(path, list(_parse_file(path, _parse_full)))
+    return check_unique_ids(
+        path, [replace(question, text=question.text.strip()) for question in _parse_file(path, _parse_brief)]
+    )
 
 
-def distinct(path: Path, questions: list[Question]) -> list[Question]:
+def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
     """The questions of a file, once it is known that there are some and that each has an id of its own.
 
     Raises:
@@ -71,11 +81,11 @@ def distinct(path: Path, questions: list[Question]) -> list[Question]:
     return questions
 
 
-def _read(path: Path, parse: Callable[[dict[str, object], str, int], Question]) -> Iterator[Question]:
-    kind, number = kind_of(path), 0
-    first, lines = first_line(path) if kind in TABLES else ("", iter(()))
-    if kind in (".tsv", ".txt") and "question" not in columns_of(first, kind):
-        questions = _bare(path, lines, "\t" in first)
+def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Question]) -> Iterator[Question]:
+    kind, number = unpacked_suffix(path), 0
+    first, lines = read_first_line(path) if kind in TABLE_SUFFIXES else ("", iter(()))
+    if kind in (".tsv", ".txt") and "question" not in parse_header(first, kind):
+        questions = _parse_headerless(path, lines, "\t" in first)
     else:
         rows = enumerate(read_rows(path, "question"), start=1)
         questions = (parse(row, where, number) for number, (where, row) in rows)
@@ -85,7 +95,7 @@ def _read(path: Path, parse: Callable[[dict[str, object], str, int], Question]) 
         raise IfqaError(f"{path}: wanted questions, found none")
 
 
-def _bare(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Iterator[Question]:
+def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Iterator[Question]:
     """Questions without names of columns."""
     for number, line in lines:
         name, tab, text = line.partition("\t") if are_topics else (str(number), "", line)
@@ -97,19 +107,19 @@ def _bare(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Ite
         yield Question(name.strip(), text)
 
 
-def _brief(row: dict[str, object], where: str, number: int) -> Question:
+def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
     group, value = row.get("dataset"), row.get("causal")
     if group is not None and not isinstance(group, str):
         raise IfqaError(f"{where}: 'dataset' must be text, found {type(group).__name__}")
     causal = "" if value is None else str(value).strip().lower()
-    if causal not in _CAUSAL:
+    if causal not in _CAUSAL_LABELS:
         raise IfqaError(f"{where}: 'causal' must be true or false, found {value!r:.40}")
-    labels = (("causal", _CAUSAL[causal]),) if causal else ()
+    labels = (("causal", _CAUSAL_LABELS[causal]),) if causal else ()
     text = text_field(row, "question", where)
     return Question(row_id(row, where) or str(number), text, group=group or "", labels=labels)
 
 
-def _whole(record: dict[str, object], where: str, number: int) -> Question:
+def _parse_full(record: dict[str, object], where: str, number: int) -> Question:
     key = next((key for key in _ANSWER_KEYS if key in record), "")
     answers = record.get(key)
     if isinstance(answers, dict):  # as `datasets` has SQuAD and TriviaQA
@@ -123,14 +133,14 @@ def _whole(record: dict[str, object], where: str, number: int) -> Question:
     return Question(
         row_id(record, where) or str(number),
         text_field(record, "question", where),
-        _texts(answers, key, where),
-        _texts(record.get(gold), gold, where),
-        _texts(record.get("choices"), "choices", where),
-        labels=tuple((name, text_field(record, name, where)) for name in _ORIGIN if record.get(name)),
+        _parse_texts(answers, key, where),
+        _parse_texts(record.get(gold), gold, where),
+        _parse_texts(record.get("choices"), "choices", where),
+        labels=tuple((name, text_field(record, name, where)) for name in _ORIGIN_KEYS if record.get(name)),
     )
 
 
-def _texts(value: object, key: str, where: str) -> tuple[str, ...]:
+def _parse_texts(value: object, key: str, where: str) -> tuple[str, ...]:
     """A text or a list of texts as a tuple; empty for None and for a blank text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()

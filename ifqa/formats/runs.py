@@ -13,7 +13,7 @@ from ifqa.records import Hit
 from ifqa.storage.files import atomic_write, read_lines, unicode_text, write_bytes
 
 
-def run_lines(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
+def format_ranking(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
     """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, rank from 1, best first.
 
     Scores are written with `repr`, so that they are read back as the same floats. trec_eval sorts by score, not by rank, so
@@ -41,7 +41,7 @@ def write_run(path: Path, rankings: Mapping[str, Sequence[Hit]], tag: str) -> No
     """Write a TREC run, atomically."""
     with atomic_write(path) as handle:
         for question_id, hits in rankings.items():
-            write_bytes(handle, run_lines(question_id, hits, tag))
+            write_bytes(handle, format_ranking(question_id, hits, tag))
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
@@ -51,21 +51,21 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
         IfqaError: a line does not have six fields, a score is no number, or a passage is twice in a ranking.
     """
     rankings: dict[str, dict[str, float]] = {}
-    for line in _hits(path):
-        _add(rankings.setdefault(line[1], {}), *line)
-    return {question_id: _sorted(ranking) for question_id, ranking in rankings.items()}
+    for line in _iter_hits(path):
+        _add_hit(rankings.setdefault(line[1], {}), *line)
+    return {question_id: _sort_hits(ranking) for question_id, ranking in rankings.items()}
 
 
-def each_ranking(path: Path) -> Iterator[tuple[str, list[Hit]]]:
+def iter_rankings(path: Path) -> Iterator[tuple[str, list[Hit]]]:
     """Question and ranking of a TREC run whose lines are in the order of questions; one ranking is in memory at a time."""
-    for question_id, lines in groupby(_hits(path), key=itemgetter(1)):
+    for question_id, lines in groupby(_iter_hits(path), key=itemgetter(1)):
         ranking: dict[str, float] = {}
         for line in lines:
-            _add(ranking, *line)
-        yield question_id, _sorted(ranking)
+            _add_hit(ranking, *line)
+        yield question_id, _sort_hits(ranking)
 
 
-def _hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
+def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
     """Each line's place ("file:line"), question and hit."""
     for number, line in read_lines(path):
         if not line.strip():
@@ -82,13 +82,13 @@ def _hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
         yield where, question_id, Hit(passage_id, value)
 
 
-def _add(ranking: dict[str, float], where: str, question_id: str, hit: Hit) -> None:
+def _add_hit(ranking: dict[str, float], where: str, question_id: str, hit: Hit) -> None:
     if hit.passage_id in ranking:
         raise IfqaError(f"{where}: passage {hit.passage_id} appears twice in the ranking of {question_id}")
     ranking[hit.passage_id] = hit.score
 
 
-def _sorted(ranking: dict[str, float]) -> list[Hit]:
+def _sort_hits(ranking: dict[str, float]) -> list[Hit]:
     return sorted((Hit(*pair) for pair in ranking.items()), key=lambda hit: -hit.score)
 
 
@@ -102,11 +102,11 @@ def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
     with atomic_write(path) as handle:
         for question_id, passages in judged.items():
             for passage_id, relevance in passages.items():
-                write_bytes(handle, f"{id_word(question_id)} 0 {id_word(passage_id)} {relevance}\n".encode())
+                write_bytes(handle, f"{check_id(question_id)} 0 {check_id(passage_id)} {relevance}\n".encode())
     return sum(map(len, judged.values()))
 
 
-def id_word(name: str) -> str:
+def check_id(name: str) -> str:
     """An id, checked for formats that are split at white space.
 
     Raises:

@@ -15,22 +15,22 @@ from itertools import chain
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.formats.ctxs import entries, starts_list
+from ifqa.formats.ctxs import is_json_list, iter_entries
 from ifqa.storage.files import LONGEST_LINE, open_unpacked, read_jsonl, read_lines, typed_field, unicode_text
 from ifqa.storage.json_stream import JsonStream
 
 Row = tuple[str, dict[str, object]]  # "file:line" or "file: entry n", and the row's values by name
 
-_PACKED = (".gz", ".xz", ".bz2")
-JSON, TABLES = (".jsonl", ".json"), (".csv", ".tsv", ".txt")
-_IDS = ("id", "idx", "qid", "question_id")
+_COMPRESSED_SUFFIXES = (".gz", ".xz", ".bz2")
+JSON_SUFFIXES, TABLE_SUFFIXES = (".jsonl", ".json"), (".csv", ".tsv", ".txt")
+_ID_COLUMNS = ("id", "idx", "qid", "question_id")
 
 
-def kind_of(path: Path) -> str:
+def unpacked_suffix(path: Path) -> str:
     """The suffix of a file that can be read here, without that of its packing; empty for another file."""
-    name = next((path.name.removesuffix(end) for end in _PACKED if path.name.endswith(end)), path.name)
+    name = next((path.name.removesuffix(end) for end in _COMPRESSED_SUFFIXES if path.name.endswith(end)), path.name)
     suffix = Path(name).suffix
-    return suffix if suffix in JSON + TABLES else ""
+    return suffix if suffix in JSON_SUFFIXES + TABLE_SUFFIXES else ""
 
 
 def read_rows(path: Path, wanted: str) -> Iterator[Row]:
@@ -43,24 +43,24 @@ def read_rows(path: Path, wanted: str) -> Iterator[Row]:
     Raises:
         IfqaError: the file is missing, damaged or of another kind, or no column has that name.
     """
-    kind = kind_of(path)
+    kind = unpacked_suffix(path)
     if not kind:
         raise IfqaError(
-            f"{path}: wanted a {', '.join(JSON + TABLES)} file, packed or not; found the suffix {path.suffix!r}"
+            f"{path}: wanted a {', '.join(JSON_SUFFIXES + TABLE_SUFFIXES)} file, packed or not; found the suffix {path.suffix!r}"
         )
     if kind == ".jsonl":
         yield from ((f"{path}:{number}", record) for number, record in read_jsonl(path))
-    elif kind == ".json" and starts_list(path):
-        yield from ((f"{path}: entry {number}", entry) for number, entry in enumerate(entries(path), start=1))
+    elif kind == ".json" and is_json_list(path):
+        yield from ((f"{path}: entry {number}", entry) for number, entry in enumerate(iter_entries(path), start=1))
     elif kind == ".json":
-        yield from _squad(path)
+        yield from _read_squad(path)
     else:
-        first, lines = first_line(path)
-        if wanted not in columns_of(first, kind):
+        first, lines = read_first_line(path)
+        if wanted not in parse_header(first, kind):
             raise IfqaError(
                 f"{path}:1: wanted a first line that names columns, one of them {wanted!r}; found {first[:80]!r}"
             )
-        yield from _columns(path, lines, _delimiter(kind, first))
+        yield from _read_table(path, lines, _delimiter(kind, first))
 
 
 def row_id(row: Mapping[str, object], where: str) -> str:
@@ -69,21 +69,21 @@ def row_id(row: Mapping[str, object], where: str) -> str:
     Raises:
         IfqaError: it is neither a text nor a whole number.
     """
-    value = next((row[key] for key in _IDS if row.get(key) not in (None, "")), "")
+    value = next((row[key] for key in _ID_COLUMNS if row.get(key) not in (None, "")), "")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise IfqaError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
     return unicode_text(str(value).strip(), "id", where)
 
 
-def _squad(path: Path) -> Iterator[Row]:
+def _read_squad(path: Path) -> Iterator[Row]:
     """The questions of SQuAD's object, the paragraph as `passages`; an impossible one has no answers."""
     with open_unpacked(path) as unpacked:
         stream = JsonStream(path, unpacked)
         for _ in stream.member("data"):
             for number, _ in enumerate(stream.elements(), start=1):
                 where = f"{path}: article {number}"
-                for paragraph in objects(stream.value(), "paragraphs", where):
-                    for qa in objects(paragraph, "qas", where):
+                for paragraph in objects_field(stream.value(), "paragraphs", where):
+                    for qa in objects_field(paragraph, "qas", where):
                         answers = [] if qa.get("is_impossible") is True else qa.get("answers", [])
                         yield (
                             where,
@@ -91,7 +91,7 @@ def _squad(path: Path) -> Iterator[Row]:
                         )
 
 
-def objects(value: object, key: str, where: str) -> list[dict[str, object]]:
+def objects_field(value: object, key: str, where: str) -> list[dict[str, object]]:
     """The list of objects that an object has under a key; anything else is refused."""
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
@@ -101,14 +101,14 @@ def objects(value: object, key: str, where: str) -> list[dict[str, object]]:
     return elements
 
 
-def first_line(path: Path) -> tuple[str, Iterator[tuple[int, str]]]:
+def read_first_line(path: Path) -> tuple[str, Iterator[tuple[int, str]]]:
     """The first line of a table, and all its numbered lines."""
     lines = read_lines(path)
     begin = next(lines, (1, ""))
     return begin[1], chain([begin], lines)
 
 
-def columns_of(first: str, kind: str) -> list[str]:
+def parse_header(first: str, kind: str) -> list[str]:
     """The cells of a first line, as names of columns."""
     csv.field_size_limit(LONGEST_LINE)
     return [cell.strip().lower() for cell in next(csv.reader([first], delimiter=_delimiter(kind, first)), [])]
@@ -120,7 +120,7 @@ def _delimiter(kind: str, first: str) -> str:
     return ";" if ";" in first and "," not in first else ","  # as spreadsheets write it where a comma begins decimals
 
 
-def _columns(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[Row]:
+def _read_table(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[Row]:
     """The rows below a first line that names the columns. A quoted cell may go over several lines."""
     rows = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, strict=delimiter != "\t")
     try:

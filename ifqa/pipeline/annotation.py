@@ -9,7 +9,7 @@ from ifqa.config.corpus import Corpus
 from ifqa.corpus.passage_filter import Drawn, Screened, merge, screen, screen_shard
 from ifqa.corpus.passage_store import shards_of
 from ifqa.errors import IfqaError
-from ifqa.formats.annotations import WRITING, write_tasks
+from ifqa.formats.annotations import WRITING_FIELDS, write_tasks
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import Question
@@ -71,4 +71,4 @@ def write_annotation(drawn: Drawn, to: Path, force: bool = False) -> list[Path]:
         {"passage_id": passage.id, "title": passage.title, "passage": passage.text, "keyword": why.keyword}
         for _, passage, why in drawn.kept
     ]
-    return write_tasks(to, tasks, WRITING, force=force)
+    return write_tasks(to, tasks, WRITING_FIELDS, force=force)

@@ -26,7 +26,7 @@ from ifqa.progress import duration, pluralize
 from ifqa.protocols import Requirement, Retriever
 from ifqa.records import Passage, Request
 from ifqa.retrieval.composition import Part
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import default_settings
 from ifqa.storage.resources import find_resource
 from ifqa.workers.hardware import cores, total_memory
@@ -197,7 +197,7 @@ def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
             plugin, settings = run.plugins.retriever(table["name"]), search_settings(table)
             llm = system.session.llm(run)
             part = opened(plugin, settings, run.experiment.root, llm=llm, parts=parts, passages=list)
-            requests += part.requests(rewrite(run.questions, table.get("query", "question")), table["k"])
+            requests += part.requests(rewrite_questions(run.questions, table.get("query", "question")), table["k"])
     return requests
 
 

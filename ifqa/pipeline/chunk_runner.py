@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 from ifqa.config.experiment import parse_experiment, retriever_tables
 from ifqa.config.overrides import as_sections
 from ifqa.corpus.passage_store import PassageStore, fetch_each, generated_passage_line
-from ifqa.formats.runs import run_lines
+from ifqa.formats.runs import format_ranking
 from ifqa.pipeline.run import LLM_STAGES, Run
 from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, say_label, was_trained_on
@@ -194,7 +194,9 @@ class ChunkRunner:
         rankings = self._system.search(chunk.questions)
         advance(len(chunk.questions))
         tag = f"ifqa-{self._run.retriever['name']}"
-        lines = [run_lines(question.id, hits, tag) for question, hits in zip(chunk.questions, rankings, strict=True)]
+        lines = [
+            format_ranking(question.id, hits, tag) for question, hits in zip(chunk.questions, rankings, strict=True)
+        ]
         parts = {RUN: b"".join(lines)}
         if any(ranking.generated is not None for ranking in rankings):
             unique: dict[str, Passage] = {}

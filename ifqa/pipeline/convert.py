@@ -14,11 +14,11 @@ from ifqa.benchmarks.file import write_file
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.formats.annotations import VERIFYING, are_tasks, read_annotated, verification_tasks, write_tasks
+from ifqa.formats.annotations import VERIFICATION_FIELDS, holds_tasks, read_annotated, verification_tasks, write_tasks
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.formats.questions import read_questions, write_topics
 from ifqa.formats.runs import write_qrels, write_run
-from ifqa.formats.tables import kind_of
+from ifqa.formats.tables import unpacked_suffix
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import open_benchmark, plugin_names
@@ -59,7 +59,7 @@ def convert(
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # from 2: a path of Windows begins with "C:"
-    is_file = path.is_file() or (not is_split and (bool(kind_of(path)) or path.name != source))
+    is_file = path.is_file() or (not is_split and (bool(unpacked_suffix(path)) or path.name != source))
     form = form or _BY_SUFFIX.get(to.suffix, "")
     if form not in _FORMATS:
         raise unknown_name("format", form or to.suffix, _FORMATS)
@@ -82,10 +82,10 @@ def convert(
     if is_file:
         require_file(path, "file")
     if form == VERIFICATION:
-        if not is_file or not are_tasks(path):
+        if not is_file or not holds_tasks(path):
             raise IfqaError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
         tasks = verification_tasks(path)
-        write_tasks(to, tasks, VERIFYING, copies=_VERIFIERS, force=force)
+        write_tasks(to, tasks, VERIFICATION_FIELDS, copies=_VERIFIERS, force=force)
         logger.info(f"{to}: {len(tasks):,} questions to be verified, each by {_VERIFIERS} workers")
     elif form in WRITERS:
         questions = _questions(source, is_file)
@@ -98,7 +98,7 @@ def convert(
 
 
 def _questions(source: str, is_file: bool) -> list[Question]:
-    if is_file and are_tasks(Path(source)):
+    if is_file and holds_tasks(Path(source)):
         annotated = read_annotated(Path(source))
         logger.info(f"{source}: {annotated.summary}")
         return annotated.questions

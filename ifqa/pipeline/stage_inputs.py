@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.passage_store import PassageFile, PassageStore, fetch_each
 from ifqa.errors import IfqaError
-from ifqa.formats.runs import each_ranking
+from ifqa.formats.runs import iter_rankings
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
 from ifqa.settings import is_share
 from ifqa.storage.artifacts import files_of
@@ -31,7 +31,7 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     if not experiment.retriever:
         return iter([list[Hit]() for _ in questions])
     path = experiment.folder / "retrieve" / "run.trec"
-    rankings = _of_each(experiment, questions, each_ranking(path), path, "retrieve")
+    rankings = _of_each(experiment, questions, iter_rankings(path), path, "retrieve")
     return (ranking or [] for _, ranking in rankings)
 
 

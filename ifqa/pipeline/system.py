@@ -34,7 +34,7 @@ from ifqa.protocols import (
 )
 from ifqa.records import Answer, Explanation, Hit, Passage, Prediction, Question, Ranking, SearchResult
 from ifqa.retrieval.composition import Part
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import is_share
 from ifqa.storage.files import json_line, sha256, unicode_text
 
@@ -142,7 +142,7 @@ class System:
         with self._searching:
             retriever, table = self.retriever, self.run.retriever
             depth = k or table["k"]
-            rankings = retriever.search(rewrite(questions, table.get("query", "question")), depth)
+            rankings = retriever.search(rewrite_questions(questions, table.get("query", "question")), depth)
             check_rankings(table["name"], questions, depth, rankings)
         return rankings
 

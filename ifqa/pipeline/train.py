@@ -17,7 +17,7 @@ from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import Plugins, load_plugin, open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import Hit, Passage, Question
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.checkpoints import refuse_strangers, world
@@ -76,7 +76,7 @@ def _by_bm25(corpus: Corpus, query: str) -> Retrieve:
     retriever, store = Plugins().retriever("bm25")(index), PassageStore(corpus.folder / "passages")
 
     def search(questions: Sequence[Question], split: str, depth: int) -> tuple[list[list[Passage]], list[list[float]]]:
-        rankings = retriever.search(rewrite(questions, query), depth)
+        rankings = retriever.search(rewrite_questions(questions, query), depth)
         return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings], _scores(rankings)
 
     return search

@@ -17,24 +17,32 @@ from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.protocols import IndexedRetriever
 from ifqa.records import BuildCost, Hit, Question, SearchResult
-from ifqa.retrieval.jvm import MEMORY, java, run
+from ifqa.retrieval.jvm import MEMORY_VARIABLE, load_jnius, run_java
 from ifqa.settings import Natural, NotNegative, Share, StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json, read_jsonl, require_file, text_field, write_json
 
-_FACTS = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
+_FACTS_FILE = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
 _JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
 _BATCH = 64  # questions searched at once where `threads` is 0; bounds the memory of the rankings
-_FEW = 50_000  # passages that Java indexes sooner with its quick compiler
+_QUICK_PASSAGES = 50_000  # passages that Java indexes sooner with its quick compiler
 _BUFFER_MB = 256  # Lucene writes a segment when it holds this much; small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in a question; Lucene's own limit of 1,024 guards against generated queries
 _Stemmer = Literal["porter", "krovetz", "none"]
-_START, _PER_SECOND = 3, 20_000  # seconds until Java runs; passages indexed per second
-_BYTES, _INDEXING_MEMORY = 330, 500e6  # bytes on disk per passage; bytes of memory that Java and Python take to index
+_START_SECONDS, _PASSAGES_PER_SECOND = 3, 20_000  # seconds until Java runs; passages indexed per second
+_BYTES_PER_PASSAGE, _INDEXING_MEMORY = (
+    330,
+    500e6,
+)  # bytes on disk per passage; bytes of memory that Java and Python take to index
 _ADDED = re.compile(r": (\d+) docs added\.$")
-_NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "File too large")
+_DISK_FULL_MESSAGES = (
+    "No space left on device",
+    "not enough space on the disk",
+    "Disk quota exceeded",
+    "File too large",
+)
 
 
-class _Facts(StoredModel):
+class _LuceneFacts(StoredModel):
     """bm25.json; its defaults are for an index that pyserini made."""
 
     stemmer: _Stemmer = "porter"
@@ -71,17 +79,17 @@ class BM25(IndexedRetriever):
             b: length normalisation, 0 to 1. The higher, the lower long passages score.
             title_weight: this times the title's score is added to the text's; above 0 the index must have titles.
             threads: questions searched at a time; 0 for one per core. Does not change a ranking.
-            memory_gb: as for `ifqa.retrieval.jvm.java`. Does not change a ranking.
+            memory_gb: as for `ifqa.retrieval.jvm.load_jnius`. Does not change a ranking.
 
         Raises:
             IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
         """
         self._index, self._batch = require_file(index, "BM25 index"), threads or _BATCH
-        path = index / _FACTS
-        facts = _Facts()
+        path = index / _FACTS_FILE
+        facts = _LuceneFacts()
         if path.exists():
-            facts = parse_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        self._jnius = java(memory_gb)
+            facts = parse_stored(_LuceneFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        self._jnius = load_jnius(memory_gb)
         name = self._jnius.autoclass
         try:
             analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(facts.stemmer, False, None)
@@ -169,30 +177,34 @@ class BM25(IndexedRetriever):
                     advance(int(added[1]))
 
             arguments = [*options, "-input", linked, "-index", str(folder)]
-            status, output = run("io.anserini.index.IndexCollection", arguments, watch, quick=count <= _FEW)
+            status, output = run_java(
+                "io.anserini.index.IndexCollection", arguments, watch, quick=count <= _QUICK_PASSAGES
+            )
         # Anserini prints a file's error, goes on, and exits as if nothing had failed
         indexed = _count_documents(folder)
         if status or indexed != count:
-            if any(sign in output for sign in _NO_ROOM):
+            if any(sign in output for sign in _DISK_FULL_MESSAGES):
                 raise IfqaError(f"no room on the disk to write {folder}: make room and run the same command again")
             if "OutOfMemoryError" in output:
-                raise IfqaError(f"Java ran out of memory indexing into {folder}; set {MEMORY} to more")
+                raise IfqaError(f"Java ran out of memory indexing into {folder}; set {MEMORY_VARIABLE} to more")
             for file in shards.values():
                 for number, record in read_jsonl(file):
                     for key in ("id", "contents"):
                         text_field(record, key, f"{file}:{number}")
             raise RuntimeError(f"Anserini ended with {status}, {indexed:,} of {count:,} passages:\n{output[-4000:]}")
-        write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
+        write_json(folder / _FACTS_FILE, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod
     def forecast(cls, passages: int, **_: object) -> BuildCost:
         """What `build` will take, extrapolated from 410,612 passages on two cores."""
-        return BuildCost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
+        return BuildCost(
+            _START_SECONDS + passages / _PASSAGES_PER_SECOND, passages * _BYTES_PER_PASSAGE, _INDEXING_MEMORY
+        )
 
 
 def _count_documents(index: Path) -> int:
     """How many documents Lucene finds in an index; 0 where it finds no index."""
-    jnius = java()
+    jnius = load_jnius()
     try:
         reader = jnius.autoclass("io.anserini.index.IndexReaderUtils").getReader(str(index.resolve()))
     except jnius.JavaException:  # Anserini's output has the reason, and the caller reports it

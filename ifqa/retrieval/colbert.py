@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question, SearchResult
-from ifqa.retrieval.composition import FIRST, Part, SinglePart
-from ifqa.retrieval.vectors.encoders import whole
-from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
-from ifqa.retrieval.vectors.vector_store import Arrays, Shards, half
+from ifqa.retrieval.composition import DEFAULT_FIRST_STAGE, Part, SinglePart
+from ifqa.retrieval.vectors.encoders import replace_surrogates
+from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexRetriever, open_token_model
+from ifqa.retrieval.vectors.vector_store import Arrays, Shards, to_float16
 from ifqa.settings import check_arguments
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
 
 
-class ColBERT(SinglePart, TokenIndexed):
+class ColBERT(SinglePart, TokenIndexRetriever):
     """Reorders the passages of its one part, as many as that part returns, by MaxSim."""
 
     version = 1
     name, kind, arrays = "colbert", "late", ("tokens", "lengths")
-    default_parts: ClassVar = FIRST
+    default_parts: ClassVar = DEFAULT_FIRST_STAGE
 
     @check_arguments("setting of retriever 'colbert'")
     def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
@@ -65,10 +65,10 @@ class ColBERT(SinglePart, TokenIndexed):
     @classmethod
     def encode(cls, model: "MultiVectorEncoder", passages: Sequence[Passage], texts: list[str]) -> Arrays:
         """The vectors of passages' tokens, and how many each passage has."""
-        vectors = _vectors(model.encode_document, texts, model)
+        vectors = _encode_tokens(model.encode_document, texts, model)
         lengths = np.array([len(tokens) for tokens in vectors], np.int32)
         ids = np.repeat([passage.id for passage in passages], lengths)
-        return half(np.concatenate(vectors), ids), lengths
+        return to_float16(np.concatenate(vectors), ids), lengths
 
 
 class TokenVectors:
@@ -128,10 +128,10 @@ def maxsim(query: NDArray[np.float32], tokens: NDArray[np.float32], lengths: NDA
 
 def query_vectors(model: "MultiVectorEncoder", texts: Sequence[str]) -> list[NDArray[np.float32]]:
     """The vectors of each question's tokens, float32 [tokens, dimension]."""
-    return _vectors(model.encode_query, [whole(text) for text in texts], model)
+    return _encode_tokens(model.encode_query, [replace_surrogates(text) for text in texts], model)
 
 
-def _vectors(
+def _encode_tokens(
     encode: "Callable[..., list[NDArray[np.float32]]]", texts: list[str], model: "MultiVectorEncoder"
 ) -> list[NDArray[np.float32]]:
     batch = BATCH[model.device.type]

@@ -11,7 +11,7 @@ from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import Retriever
 from ifqa.records import Completion, Hit, Passage, Question, Request, SearchResult, StageUsage
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.files import sha256
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: What most retrievers reorder, if a file names no parts.
-FIRST: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]
-_Count = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]  # keys of Usage
-_COUNTS: tuple[_Count, ...] = get_args(_Count)
-Fetch = Callable[[Sequence[str]], list[Passage]]  # ids -> the corpus's passages, in their order
+DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]
+_UsageCount = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]  # keys of Usage
+_USAGE_COUNTS: tuple[_UsageCount, ...] = get_args(_UsageCount)
+FetchPassages = Callable[[Sequence[str]], list[Passage]]  # ids -> the corpus's passages, in their order
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Part:
 
     def search(self, questions: Sequence[Question]) -> list[SearchResult]:
         """The retriever's rankings of the questions."""
-        return self.retriever.search(rewrite(questions, self.query), self.k)
+        return self.retriever.search(rewrite_questions(questions, self.query), self.k)
 
 
 class SinglePart(Retriever):
@@ -65,7 +65,7 @@ def merge_usage(usages: Iterable[StageUsage]) -> StageUsage:
     merged: StageUsage = {}
     for usage in usages:
         before, merged = merged, {**merged, **usage}
-        for count in _COUNTS:
+        for count in _USAGE_COUNTS:
             if count in usage:
                 merged[count] = max(before.get(count, 0), usage[count])
     return merged
@@ -76,7 +76,7 @@ def prompt_hash(prompt: str, root: Path) -> str:
     return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
 
 
-def complete_each(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> list[list[Completion]]:
+def complete_requests(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> list[list[Completion]]:
     """The completions of each question's requests, asked for at once; questions that fail or are not asked are counted."""
     rest = iter(meter.complete([request for of_question in requests for request in of_question]))
     completions = [[next(rest) for _ in of_question] for of_question in requests]
@@ -88,12 +88,12 @@ def complete_each(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> l
     return completions
 
 
-def in_order(passages: Sequence[Passage], k: int) -> SearchResult:
+def rank_in_order(passages: Sequence[Passage], k: int) -> SearchResult:
     """The first `k` of generated passages, scored 1, 1/2, 1/3, …; all of them are brought along."""
     return SearchResult([Hit(passage.id, 1 / rank) for rank, passage in enumerate(passages[:k], start=1)], passages)
 
 
-def passages_of(ranking: SearchResult, fetch: Fetch) -> list[Passage]:
+def look_up_passages(ranking: SearchResult, fetch: FetchPassages) -> list[Passage]:
     """The passage of each hit: one that the retriever generated, or else the corpus's."""
     generated = {passage.id: passage for passage in ranking.generated or ()}
     stored = iter(fetch([hit.passage_id for hit in ranking if hit.passage_id not in generated]))
@@ -115,7 +115,7 @@ def join_generated(rankings: Sequence[SearchResult], conflict: str) -> list[Pass
     return list(passages.values())
 
 
-def by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:
+def fuse_by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:
     """Passage id -> reciprocal rank fusion of several rankings (Cormack et al., SIGIR 2009)."""
     fused: dict[str, float] = {}
     for ranking, weight in zip(rankings, weights, strict=True):
@@ -124,7 +124,7 @@ def by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: 
     return fused
 
 
-def by_score(
+def fuse_by_score(
     rankings: Sequence[Sequence[Hit]], weights: Sequence[float], depths: Sequence[int] = ()
 ) -> dict[str, float]:
     """Passage id -> weighted sum of scores, each ranking's as a share of its best score.
@@ -152,13 +152,13 @@ def by_score(
     return fused
 
 
-def best(fused: dict[str, float], k: int) -> list[Hit]:
+def top_hits(fused: dict[str, float], k: int) -> list[Hit]:
     """The k passages with the highest scores; equal scores keep the order of `fused`."""
     ranked = sorted(fused.items(), key=lambda pair: -pair[1])
     return [Hit(passage_id, score) for passage_id, score in ranked[:k]]
 
 
-def standard(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def standardise(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """The values with mean 0 and deviation 1; zeros where they are all the same."""
     spread = values.std() if len(values) else 0.0
     return (values - values.mean()) / spread if spread > 1e-9 else values * 0.0

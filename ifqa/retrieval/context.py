@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ifqa.corpus.wikipedia.source import split
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, SearchResult, gold_id
-from ifqa.retrieval.composition import in_order
+from ifqa.retrieval.composition import rank_in_order
 from ifqa.settings import Natural, check_arguments
 
 
@@ -21,7 +21,7 @@ class Gold(Retriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation."""
         texts = [dict.fromkeys(text for text in question.gold_passages if text.strip()) for question in questions]
-        return [in_order([Passage(gold_id(text), "", text) for text in of_question], k) for of_question in texts]
+        return [rank_in_order([Passage(gold_id(text), "", text) for text in of_question], k) for of_question in texts]
 
 
 class Context(Retriever):
@@ -42,7 +42,7 @@ class Context(Retriever):
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first `k` passages of each question's context, scored 1, 1/2, 1/3 and so on."""
-        return [in_order(self._passages(question), k) for question in questions]
+        return [rank_in_order(self._passages(question), k) for question in questions]
 
     def _passages(self, question: Question) -> list[Passage]:
         whole = [question.context] if question.context.strip() else []

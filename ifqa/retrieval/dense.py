@@ -19,16 +19,16 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import MINILM, encoder_requirements, model_fingerprint, model_folder, question_model
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import BuildCost, Question, SearchResult
-from ifqa.retrieval.vectors import nearest
+from ifqa.retrieval.vectors import vector_index
 from ifqa.retrieval.vectors.encoders import (
     EncoderSettings,
-    encode_with,
-    encoder_of,
+    cached_encoder,
+    encode_stored,
     precision_name,
     refuse_other_weights,
 )
-from ifqa.retrieval.vectors.nearest import FlatIndex
-from ifqa.retrieval.vectors.vector_store import VERSION, Shards, encode_corpus, forecast
+from ifqa.retrieval.vectors.vector_index import FlatIndex
+from ifqa.retrieval.vectors.vector_store import VERSION, Shards, encode_corpus, estimate_encoding
 from ifqa.settings import Natural, NotNegative, Precision, StoredModel, Text, YesNo, check_arguments, parse_stored
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.files import read_json, require_file, write_json
@@ -36,7 +36,7 @@ from ifqa.workers.pool import Engine
 
 logger = logging.getLogger(__name__)
 
-_FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
+_FACTS_FILE = "dense.json"  # beside the vectors: the build settings that a searcher needs
 
 
 class Dense(IndexedRetriever):
@@ -45,7 +45,7 @@ class Dense(IndexedRetriever):
     version = 1
     runtime_only = ("device", "engine", "workers", "memory_gb")
     resumes = True
-    _searcher: nearest.FaissIndex | FlatIndex
+    _searcher: vector_index.FaissIndex | FlatIndex
 
     @check_arguments("setting of retriever 'dense'")
     def __init__(
@@ -70,20 +70,20 @@ class Dense(IndexedRetriever):
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
                 is absent; faiss is needed and not installed.
         """
-        path = require_file(index / _FACTS, "dense index")
-        facts = parse_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        path = require_file(index / _FACTS_FILE, "dense index")
+        facts = parse_stored(_DenseFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         refuse_other_weights(index, facts.model, facts.weights, model_fingerprint(facts.model, facts.query_model))
         same = facts.model_dump(include={"model", "query_model", "max_tokens", "query_prefix", "passage_prefix"})
         precision: Precision = "bfloat16" if facts.precision == "bfloat16" else "float32"  # once "int8" for passages
         titles: YesNo = "yes" if facts.titles else "no"
-        self.encoder = encoder_of(EncoderSettings(**same, titles=titles, precision=precision, device=device))
+        self.encoder = cached_encoder(EncoderSettings(**same, titles=titles, precision=precision, device=device))
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._shards = Shards(index)
         if facts.factory:
             shape = (facts.passages, facts.dimension or 0)
             where = "cuda" if self.encoder.device == "cuda" else "cpu"  # FAISS runs on no other device
-            self._searcher = nearest.FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
+            self._searcher = vector_index.FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
         else:
             if nprobe or ef_search:
                 raise IfqaError(f"nprobe and ef_search are for a FAISS index, and {index} is searched exactly")
@@ -142,24 +142,26 @@ class Dense(IndexedRetriever):
         settings = EncoderSettings(
             model, query_model, titles, max_tokens, precise, device, query_prefix, passage_prefix
         )  # fmt: skip
-        encoder = encoder_of(settings)
+        encoder = cached_encoder(settings)
         facts: dict[str, object] = {**encoder.facts}
         facts["weights"] = model_fingerprint(model, encoder.facts.get("query_model", ""))
         logger.info(f"{folder}: {json.dumps(facts)}")
         made_with = compute_fingerprint(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
-        gpus = _gpus(encoder.device)
+        gpus = _count_gpus(encoder.device)
         workers = workers or (max(1, gpus) if engine == "local" else 0)
-        encode = partial(encode_with, settings)
+        encode = partial(encode_stored, settings)
         facts["passages"] = encode_corpus(
             passages, folder, ("vectors",), made_with, encode, engine=engine, workers=workers, gpus=gpus
         )
         if factory:
-            facts["faiss"] = nearest.build(Shards(folder), folder, factory, train_sample=train_sample, seed=seed)
+            facts["faiss"] = vector_index.build_index(
+                Shards(folder), folder, factory, train_sample=train_sample, seed=seed
+            )
         left_over = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
         for path in (path for pattern in left_over for path in folder.glob(pattern)):
             path.unlink()
-        family, trained_on = _trained(model, question_model(model, query_model))
-        write_json(folder / _FACTS, facts | {"factory": factory, "family": family, "trained_on": trained_on})
+        family, trained_on = _read_training(model, question_model(model, query_model))
+        write_json(folder / _FACTS_FILE, facts | {"factory": factory, "family": family, "trained_on": trained_on})
 
     @classmethod
     def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> BuildCost:
@@ -170,12 +172,14 @@ class Dense(IndexedRetriever):
         """
         names = {field.name for field in fields(EncoderSettings)}
         settings = EncoderSettings(**{name: value for name, value in build_settings.items() if name in names})
-        encoder = encoder_of(settings)
-        cost = forecast(passages, partial(encode_with, settings), encoder.device, gpus=max(1, _gpus(encoder.device)))
+        encoder = cached_encoder(settings)
+        cost = estimate_encoding(
+            passages, partial(encode_stored, settings), encoder.device, gpus=max(1, _count_gpus(encoder.device))
+        )
         searched, part = cost.disk, 0
         if factory:
-            counts, dimension = (passages, min(passages, nearest.PART)), encoder.facts["dimension"] or 0
-            searched, part = (nearest.index_bytes(factory, count, dimension) for count in counts)
+            counts, dimension = (passages, min(passages, vector_index.PART_VECTORS)), encoder.facts["dimension"] or 0
+            searched, part = (vector_index.estimate_bytes(factory, count, dimension) for count in counts)
             cost = replace(cost, disk=cost.disk + searched)
         about = f"{cost.about}; then {decimal(int(cost.memory + searched))} of memory to search, or less part by part"
         return replace(cost, memory=cost.memory + 2 * part, about=about)
@@ -183,7 +187,7 @@ class Dense(IndexedRetriever):
     @classmethod
     def trained(cls, model: str = MINILM, **_: object) -> str:
         """The split family that a model of `ifqa train dense` was trained on; empty for others. Loads and fetches nothing."""
-        return _trained(model)[0] if Path(model).is_dir() else ""
+        return _read_training(model)[0] if Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(
@@ -198,14 +202,14 @@ class Dense(IndexedRetriever):
         return model_fingerprint(model, question_model(model, query_model))
 
 
-def _gpus(device: str) -> int:
+def _count_gpus(device: str) -> int:
     """The number of GPUs that encode; 0 on another device."""
     import torch
 
     return torch.cuda.device_count() if device == "cuda" else 0
 
 
-class _Facts(StoredModel):
+class _DenseFacts(StoredModel):
     """What a searcher reads of dense.json."""
 
     model: Text
@@ -223,7 +227,7 @@ class _Facts(StoredModel):
     trained_on: list[str]
 
 
-def _trained(*models: str) -> tuple[str, list[str]]:
+def _read_training(*models: str) -> tuple[str, list[str]]:
     """The split family that a model of `ifqa train dense` was trained on, and the SHA-256 of the questions' files."""
     folders = [model_folder(model) for model in models if model]
     for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):

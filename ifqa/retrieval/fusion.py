@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
 from ifqa.records import Question, SearchResult, StageUsage
-from ifqa.retrieval.composition import Part, best, by_rank, by_score, join_generated, merge_usage
+from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, join_generated, merge_usage, top_hits
 from ifqa.settings import Natural, check_arguments
 
-_CONFLICT = "two parts of fusion made different passages with the id {}; leave out one part"
+_ID_CONFLICT = "two parts of fusion made different passages with the id {}; leave out one part"
 
 
 class Fusion(Retriever):
@@ -26,7 +26,7 @@ class Fusion(Retriever):
 
         Args:
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
-                weight x score / best score of that part's ranking; see `ifqa.retrieval.composition.by_score`.
+                weight x score / best score of that part's ranking; see `ifqa.retrieval.composition.fuse_by_score`.
             rrf_k: the higher, the less the first ranks stand out.
 
         Raises:
@@ -58,9 +58,9 @@ class Fusion(Retriever):
     def _fused(self, rankings: Sequence[SearchResult], k: int) -> SearchResult:
         weights = [part.weight for part in self._parts]
         if self._method == "rrf":
-            fused = by_rank(rankings, weights, self._rrf_k)
+            fused = fuse_by_rank(rankings, weights, self._rrf_k)
         else:
-            fused = by_score(rankings, weights, [part.k for part in self._parts])
+            fused = fuse_by_score(rankings, weights, [part.k for part in self._parts])
         taken = [ranking.steps for ranking in rankings if ranking.steps is not None]
         steps = [step for steps in taken for step in steps] if taken else None
-        return SearchResult(best(fused, k), join_generated(rankings, _CONFLICT), steps)
+        return SearchResult(top_hits(fused, k), join_generated(rankings, _ID_CONFLICT), steps)

@@ -9,7 +9,7 @@ from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Passage, Question, Request, SearchResult, StageUsage
-from ifqa.retrieval.composition import complete_each, in_order, prompt_hash
+from ifqa.retrieval.composition import complete_requests, prompt_hash, rank_in_order
 from ifqa.settings import Temperature, check_arguments
 
 
@@ -42,13 +42,13 @@ class GenRead(Retriever):
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
-        completions = complete_each(self._meter, [self.requests([question], k) for question in questions])
+        completions = complete_requests(self._meter, [self.requests([question], k) for question in questions])
         results = []
         for question, of_question in zip(questions, completions, strict=True):
             answers = (self.prompt.parse(one.text).answer for one in of_question if not one.error)
             texts = (" ".join(answer.split()) for answer in answers)
             passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
-            results.append(in_order(passages, len(passages)))
+            results.append(rank_in_order(passages, len(passages)))
         return results
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:

@@ -19,21 +19,21 @@ from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import LanguageModel
 from ifqa.records import Completion, Passage, Question, Request, SearchResult, StageUsage, Step
 from ifqa.retrieval.composition import (
-    Fetch,
+    FetchPassages,
     Part,
     SinglePart,
-    best,
-    by_rank,
-    complete_each,
+    complete_requests,
+    fuse_by_rank,
     join_generated,
+    look_up_passages,
     merge_usage,
-    passages_of,
     prompt_hash,
+    top_hits,
 )
 from ifqa.retrieval.queries import content_terms
 from ifqa.settings import NotNegative, Positive, check_arguments
 
-ENOUGH = "enough"  # in the place of a query: what was found suffices
+STOP = "enough"  # in the place of a query: what was found suffices
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SearchTrace:
         self.steps.append(Step(query, tuple(hit.passage_id for hit in ranking if hit.passage_id not in before)))
 
 
-class Iterative(SinglePart):
+class IterativeRetriever(SinglePart):
     """Searches with its one part, then again with the queries of `_queries`, and fuses the rankings.
 
     The searches for a question end where there is no next query, where a search finds nothing new, or after `steps` of them.
@@ -62,7 +62,7 @@ class Iterative(SinglePart):
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}]
 
     def __init__(
-        self, name: str, parts: Sequence[Part], passages: Fetch, steps: int, look: int, step_weight: float
+        self, name: str, parts: Sequence[Part], passages: FetchPassages, steps: int, look: int, step_weight: float
     ) -> None:
         super().__init__(name, parts)
         self._fetch, self._steps, self._look, self._weight = passages, steps, look, step_weight
@@ -94,17 +94,17 @@ class Iterative(SinglePart):
 
     def _best(self, trace: SearchTrace) -> list[Passage]:
         """The best passages so far, `look` at most."""
-        return passages_of(self._fused(trace, self._look), self._fetch)
+        return look_up_passages(self._fused(trace, self._look), self._fetch)
 
     def _fused(self, trace: SearchTrace, k: int) -> SearchResult:
-        fused = by_rank(trace.rankings, [1.0] + [self._weight] * (len(trace.rankings) - 1))
+        fused = fuse_by_rank(trace.rankings, [1.0] + [self._weight] * (len(trace.rankings) - 1))
         conflict = f"{self._name}: its part made another passage {{}} for the query of a later step"
         generated = join_generated(trace.rankings, f"{conflict}; wanted a part that finds its passages, as bm25 does")
-        return SearchResult(best(fused, k), generated, trace.steps)
+        return SearchResult(top_hits(fused, k), generated, trace.steps)
 
 
-class Steps(Iterative):
-    """Searches again with the question and the names in its best passages that no query had yet; see `Iterative`."""
+class Steps(IterativeRetriever):
+    """Searches again with the question and the names in its best passages that no query had yet; see `IterativeRetriever`."""
 
     version = 1
 
@@ -113,7 +113,7 @@ class Steps(Iterative):
         self,
         *,
         parts: Sequence[Part],
-        passages: Fetch,
+        passages: FetchPassages,
         steps: Positive = 2,
         look: Positive = 3,
         names: Positive = 8,
@@ -133,8 +133,8 @@ class Steps(Iterative):
         return queries
 
 
-class LlmSteps(Iterative):
-    """Searches again with the queries that a language model asks for; see `Iterative`.
+class LlmSteps(IterativeRetriever):
+    """Searches again with the queries that a language model asks for; see `IterativeRetriever`.
 
     The model gets the question, the queries so far and the best passages so far. The searches for a question end too where it
     says "enough" or repeats a query, where no query can be read from the completion ("unparsed" in `usage`), where a request
@@ -149,7 +149,7 @@ class LlmSteps(Iterative):
         *,
         llm: LanguageModel,
         parts: Sequence[Part],
-        passages: Fetch,
+        passages: FetchPassages,
         prompt: str = "next-query",
         steps: Positive = 3,
         look: Positive = 5,
@@ -189,7 +189,7 @@ class LlmSteps(Iterative):
         prompts = [
             self._fitted(trace.question, self._best(trace), [step.query for step in trace.steps]) for trace in traces
         ]
-        completions = complete_each(self._meter, [prompt.requests() for prompt in prompts])
+        completions = complete_requests(self._meter, [prompt.requests() for prompt in prompts])
         self._meter.counts["left_out"] += sum(prompt.left_out for prompt in prompts)
         return [self._query(trace, completion) for trace, completion in zip(traces, completions, strict=True)]
 
@@ -206,5 +206,5 @@ class LlmSteps(Iterative):
             self._meter.counts["unparsed"] += bool(parsed.problem)
             query = " ".join(parsed.answer.split())
             known = {" ".join(step.query.split()).casefold() for step in trace.steps}
-            return "" if parsed.problem or query.casefold() in {ENOUGH, *known} else query
+            return "" if parsed.problem or query.casefold() in {STOP, *known} else query
         return ""

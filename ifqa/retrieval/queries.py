@@ -34,9 +34,9 @@ _BREAK = re.compile(
 _PREPOSITION = r"(?:in(?:to)?|on(?:to)?|at|by|for|from|to(?:wards?)?|with|under|of|until|after|before|between|against)"
 _WH = r"(?P<wh>who|whom|whose|what|which|when|where|why|how)(?:['’]s)?\b"
 _LEAD = rf"(?:(?:and |or )?(?:[a-z]+ ){{0,2}}?{_PREPOSITION} |(?:and|or|approximately|roughly|exactly) )?"
-_ASKING = re.compile(rf"{_LEAD}{_WH} ?", re.I)
+_INTERROGATIVE = re.compile(rf"{_LEAD}{_WH} ?", re.I)
 _VERB_FIRST = re.compile(rf"(?P<verb>(?i:{_AUXILIARY})) (?={_SUBJECT}|[A-Z\"“'‘])")
-_RESUMED = re.compile(rf", {_MODAL} (?:{_SUBJECT}|[A-Z])")
+_RESUMPTION = re.compile(rf", {_MODAL} (?:{_SUBJECT}|[A-Z])")
 _UNBROKEN = re.compile(rf"(?<= )(?:then )?(?P<start>(?:{_PREPOSITION} )?{_WH}(?: [\w-]+){{0,4}}? {_AUXILIARY})")
 
 
@@ -53,7 +53,7 @@ class Clauses:
     question: str
 
     @property
-    def supposed(self) -> str:
+    def supposition(self) -> str:
         """The presupposition without its "if" or "suppose"; the verb of an inversion ("Had Ann left") stays."""
         if not (found := _LEADING.search(self.presupposition)):
             return self.presupposition
@@ -62,40 +62,40 @@ class Clauses:
 
 def split_question(text: str) -> Clauses:
     """Split a text into presupposition and main clause; a text without an if-clause is all main clause."""
-    masked = _mask(text)
+    masked = _mask_quotations(text)
     leading = _LEADING.search(masked)
-    if leading and _ASKING.match(masked[: leading.start("word")].lstrip()):
+    if leading and _INTERROGATIVE.match(masked[: leading.start("word")].lstrip()):
         leading = None  # "Who would win, if ...?"
-    if (opening := leading or _INVERTED.search(masked)) and (cut := _main_clause(masked, opening.end())):
-        return Clauses(_trimmed(text[: cut[0]]), text[cut[1] :].strip())
+    if (opening := leading or _INVERTED.search(masked)) and (cut := _find_main_clause(masked, opening.end())):
+        return Clauses(_trim(text[: cut[0]]), text[cut[1] :].strip())
     for pattern in (_TRAILING, _TRAILING_INVERTED):
         if found := pattern.search(masked):
-            asked = _trimmed(masked[: found.start()])
+            asked = _trim(masked[: found.start()])
             # In "In which year, if ..., would it have been?" the main clause goes on after the if-clause.
             halted = re.search(rf"(?!\bdo\b){_AUXILIARY}$", asked)
-            if _FINITE.search(asked) and not halted and not _RESUMED.search(masked, found.end()):
-                return Clauses(_trimmed(text[found.start() :].rstrip("? ")), _trimmed(text[: found.start()]))
+            if _FINITE.search(asked) and not halted and not _RESUMPTION.search(masked, found.end()):
+                return Clauses(_trim(text[found.start() :].rstrip("? ")), _trim(text[: found.start()]))
     return Clauses("", text.strip())
 
 
-def _mask(text: str) -> str:
+def _mask_quotations(text: str) -> str:
     """The text with underscores inside quotations and brackets; their edges and a quotation's last comma stay."""
     quoted = r"(?<!\w)\"[^\"]+\"|“[^“”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"
     return re.sub(quoted, lambda found: found[0][0] + "_" * (len(found[0]) - 3) + found[0][-2:], text)
 
 
-def _trimmed(part: str) -> str:
+def _trim(part: str) -> str:
     return part.strip().rstrip(",;:—–- ").strip()
 
 
-def _main_clause(masked: str, begin: int) -> tuple[int, int] | None:
+def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
     """(end of the if-clause, start of the main clause) of the best break; `begin` is the position after the conjunction."""
     ranked: list[tuple[int, int, int, int]] = []
     inverted, verb = bool(_INVERTED.match(masked)), _FINITE.search(masked, begin)
     for match in _BREAK.finditer(masked, begin):
         following = _BREAK.search(masked, match.end())
         segment = masked[match.end() : following.start() if following else len(masked)]
-        rank = _rank(segment, inverted or (verb is not None and verb.end() <= match.start()))
+        rank = _rank_segment(segment, inverted or (verb is not None and verb.end() <= match.start()))
         # The last of several relative clauses is the question. Of several possible starts of a question the first counts.
         ranked.append((rank, -match.end() if rank in (2, 4) else match.end(), match.end("mark"), match.end()))
     best = min(ranked, default=None)
@@ -105,13 +105,13 @@ def _main_clause(masked: str, begin: int) -> tuple[int, int] | None:
     return (unbroken[-1].start(), unbroken[-1].start("start")) if unbroken else None
 
 
-def _rank(segment: str, supposed: bool) -> int:
+def _rank_segment(segment: str, supposed: bool) -> int:
     """How likely the text between two breaks opens the main clause: 0 certainly ... 5 not.
 
     `supposed` says whether the if-clause already has its verb. ", who would later be king," is a relative clause. A question
     inverts verb and subject ("which would he"), names the thing ("which town would"), or begins with "what", "how" or "why".
     """
-    if asking := _ASKING.match(segment):
+    if asking := _INTERROGATIVE.match(segment):
         word, rest = asking["wh"].lower(), segment[asking.end() :]
         if word in ("what", "how", "why") and not re.match(_SUBJECT, rest):
             return 0
@@ -152,7 +152,7 @@ def content_terms(text: str) -> list[str]:
     position = 0
     while found := _TERM.search(text, position):
         position = found.end()
-        opens = not found["title"] and _opens(text, found.start())
+        opens = not found["title"] and _opens_sentence(text, found.start())
         if opens and (lead := re.match(_NO_NAME, found[0])):
             position = found.start() + lead.end()  # "If Ann", "The mill"
             continue
@@ -164,7 +164,7 @@ def content_terms(text: str) -> list[str]:
     return list(terms)
 
 
-def _opens(text: str, start: int) -> bool:
+def _opens_sentence(text: str, start: int) -> bool:
     """Whether a sentence begins at `start`; marks before it are skipped."""
     last = start
     while last and not text[last - 1].isalnum():
@@ -186,7 +186,7 @@ _KIND = (
 #: The forms of the seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3): the rule, what is sought, the
 #: words that open the question and, if they go around what is stated, the words that close it. Of forms that begin at the same
 #: word the first counts: "How did X affect Y?" seeks an effect, though R3's "how did" fits.
-FORMS = (
+CAUSAL_FORMS = (
     ("R7", "remedy", r"^\W*what (?:to do|should be done) (?:if|when|to)\b", ""),
     ("R6", "effect", rf"{_START}what (?:happens|(?:will|would|might) happen)\b(?: to\b)?", r"\b(?:if|when)\b"),
     ("R6", "effect", r"^\W*(?:if|when)\b", r"\bwhat (?:happens|(?:will|would|might) happen)\b(?: to\b)?"),
@@ -216,50 +216,52 @@ CONNECTIVES = {
 }
 
 
-class Causal(NamedTuple):
+class CausalForm(NamedTuple):
     """What a question states, and what it seeks: "cause", "effect", "remedy", or "" for a question of no known form."""
 
-    stated: str
+    statement: str
     seeks: str = ""
     rule: str = ""
 
 
-def split_causal(text: str) -> Causal:
+def parse_causal_form(text: str) -> CausalForm:
     """What a causal question states, in its own words and their order; the whole text if it has none of the forms.
 
     Where several forms fit, the one that begins first counts. A form whose words are all of the text does not: "Why?" stays.
     """
-    best, start = Causal(text), len(text)
-    for rule, seeks, opening, closing in FORMS:
+    best, start = CausalForm(text), len(text)
+    for rule, seeks, opening, closing in CAUSAL_FORMS:
         if not (first := re.search(opening, text, re.I)) or first.start() >= start:
             continue
         if second := re.compile(closing, re.I).search(text, first.end()):
             parts = (text[: first.start()], text[first.end() : second.start()], text[second.end() :])
             stated = " ".join(" ".join(parts).split()).rstrip("? ")
             if re.search(r"\w", stated):
-                best, start = Causal(stated, seeks, rule), first.start()
+                best, start = CausalForm(stated, seeks, rule), first.start()
     return best
 
 
-def _with_connectives(text: str) -> str:
-    causal = split_causal(text)
-    return f"{causal.stated} {CONNECTIVES[causal.seeks]}" if causal.seeks else text
+def _add_connectives(text: str) -> str:
+    causal = parse_causal_form(text)
+    return f"{causal.statement} {CONNECTIVES[causal.seeks]}" if causal.seeks else text
 
 
 QUERIES: dict[str, Callable[[str], str]] = {
     "question": str,
     # "Ann had not left"; the whole question where it has no if-clause
-    "presupposition": lambda text: split_question(text).supposed or text,
+    "presupposition": lambda text: split_question(text).supposition or text,
     "main": lambda text: split_question(text).question,  # "who would lead?"
     # the question, then its names, titles, dates and numbers again, which doubles their weight in BM25
     "names": lambda text: " ".join([text, *content_terms(text)]),
-    "causal": lambda text: split_causal(text).stated,  # "Rome fall" of "Why did Rome fall?"
-    "causal-connectives": _with_connectives,  # "Rome fall because due to caused by led to"
-    "causal-names": lambda text: " ".join([split_causal(text).stated, *content_terms(text)]),  # "Rome fall Rome"
+    "causal": lambda text: parse_causal_form(text).statement,  # "Rome fall" of "Why did Rome fall?"
+    "causal-connectives": _add_connectives,  # "Rome fall because due to caused by led to"
+    "causal-names": lambda text: " ".join(
+        [parse_causal_form(text).statement, *content_terms(text)]
+    ),  # "Rome fall Rome"
 }
 
 
-def rewrite(questions: Sequence[Question], query: str) -> list[Question]:
+def rewrite_questions(questions: Sequence[Question], query: str) -> list[Question]:
     """The questions with the query as their text; ids and annotation stay.
 
     Raises:

@@ -29,8 +29,8 @@ from ifqa.plugins import code_fingerprint
 from ifqa.protocols import PathSetting, Requirement
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.composition import Fetch, Part, SinglePart, passages_of, standard
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.composition import FetchPassages, Part, SinglePart, look_up_passages, standardise
+from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import Natural, Positive, StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-OWN = "ifqa"  # the adapter that ships with the package
-READER = "extractive"  # as a model: the reader of that name
-WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter of full-train (README)
+BUNDLED_MODEL = "ifqa"  # the adapter that ships with the package
+SPAN_READER = "extractive"  # as a model: the reader of that name
+MODEL_WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter of full-train (README)
 _WEIGHTS = BUNDLED / "weights" / "rerank"
-_MOST = 512  # maximal tokens of a pair, also for a model that names no limit
+_MAX_TOKENS = 512  # maximal tokens of a pair, also for a model that names no limit
 _MEND = "train it again: ifqa train rerank"
 
 
@@ -60,11 +60,11 @@ class Rerank(SinglePart):
         self,
         *,
         parts: Sequence[Part],
-        passages: Fetch,
-        model: PathSetting = OWN,
+        passages: FetchPassages,
+        model: PathSetting = BUNDLED_MODEL,
         reads: str = "question",
         depth: Natural = 0,
-        model_weight: Annotated[float, Field(gt=0, le=1)] = WEIGHT,
+        model_weight: Annotated[float, Field(gt=0, le=1)] = MODEL_WEIGHT,
         device: str = "auto",
     ) -> None:
         """Keep the part, and load the model.
@@ -83,9 +83,9 @@ class Rerank(SinglePart):
         super().__init__("rerank", parts)
         self._fetch, self._reads, self._weight = passages, reads, model_weight
         self._depth = depth or self._part.k
-        rewrite([], reads)
+        rewrite_questions([], reads)
         self._relevance: Callable[[Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]]
-        if model == READER:
+        if model == SPAN_READER:
             reader = Extractive(device=device)
             self._relevance, self.family = reader.relevance, reader.family
             self.trained_on = (*reader.trained_on, *self.trained_on)
@@ -97,22 +97,22 @@ class Rerank(SinglePart):
                 self.trained_on = (*encoder.adapter.sources.values(), *self.trained_on)
 
     @classmethod
-    def requirements(cls, *, model: str = OWN, root: Path = Path(), **_: object) -> list[Requirement]:
+    def requirements(cls, *, model: str = BUNDLED_MODEL, root: Path = Path(), **_: object) -> list[Requirement]:
         """A model that is not part of this package."""
-        return [] if model in (OWN, READER) else [model_requirement(model, root)]
+        return [] if model in (BUNDLED_MODEL, SPAN_READER) else [model_requirement(model, root)]
 
     @classmethod
-    def trained(cls, model: str = OWN, **_: object) -> str:
+    def trained(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
         """The split family that the model was trained on, without loading the model; empty for a model from elsewhere."""
-        if model == READER:
+        if model == SPAN_READER:
             return Extractive.trained()
-        adapter = adapter_of(model)
+        adapter = read_adapter(model)
         return adapter.family if adapter else ""
 
     @classmethod
-    def fingerprint(cls, model: str = OWN, **_: object) -> str:
+    def fingerprint(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
         """SHA-256 of the model's files; the span reader's code counts too."""
-        if model != READER:
+        if model != SPAN_READER:
             return weights_fingerprint(adapter_folder(model) or model_folder(model))
         return hashlib.sha256(f"{code_fingerprint(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
 
@@ -122,17 +122,17 @@ class Rerank(SinglePart):
         firsts = [ranking[: self._depth] for ranking in rankings]
         pairs = [
             (question.text, passage.text)
-            for question, first in zip(rewrite(questions, self._reads), firsts, strict=True)
-            for passage in passages_of(first, self._fetch)
+            for question, first in zip(rewrite_questions(questions, self._reads), firsts, strict=True)
+            for passage in look_up_passages(first, self._fetch)
         ]
         scores = iter(map(float, self._relevance(pairs)))
         return [
-            replace(ranking, hits=reordered(ranking, list(islice(scores, len(first))), self._weight)[:k])
+            replace(ranking, hits=reorder_hits(ranking, list(islice(scores, len(first))), self._weight)[:k])
             for ranking, first in zip(rankings, firsts, strict=True)
         ]
 
 
-def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = WEIGHT) -> list[Hit]:
+def reorder_hits(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = MODEL_WEIGHT) -> list[Hit]:
     """A ranking with its first passages reordered, by the weighted mean of its own scores and the model's.
 
     Both are standardised first, to mean 0 and deviation 1 over these passages. The others follow, below them by what they
@@ -146,14 +146,14 @@ def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: flo
     import numpy as np
 
     first, rest = ranking[: len(scores)], ranking[len(scores) :]
-    mixed = model_weight * standard(np.array(scores, np.float64))
-    mixed += (1 - model_weight) * standard(np.array([hit.score for hit in first], np.float64))
+    mixed = model_weight * standardise(np.array(scores, np.float64))
+    mixed += (1 - model_weight) * standardise(np.array([hit.score for hit in first], np.float64))
     order = np.argsort(-mixed, kind="stable").tolist()
     hits = [Hit(first[place].passage_id, float(mixed[place])) for place in order]
     return hits + [Hit(hit.passage_id, hits[-1].score - (first[-1].score - hit.score)) for hit in rest]
 
 
-class _Settings(StoredModel):
+class _AdapterSettings(StoredModel):
     max_tokens: Positive
 
 
@@ -163,16 +163,16 @@ class Adapter(StoredModel):
     family: str  # the split family that it was trained on, such as "ifqa/full"
     sources: dict[str, str]  # file of training questions -> SHA-256
     encoder: dict[str, str]
-    settings: _Settings
+    settings: _AdapterSettings
 
 
 def adapter_folder(model: str) -> Path | None:
     """The folder of an adapter; None for a whole model."""
-    folder = _WEIGHTS if model == OWN else Path(model)
+    folder = _WEIGHTS if model == BUNDLED_MODEL else Path(model)
     return folder if (folder / "adapter_config.json").exists() else None
 
 
-def adapter_of(model: str) -> Adapter | None:
+def read_adapter(model: str) -> Adapter | None:
     """The manifest of an adapter; None for a whole model.
 
     Raises:
@@ -189,7 +189,7 @@ def adapter_of(model: str) -> Adapter | None:
 class CrossEncoder:
     """Scores pairs of question and passage; a higher score is more relevant."""
 
-    def __init__(self, model: str = OWN, device: str = "auto") -> None:
+    def __init__(self, model: str = BUNDLED_MODEL, device: str = "auto") -> None:
         """Load a model. It runs in bfloat16 where the device multiplies in it, else in float32.
 
         Args:
@@ -203,7 +203,7 @@ class CrossEncoder:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         silence_transformers()
-        self.device, self.adapter, adapted = resolve_device(device), adapter_of(model), adapter_folder(model)
+        self.device, self.adapter, adapted = resolve_device(device), read_adapter(model), adapter_folder(model)
         folder = encoder_folder() if adapted else model_folder(model)
         labels = {"num_labels": 1} if adapted else {}
         with report_load_errors(model, "a cross-encoder"):
@@ -214,9 +214,9 @@ class CrossEncoder:
         if self.adapter and adapted:  # it brings the classifier that its encoder lacks
             self._tokens = self.adapter.settings.max_tokens
             with report_load_errors(model, "an adapter of `ifqa train rerank`"):
-                _merge(network, adapted)
+                _merge_adapter(network, adapted)
         else:
-            self._tokens = min(config_number(network.config, "max_position_embeddings") or _MOST, _MOST)
+            self._tokens = min(config_number(network.config, "max_position_embeddings") or _MAX_TOKENS, _MAX_TOKENS)
             refuse_missing(model, report)
         if network.config.num_labels != 1:
             raise IfqaError(
@@ -242,7 +242,7 @@ class CrossEncoder:
         return scores
 
 
-def _merge(network: "PreTrainedModel", folder: Path) -> None:
+def _merge_adapter(network: "PreTrainedModel", folder: Path) -> None:
     """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file

@@ -44,7 +44,7 @@ class RunFile(Retriever):
             hits = [Hit(passage.id, score) for passage, score in ranking]
             result = SearchResult(hits, [passage for passage, _ in ranking])
             self.rankings.setdefault(question.id, result)
-            self._of_text.setdefault(_plain(question.text), result)
+            self._of_text.setdefault(_normalise_text(question.text), result)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first k of each question's ranking; empty for a question that a TREC run leaves out.
@@ -56,7 +56,7 @@ class RunFile(Retriever):
         splits = {question_id.rpartition("/")[0] for question_id in self.rankings}
         results = []
         for question in questions:
-            result = self.rankings.get(question.id, self._of_text.get(_plain(question.text)))
+            result = self.rankings.get(question.id, self._of_text.get(_normalise_text(question.text)))
             if result is None and self._is_ctxs:
                 raise IfqaError(
                     f"{self.path} has no entry for {question.id}: wanted the question {question.text!r}, found "
@@ -80,5 +80,5 @@ class RunFile(Retriever):
         return sha256(Path(path))
 
 
-def _plain(question: str) -> str:
+def _normalise_text(question: str) -> str:
     return " ".join(question.replace("’", "'").split())

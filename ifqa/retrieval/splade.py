@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage, Question, SearchResult
-from ifqa.retrieval.vectors.encoders import whole
-from ifqa.retrieval.vectors.nearest import keep_best
-from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, open_token_model
-from ifqa.retrieval.vectors.vector_store import Arrays, Shards, half
+from ifqa.retrieval.vectors.encoders import replace_surrogates
+from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexRetriever, open_token_model
+from ifqa.retrieval.vectors.vector_index import keep_best
+from ifqa.retrieval.vectors.vector_store import Arrays, Shards, to_float16
 from ifqa.settings import check_arguments
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Splade(TokenIndexed):
+class Splade(TokenIndexRetriever):
     """Searches inverted lists of learned weights."""
 
     version = 1
@@ -57,12 +57,12 @@ class Splade(TokenIndexed):
     @classmethod
     def encode(cls, model: "SparseEncoder", passages: Sequence[Passage], texts: list[str]) -> Arrays:
         """The inverted lists of passages: starts, rows and weights."""
-        rows, words, weights = _sparse(model.encode_document, texts, model)
+        rows, words, weights = _encode_sparse(model.encode_document, texts, model)
         order = np.argsort(words, kind="stable")  # rows stay ascending within a word
         counts = np.bincount(words, minlength=model.get_embedding_dimension() or 0)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
         ids = np.array([passage.id for passage in passages])
-        return starts, rows[order].astype(np.uint16), half(weights, ids[rows])[order]
+        return starts, rows[order].astype(np.uint16), to_float16(weights, ids[rows])[order]
 
 
 class InvertedLists:
@@ -102,12 +102,12 @@ def query_weights(model: "SparseEncoder", texts: Sequence[str]) -> list[tuple[ND
     """The words of the vocabulary that a model gives each question a weight for, ascending, and the weights."""
     if not texts:
         return []
-    owners, words, weights = _sparse(model.encode_query, [whole(text) for text in texts], model)
+    owners, words, weights = _encode_sparse(model.encode_query, [replace_surrogates(text) for text in texts], model)
     cuts = np.cumsum(np.bincount(owners, minlength=len(texts)))[:-1]
     return list(zip(np.split(words, cuts), np.split(weights, cuts), strict=True))
 
 
-def _sparse(
+def _encode_sparse(
     encode: "Callable[..., Tensor]", texts: list[str], model: "SparseEncoder"
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """The numbers of texts, the words and the weights of all weights that are not 0, by text and then by word."""

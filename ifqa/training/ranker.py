@@ -15,7 +15,7 @@ from ifqa.models.hub import encoder_folder
 from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import GOLD
-from ifqa.retrieval.linear_ranker import FEATURES, features, weigher
+from ifqa.retrieval.linear_ranker import FEATURES, compute_features, load_word_weights
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.settings import NotNegative
 from ifqa.storage.files import write_json
@@ -86,11 +86,11 @@ def lists_of(data: TrainingData) -> list[Listed]:
     """The list of each question: its ranked passages."""
     import numpy as np
 
-    weigh, lists = weigher(encoder_folder()), []
+    weigh, lists = load_word_weights(encoder_folder()), []
     with bar("lists", len(data.questions)) as advance:
         for question, ranking, scores in zip(data.questions, data.rankings, data.scores, strict=True):
             texts = [passage.text for passage in ranking]
-            rows = features(question.text, weigh, scores, texts)
+            rows = compute_features(question.text, weigh, scores, texts)
             right = [any(covers(text, gold) for gold in question.gold_passages) for text in texts]
             gold = [passage.id.startswith(GOLD) for passage in ranking]
             lists.append(Listed(rows, np.array(right, bool), np.array(gold, bool)))

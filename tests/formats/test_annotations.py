@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from ifqa.formats import annotations
-from ifqa.formats.annotations import VERDICTS, VERIFYING, WRITING, read_annotated, read_tasks, write_tasks
+from ifqa.formats.annotations import (
+    VERDICTS,
+    VERIFICATION_FIELDS,
+    WRITING_FIELDS,
+    read_annotated,
+    read_tasks,
+    write_tasks,
+)
 
 PASSAGES = [
     {"passage_id": f"{n}-0", "title": f"T{n}", "passage": f"=The mill, number {n}, burned.", "keyword": "because"}
@@ -53,7 +60,7 @@ def fill(path, rows):
 def written(request, tmp_path):
     """Four passages: one with a question, one of free form, one skipped, one untouched."""
     path = tmp_path / f"tasks.{request.param}"
-    write_tasks(path, PASSAGES, WRITING)
+    write_tasks(path, PASSAGES, WRITING_FIELDS)
     if request.param == "json":
         export(path, [[(7, FILLED)], [({"email": "b@x"}, FREE)], [(7, None)], []])
     else:
@@ -76,7 +83,7 @@ def test_written_questions_are_read_with_answers_passages_and_labels(written):
 def votes(written, suffix, verdicts, more=""):
     """The file of votes on the two written questions, filled in: verdicts of two workers on each."""
     path = written.with_name(f"votes.{suffix}")
-    write_tasks(path, annotations.verification_tasks(written), VERIFYING, copies=2)
+    write_tasks(path, annotations.verification_tasks(written), VERIFICATION_FIELDS, copies=2)
     filled = [[{"verdict": one, "another_answer": more} if one else None for one in pair] for pair in verdicts]
     if suffix == "json":
         export(path, [list(zip("xy", pair, strict=True)) for pair in filled])
@@ -138,11 +145,11 @@ def test_workers_that_vote_twice_or_on_their_own_question_are_refused(written, w
 )
 def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wrong, message):
     path = tmp_path / "tasks.json"
-    write_tasks(path, PASSAGES[:1], WRITING)
+    write_tasks(path, PASSAGES[:1], WRITING_FIELDS)
     export(path, [[(1, FILLED | wrong)]])
     with refused(message):
         read_annotated(path)
-    write_tasks(path, PASSAGES[:1], WRITING, force=True)
+    write_tasks(path, PASSAGES[:1], WRITING_FIELDS, force=True)
     export(path, [[(1, FILLED), (2, FILLED | {"answer": "nothing"})]])
     assert [question.id for question in read_annotated(path).questions] == ["0-0", "0-0-2"]
 
@@ -167,27 +174,31 @@ def test_only_annotation_files_are_taken_for_tasks(tmp_path):
     others = [("b.json", '{"data": []}'), ("c.json", '[{"question": "?"}]'), ("e.jsonl", '{"data": {}}')]
     for name, text in tasks + others:
         (tmp_path / name).write_text(text)
-        assert annotations.are_tasks(tmp_path / name) == ((name, text) in tasks)
+        assert annotations.holds_tasks(tmp_path / name) == ((name, text) in tasks)
 
 
 def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
     (tmp_path / "tasks.xml").write_text("mine")
     for name in ("tasks.json", "tasks.tsv"):
         with refused(r"tasks.xml is there already|ends in .json .Label Studio. or .csv"):
-            write_tasks(tmp_path / name, PASSAGES, WRITING)
+            write_tasks(tmp_path / name, PASSAGES, WRITING_FIELDS)
     assert (tmp_path / "tasks.xml").read_text() == "mine"
-    assert len(write_tasks(tmp_path / "tasks.json", PASSAGES, WRITING, force=True)) == 2
+    assert len(write_tasks(tmp_path / "tasks.json", PASSAGES, WRITING_FIELDS, force=True)) == 2
 
 
 def test_the_labelling_interface_has_every_field_and_choice(tmp_path):
-    write_tasks(tmp_path / "tasks.json", PASSAGES, [*WRITING, annotations.Field("a", 'a < b & "c"', ("x & y",))])
+    write_tasks(
+        tmp_path / "tasks.json",
+        PASSAGES,
+        [*WRITING_FIELDS, annotations.AnnotationField("a", 'a < b & "c"', ("x & y",))],
+    )
     tree = ElementTree.parse(tmp_path / "tasks.xml")
     names = [one.get("name") for one in tree.iter() if one.get("toName") == "passage"]
-    assert names == [*(field.name for field in WRITING), "a"]
+    assert names == [*(field.name for field in WRITING_FIELDS), "a"]
     shown = {one.get("value") for one in tree.iter("Text")}
     assert shown <= {f"${name}" for name in PASSAGES[0]}
     assert "x & y" in [choice.get("value") for choice in tree.iter("Choice")]
-    assert next(field for field in VERIFYING if field.name == "verdict").choices == VERDICTS
+    assert next(field for field in VERIFICATION_FIELDS if field.name == "verdict").choices == VERDICTS
 
 
 VALUES = st.one_of(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.just("=1+1"), st.just('["x"]'))
@@ -197,6 +208,6 @@ VALUES = st.one_of(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.j
 @given(st.lists(VALUES, min_size=1, max_size=3), st.sampled_from(["json", "csv"]))
 def test_any_text_of_a_task_is_read_back_as_it_was(tmp_path_factory, texts, suffix):
     path = tmp_path_factory.mktemp("t") / f"tasks.{suffix}"
-    write_tasks(path, [{"passage_id": "p", "passage": text} for text in texts], VERIFYING)
+    write_tasks(path, [{"passage_id": "p", "passage": text} for text in texts], VERIFICATION_FIELDS)
     read = [row["passage"] for _, row in read_tasks(path)]
     assert [one if isinstance(one, str) else one[0] if one else "" for one in read] == [text.strip() for text in texts]

@@ -156,7 +156,7 @@ def test_a_wrong_entry_is_named_with_what_was_wanted(tmp_path, wrong, complaint)
 def test_what_is_no_json_is_refused(tmp_path, text, complaint):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(IfqaError, match=complaint):
-        list(ctxs.entries(tmp_path / "x.json"))
+        list(ctxs.iter_entries(tmp_path / "x.json"))
 
 
 def test_an_endless_entry_is_refused_before_memory_is_full(tmp_path, monkeypatch):

@@ -188,13 +188,13 @@ def test_what_topics_and_judgements_cannot_hold_is_refused(tmp_path, question, c
 
 
 def test_pyserini_reads_our_topics(tmp_path):
-    from ifqa.retrieval.jvm import java
+    from ifqa.retrieval.jvm import load_jnius
 
     write_topics(
         tmp_path / "x.tsv",
         [Question("ifqa/dev/2", 'If "so"\u2028were\tit, what 😀?'), Question("ifqa/dev/10", "If not, who?")],
     )
-    name = java().autoclass
+    name = load_jnius().autoclass
     path = name("java.nio.file.Paths").get(str(tmp_path / "x.tsv"))
     topics = name("io.anserini.search.topicreader.TsvStringTopicReader")(path).read()
     theirs = {key: topics.get(key).get("title") for key in topics.keySet().toArray()}

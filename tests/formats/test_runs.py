@@ -20,7 +20,7 @@ def test_a_run_that_is_written_and_read_is_the_same(tmp_path_factory, run):
     }
     path = tmp_path_factory.mktemp("run") / "run.trec"
     runs.write_run(path, rankings, "tag")
-    assert runs.read_run(path) == dict(runs.each_ranking(path)) == rankings
+    assert runs.read_run(path) == dict(runs.iter_rankings(path)) == rankings
 
 
 def test_trec_eval_reads_our_runs(tmp_path):
@@ -46,7 +46,7 @@ def test_a_bad_line_of_a_run_is_named(tmp_path, line, complaint):
     with pytest.raises(IfqaError, match=complaint):
         runs.read_run(path)
     with pytest.raises(IfqaError, match=complaint):
-        list(runs.each_ranking(path))
+        list(runs.iter_rankings(path))
 
 
 def test_a_ranking_that_cannot_be_a_run_is_refused_with_its_own_reason(tmp_path):

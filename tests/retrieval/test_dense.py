@@ -45,7 +45,7 @@ def _a_place_of_its_own(tmp_path, monkeypatch, models):
         path.write_text(json.dumps(RECORDS))
     shutil.copytree(models, ".", dirs_exist_ok=True)
     Path("indexes").mkdir()
-    monkeypatch.setattr(vector_store, "PIECE", 16)
+    monkeypatch.setattr(vector_store, "SHARD_PASSAGES", 16)
 
 
 def corpus(**settings):

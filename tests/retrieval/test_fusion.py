@@ -11,7 +11,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.composition import Part, best, by_rank, by_score
+from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.context import Gold
 from ifqa.retrieval.fusion import Fusion
 
@@ -58,29 +58,29 @@ def test_rrf_is_the_sum_of_cormack_et_al(rankings, weights, rrf_k):
             (weight, place.index(passage)) for weight, place in zip(weights, places, strict=True) if passage in place
         ]
         expected[passage] = sum(weight / (rrf_k + rank + 1) for weight, rank in found)
-    assert by_rank(rankings, weights, rrf_k) == pytest.approx(expected)
+    assert fuse_by_rank(rankings, weights, rrf_k) == pytest.approx(expected)
 
 
 def test_shares_of_the_best_score_equal_sums_by_hand():
     bm25, dense = [Hit("a", 20.0), Hit("b", 15.0), Hit("c", 5.0)], [Hit("d", 0.8), Hit("a", 0.2)]
-    fused = by_score([bm25, dense], [1.0, 2.0])
+    fused = fuse_by_score([bm25, dense], [1.0, 2.0])
     # a passage that a ranking lacks gets the last score: 5/20 in the first ranking, 0.2/0.8 in the second
     assert fused == pytest.approx({"a": 1 + 0.5, "b": 0.75 + 0.5, "c": 0.25 + 0.5, "d": 0.25 + 2})
 
 
 def test_a_passage_absent_from_a_short_ranking_scores_zero():
     few, many = [Hit("a", 20.0)], [Hit("b", 0.8), Hit("a", 0.6)]
-    assert by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
-    assert by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
+    assert fuse_by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
+    assert fuse_by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
     with refused('best score is above 0, found -1; take method = "rrf"'):
-        by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
+        fuse_by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
 
 
 @given(fused=st.dictionaries(st.text(max_size=3), st.integers(0, 3).map(float)), k=st.integers(1, 9))
 def test_equal_scores_keep_the_order_of_insertion(fused, k):
     order = list(fused)
     expected = sorted(fused, key=lambda passage: (-fused[passage], order.index(passage)))
-    assert [hit.passage_id for hit in best(fused, k)] == expected[:k]
+    assert [hit.passage_id for hit in top_hits(fused, k)] == expected[:k]
 
 
 def tables(**retriever):

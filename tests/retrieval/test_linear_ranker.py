@@ -15,14 +15,14 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import refuse_other_families
 from ifqa.records import Question
 from ifqa.retrieval.composition import Part
-from ifqa.retrieval.linear_ranker import FEATURES, Ranker, features, read_model, weigher, words
+from ifqa.retrieval.linear_ranker import FEATURES, Ranker, compute_features, load_word_weights, read_ranker, split_words
 
 TEXT = "If Ada Lind had not won the cup at Brill in 1931, which band would have played?"
 
 
 def row(text, passage, others=()):
     weigh = lambda word: 0.1 if len(word) < 4 else 1.0  # noqa: E731
-    rows = features(text, weigh, [1.0] * (1 + len(others)), [passage, *others])
+    rows = compute_features(text, weigh, [1.0] * (1 + len(others)), [passage, *others])
     return dict(zip(FEATURES, rows[0].tolist(), strict=True))
 
 
@@ -45,13 +45,13 @@ def test_names_numbers_and_pairs_of_the_question_are_found():
 
 
 def test_words_count_by_rarity_and_nearness_and_plurals_match():
-    assert words("Bands, the class of '31's glass is HIS") == "band the class of 31 s glass is his".split()
+    assert split_words("Bands, the class of '31's glass is HIS") == "band the class of 31 s glass is his".split()
     together, apart = (row("If Lind sang?", text) for text in ("Lind sang", f"Lind {'and so on ' * 10}sang"))
     assert together["words"] == apart["words"] == pytest.approx(2 / 2.1)
     assert apart["near words"] < together["near words"] == together["words"]
     assert row("If Lind sang?", "Lind", ["sang", "sang", "sang"])["rare words"] > 0.5
     assert row("If Lind sang?", "sang", ["Lind", "sang", "sang"])["rare words"] < 0.5
-    weigh = weigher(encoder_folder())
+    weigh = load_word_weights(encoder_folder())
     assert 0 <= weigh("the") < weigh("would") < weigh("glacier") < weigh("zyxwvu") == 1.0
 
 
@@ -61,11 +61,11 @@ texts = st.text(st.sampled_from("Ada Lind 1931 of the band, ."), max_size=80)
 @given(texts, st.lists(texts, max_size=4), st.text(st.sampled_from("xyz qu."), max_size=80))
 def test_words_that_the_question_lacks_change_nothing(question, passages, other):
     scores = [1.0 / (1 + n) for n in range(len(passages))]
-    found = features(question, lambda word: 0.5, scores, passages)
+    found = compute_features(question, lambda word: 0.5, scores, passages)
     assert found.shape == (len(passages), len(FEATURES))
     assert np.isfinite(found).all()
     assert np.allclose(
-        found, features(question, lambda word: 0.5, scores, [f"{passage} {other}" for passage in passages])
+        found, compute_features(question, lambda word: 0.5, scores, [f"{passage} {other}" for passage in passages])
     )
 
 
@@ -85,13 +85,13 @@ def test_passages_are_ranked_by_the_models_weights(tmp_path):
 def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
     path = tmp_path / "model.json"
     with refused("does not exist"):
-        read_model(str(path))
+        read_ranker(str(path))
     with refused("features differ from this version's in length"):
-        read_model(model(path, weights={"length": 1.0}))
+        read_ranker(model(path, weights={"length": 1.0}))
     path.write_text("{}")
     with refused("train it again"):
-        read_model(str(path))
-    assert Ranker.trained() == read_model("ifqa").family == "ifqa/full"
+        read_ranker(str(path))
+    assert Ranker.trained() == read_ranker("ifqa").family == "ifqa/full"
     tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "sample", "retriever": {"name": "ranker"}}
     with refused("was trained on ifqa/full"):
         refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))

@@ -13,8 +13,8 @@ from ifqa.retrieval.queries import (
     QUERIES,
     Clauses,
     content_terms,
-    rewrite,
-    split_causal,
+    parse_causal_form,
+    rewrite_questions,
     split_question,
 )
 
@@ -83,11 +83,11 @@ def test_then_belongs_to_neither_clause():
 
 
 def test_supposed_is_the_presupposition_without_its_conjunction():
-    assert Clauses("If Ada had left", "who would lead?").supposed == "Ada had left"
-    assert Clauses("Suppose that Ada had left.", "Who would lead?").supposed == "Ada had left."
-    assert Clauses("By law, if Ada had left", "who would lead?").supposed == "By law, Ada had left"
-    assert Clauses("Had Ada left", "who would lead?").supposed == "Had Ada left"
-    assert Clauses("", "Who leads?").supposed == ""
+    assert Clauses("If Ada had left", "who would lead?").supposition == "Ada had left"
+    assert Clauses("Suppose that Ada had left.", "Who would lead?").supposition == "Ada had left."
+    assert Clauses("By law, if Ada had left", "who would lead?").supposition == "By law, Ada had left"
+    assert Clauses("Had Ada left", "who would lead?").supposition == "Had Ada left"
+    assert Clauses("", "Who leads?").supposition == ""
 
 
 PIECES = st.sampled_from("""If|if|Had|had|not|then|who|which|would|was|,|, |. |?|"|'|(| |—|Ada|10,000""".split("|"))
@@ -97,7 +97,7 @@ ODD_TEXTS = st.text() | st.lists(PIECES).map(" ".join) | st.lists(PIECES).map(""
 @given(ODD_TEXTS)
 def test_clauses_are_stripped_substrings_and_lose_only_then(text):
     parts = split_question(text)
-    for part in (parts.presupposition, parts.question, parts.supposed):
+    for part in (parts.presupposition, parts.question, parts.supposition):
         assert part == part.strip()
     assert parts.presupposition in text
     assert parts.question in text
@@ -177,29 +177,29 @@ WORDS = [*sorted(ASKING), "Rome", "fell,", "Ann", "ice", "and", "trade", "1836."
 
 @pytest.mark.parametrize("question", EXAMPLES)
 def test_a_causal_question_loses_its_asking_words(question):
-    found = split_causal(question)
-    assert (found.rule, found.seeks, found.stated) == EXAMPLES[question]
-    assert QUERIES["causal-connectives"](question) == f"{found.stated} {CONNECTIVES[found.seeks]}"
-    assert all(term in found.stated for term in content_terms(question))
-    assert split_causal(found.stated).stated == found.stated
+    found = parse_causal_form(question)
+    assert (found.rule, found.seeks, found.statement) == EXAMPLES[question]
+    assert QUERIES["causal-connectives"](question) == f"{found.statement} {CONNECTIVES[found.seeks]}"
+    assert all(term in found.statement for term in content_terms(question))
+    assert parse_causal_form(found.statement).statement == found.statement
 
 
 @pytest.mark.parametrize("question", OTHERS)
 def test_a_question_of_no_form_stays(question):
-    assert split_causal(question).stated == question
+    assert parse_causal_form(question).statement == question
     assert QUERIES["causal-connectives"](question) == question
-    assert not split_causal(question).seeks
+    assert not parse_causal_form(question).seeks
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join) | st.text(max_size=60))
 @example("why did how did")
 def test_only_asking_words_go_and_something_is_left(text):
-    found = split_causal(text)
-    assert found.stated.strip() or not text.strip()
+    found = parse_causal_form(text)
+    assert found.statement.strip() or not text.strip()
     left = iter(words(text))
     if found.seeks:
-        assert all(word in left for word in words(found.stated))  # in their order
-        gone = set(words(text)) - set(words(found.stated))
+        assert all(word in left for word in words(found.statement))  # in their order
+        gone = set(words(text)) - set(words(found.statement))
         assert {word.strip(" ?\"'()") for word in gone} <= ASKING | {""}
 
 
@@ -221,17 +221,17 @@ ASKED = {
 
 @pytest.mark.parametrize("query", sorted(QUERIES | ASKED))
 def test_every_query_rewrites_as_expected(query):
-    asked = rewrite([Question("q", text) for text in (LINCOLN, LAST, PLAIN, CAUSAL)], query)
+    asked = rewrite_questions([Question("q", text) for text in (LINCOLN, LAST, PLAIN, CAUSAL)], query)
     assert [words(question.text) for question in asked] == [words(text) for text in ASKED[query]]
     for unknown in (query[:-1], 5, [query]):
         with refused("query"):
-            rewrite([Question("q", PLAIN)], unknown)
+            rewrite_questions([Question("q", PLAIN)], unknown)
 
 
 @given(st.text(), st.sampled_from(sorted(QUERIES)))
 def test_rewriting_keeps_ids_and_annotation_and_empties_no_question(text, query):
     question = Question("b/s/1", text, ("a", "b"), ("gold",), ("x", "y"))
-    (asked,) = rewrite([question], query)
+    (asked,) = rewrite_questions([question], query)
     assert (asked.id, asked.answers, asked.gold_passages, asked.choices) == ("b/s/1", ("a", "b"), ("gold",), ("x", "y"))
     assert bool(asked.text.strip()) or not text.strip()
     if query == "question":

@@ -17,7 +17,7 @@ from ifqa.records import Hit, Question
 from ifqa.retrieval import rerank as module
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.context import Gold
-from ifqa.retrieval.rerank import Rerank, reordered
+from ifqa.retrieval.rerank import Rerank, reorder_hits
 
 QUESTIONS = [Question("q/0", "If Ada Lind had not won the cup, who would have?"), Question("q/1", "If so, where?")]
 scores = st.lists(st.integers(-50, 50).map(float), min_size=1, max_size=9)
@@ -30,7 +30,7 @@ def ranking_of(values):
 @given(scores, st.data())
 def test_with_weight_one_the_model_decides_and_ties_keep_their_order(values, data):
     model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
-    found = [hit.passage_id for hit in reordered(ranking_of(values), model, 1.0)]
+    found = [hit.passage_id for hit in reorder_hits(ranking_of(values), model, 1.0)]
     assert found == [f"p{place}" for place in sorted(range(len(values)), key=lambda place: -model[place])]
 
 
@@ -39,8 +39,8 @@ def test_scale_and_offset_of_scores_do_not_matter(values, factor, offset, data):
     model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
     ranking = ranking_of(values)
     moved = [Hit(hit.passage_id, hit.score * factor + offset) for hit in ranking]
-    one = {hit.passage_id: hit.score for hit in reordered(ranking, model)}
-    other = {hit.passage_id: hit.score for hit in reordered(moved, [score * factor - offset for score in model])}
+    one = {hit.passage_id: hit.score for hit in reorder_hits(ranking, model)}
+    other = {hit.passage_id: hit.score for hit in reorder_hits(moved, [score * factor - offset for score in model])}
     assert other == pytest.approx(one, abs=1e-6)
 
 
@@ -49,12 +49,12 @@ def test_passages_below_the_depth_follow_as_they_were(values, data):
     ranking = ranking_of(values)
     depth = data.draw(st.integers(1, len(values)))
     model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=depth, max_size=depth))
-    hits = reordered(ranking, model)
-    assert hits[:depth] == reordered(ranking[:depth], model)
+    hits = reorder_hits(ranking, model)
+    assert hits[:depth] == reorder_hits(ranking[:depth], model)
     assert [hit.passage_id for hit in hits[depth:]] == [hit.passage_id for hit in ranking[depth:]]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert {hit.passage_id for hit in hits} == {hit.passage_id for hit in ranking}
-    assert reordered([], []) == []
+    assert reorder_hits([], []) == []
 
 
 def test_the_model_reads_the_configured_clause_and_the_first_passages_alone(monkeypatch):
@@ -104,7 +104,7 @@ def test_settings_that_do_not_fit_are_refused_in_one_line(settings, message):
 
 
 def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, monkeypatch):
-    folder = module.adapter_folder(module.OWN)
+    folder = module.adapter_folder(module.BUNDLED_MODEL)
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     monkeypatch.chdir(tmp_path)
     tables = {"benchmark": "ifqa", "retriever": {"name": "rerank", "parts": [{"name": "gold"}], "device": "cpu"}}
@@ -130,7 +130,7 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     (tmp_path / "two" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
     with refused("gives 2 scores a pair"):
         module.CrossEncoder(str(tmp_path / "two"), "cpu")
-    own = module.adapter_folder(module.OWN)
+    own = module.adapter_folder(module.BUNDLED_MODEL)
     for path in own.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for name, content, said in (

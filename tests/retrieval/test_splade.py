@@ -15,7 +15,7 @@ from vector_folder import after_a_kill, write_passages
 from ifqa.records import Question
 from ifqa.retrieval.splade import Splade, query_weights
 from ifqa.retrieval.vectors.token_encoders import open_token_model
-from ifqa.retrieval.vectors.vector_store import sample_for
+from ifqa.retrieval.vectors.vector_store import sample_passages
 
 TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
@@ -84,7 +84,9 @@ def test_a_killed_build_goes_on_and_only_other_settings_weigh_everything_again(m
 
 
 def test_the_forecast_is_the_size_of_such_an_index(models, tmp_path):
-    built(models, write_passages(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
+    built(
+        models, write_passages(tmp_path / "passages", [one.text for one in sample_passages("cpu")]), tmp_path / "index"
+    )
     cost = Splade.forecast(96, model=models["saved"], precision="float32", device="cpu")
     kept = sum(np.load(path).nbytes for path in (tmp_path / "index").glob("[srw]*-*.npy"))
     assert cost.disk == pytest.approx(kept + 96 * 16, rel=0.05)

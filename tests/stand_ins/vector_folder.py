@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from ifqa.retrieval.vectors.vector_store import Filling, Shards
+from ifqa.retrieval.vectors.vector_store import Shards, ShardWriter
 
 
 def folder_of(folder, *shards):
-    filling, keys = Filling(folder), {}
+    filling, keys = ShardWriter(folder), {}
     folder.mkdir(parents=True, exist_ok=True)
     for number, shard in enumerate(shards):
         keys[number] = "key"
@@ -33,7 +33,7 @@ def write_passages(folder, texts):
 
 def after_a_kill(build):
     """Interrupt `build` at its second shard and build again: what that returns, and the numbers of the shards that it made."""
-    add, made = Filling.add, []
+    add, made = ShardWriter.add, []
 
     def dies(self, number, *rest):
         if number == 1:
@@ -41,8 +41,8 @@ def after_a_kill(build):
         add(self, number, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Filling, "add", dies)
+        patch.setattr(ShardWriter, "add", dies)
         with pytest.raises(KeyboardInterrupt):
             build()
-        patch.setattr(Filling, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
+        patch.setattr(ShardWriter, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
         return build(), made

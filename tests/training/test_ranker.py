@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question, gold_id
-from ifqa.retrieval.linear_ranker import FEATURES, read_model
+from ifqa.retrieval.linear_ranker import FEATURES, read_ranker
 from ifqa.training.ranker import Ranker, fitted, lists_of, usable
 from ifqa.training.trainer import configured
 
@@ -30,7 +30,7 @@ DATA = TrainingData(
 
 def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(tmp_path, capsys):
     configured(Ranker).train(DATA, tmp_path)
-    model = read_model(str(tmp_path / "ranker.json"))
+    model = read_ranker(str(tmp_path / "ranker.json"))
     assert (model.family, model.sources) == ("ifqa/full", {"train.json": "ab"})
     weights = np.array([model.weights[name] for name in FEATURES])
     assert [int(np.argmax(each.rows @ weights)) for each in lists_of(DATA)] == list(range(len(TOWNS)))

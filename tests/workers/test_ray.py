@@ -17,7 +17,7 @@ from ifqa.corpus.wikipedia import source
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.retrieval.jvm import java
+from ifqa.retrieval.jvm import load_jnius
 from ifqa.workers.pool import Workers, map_tasks
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def cluster():
 
     Without its own handler, this process's Java machine would die at its next safepoint.
     """
-    java()
+    load_jnius()
     before = handler()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(tasks.__file__).parent)]))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.formats.questions import distinct
+from ifqa.formats.questions import check_unique_ids
 from ifqa.progress import pluralize
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
@@ -95,7 +95,7 @@ class CausalQA(Benchmark):
 
 @cached_by_file(len(DATASETS))
 def _read(path: Path, prefix: str, dataset: str) -> tuple[Question, ...]:
-    return tuple(distinct(path, list(_lines(path, prefix, dataset))))
+    return tuple(check_unique_ids(path, list(_lines(path, prefix, dataset))))
 
 
 def _lines(path: Path, prefix: str, dataset: str) -> Iterator[Question]:

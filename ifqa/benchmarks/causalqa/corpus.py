@@ -26,8 +26,8 @@ from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.formats.datasets import PUBLISHERS
-from ifqa.formats.publisher import Candidates, Causal, Part, Reading, Rest, parts
+from ifqa.formats.causalqa_datasets import PUBLISHERS
+from ifqa.formats.causalqa_files import Candidates, CausalTest, DatasetFile, FileReader, QuestionDetails, list_files
 from ifqa.progress import bar
 from ifqa.settings import check_shape
 from ifqa.storage.artifacts import MANIFEST, Artifact, compute_fingerprint, damaged_files, read_manifest
@@ -67,9 +67,9 @@ class Source(NamedTuple):
     """Where a dataset is read from: "publisher" or "release", its parts, and what gives their questions."""
 
     origin: str
-    parts: Sequence[Part]
+    parts: Sequence[DatasetFile]
     size: int
-    questions: Callable[[Reading, Sequence[Part], Causal], Candidates]
+    questions: Callable[[FileReader, Sequence[DatasetFile], CausalTest], Candidates]
     inputs: dict[str, object]
 
 
@@ -130,12 +130,12 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
     for name, publisher in PUBLISHERS.items():
         place = folder / name
         if place.is_dir():
-            available = parts(place)
-            chosen = publisher.choose(available)
+            available = list_files(place)
+            chosen = publisher.choose_files(available)
             if not chosen:
                 names = ", ".join(part.base for part in available[:5]) or "no files"
                 raise IfqaError(f"{place}: wanted {publisher.wanted}; found {names}")
-            facts = _facts(chosen, publisher.identity(place))
+            facts = _facts(chosen, publisher.fingerprint_lines(place))
             sources[name] = Source("publisher", chosen, publisher.size(chosen), publisher.questions, facts)
         elif name in released and release.has_texts(released[name]):
             chosen, questions = released[name], partial(release.questions, name)
@@ -147,7 +147,7 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
     return sources, absent
 
 
-def _facts(chosen: Sequence[Part], aside: Iterable[str] = ()) -> dict[str, object]:
+def _facts(chosen: Sequence[DatasetFile], aside: Iterable[str] = ()) -> dict[str, object]:
     """The identity of a source: one SHA-256 over the names and the SHA-256 of its files, and of a few files the names."""
     files = {path: _sha256(path) for path in {part.path for part in chosen}}
     digest = hashlib.sha256()
@@ -189,7 +189,7 @@ def _filled(folder: Path, name: str, source: Source, key: str, rules: str, seed:
     with ExitStack() as stack:
         handles = {split: stack.enter_context(atomic_write(folder / split / f"{name}.jsonl")) for split in SPLITS}
         advance = stack.enter_context(bar(name, source.size, unit="bytes"))
-        reading = stack.enter_context(Reading())
+        reading = stack.enter_context(FileReader())
         candidates = source.questions(reading, source.parts, lambda question: bool(matched(question, rules)))
         for number, candidate in enumerate(stack.enter_context(closing(candidates)), start=1):
             if number % 1024 == 0:
@@ -199,23 +199,25 @@ def _filled(folder: Path, name: str, source: Source, key: str, rules: str, seed:
             names = matched(candidate.question, rules)
             if not (names or released):
                 continue
-            rest = candidate.rest()
-            answers = [text for answer in rest.answers if (text := _clean(answer))]
+            details = candidate.details()
+            answers = [text for answer in details.answers if (text := _clean(answer))]
             if not answers:
-                facts["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
+                facts["unanswered"] += not details.split.startswith("original-")  # the release has each twice
                 continue
-            line, words = _record(candidate.question, rest, answers, names)
-            for split in splits_of(rest, name, seed):
+            line, words = _record(candidate.question, details, answers, names)
+            for split in splits_of(details, name, seed):
                 write_bytes(handles[split], line)
                 for place, more in enumerate((1, *words)):
                     counts[split][place] += more
     return facts
 
 
-def _record(question: str, rest: Rest, answers: list[str], names: Sequence[str]) -> tuple[bytes, tuple[int, int]]:
+def _record(
+    question: str, details: QuestionDetails, answers: list[str], names: Sequence[str]
+) -> tuple[bytes, tuple[int, int]]:
     """A line of the corpus, and the words of the question and of the first answer."""
     record = {
-        "id": "_".join(_clean(rest.id).split()), "question": _clean(question), "context": _clean(rest.context),
+        "id": "_".join(_clean(details.id).split()), "question": _clean(question), "context": _clean(details.context),
         "answers": answers, "rules": list(names),
     }  # fmt: skip
     return json_line(record), (len(question.split()), len(answers[0].split()))
@@ -226,13 +228,13 @@ def _clean(text: str) -> str:
     return text.replace("\t", " ").strip().encode("utf-8", "replace").decode()
 
 
-def splits_of(rest: Rest, dataset: str, seed: int) -> list[str]:
+def splits_of(details: QuestionDetails, dataset: str, seed: int) -> list[str]:
     """The names of the splits that a question goes to."""
-    if rest.split in SPLITS:
-        return [rest.split]
-    drawn = hashlib.blake2b(f"{seed}\n{dataset}\n{rest.id}".encode("utf-8", "replace"), digest_size=8).digest()
+    if details.split in SPLITS:
+        return [details.split]
+    drawn = hashlib.blake2b(f"{seed}\n{dataset}\n{details.id}".encode("utf-8", "replace"), digest_size=8).digest()
     part = "valid" if int.from_bytes(drawn) < 2**64 // 10 else "train"
-    original = part if rest.split == "both" else rest.split
+    original = part if details.split == "both" else details.split
     return [f"random-{part}", *([f"original-{original}"] if original else [])]
 
 

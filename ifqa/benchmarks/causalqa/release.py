@@ -22,7 +22,15 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ifqa.errors import IfqaError
-from ifqa.formats.publisher import Candidate, Candidates, Causal, Part, Reading, Rest, parts
+from ifqa.formats.causalqa_files import (
+    Candidate,
+    Candidates,
+    CausalTest,
+    DatasetFile,
+    FileReader,
+    QuestionDetails,
+    list_files,
+)
 
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"
@@ -56,34 +64,34 @@ PUBLISHED = {
 ALL = Published(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper gives no sum of the validation parts
 
 
-def find(folder: Path) -> dict[str, list[Part]]:
+def find(folder: Path) -> dict[str, list[DatasetFile]]:
     """Dataset -> its parts, if the release lies in a folder: as the archive, unpacked, or the folder itself is the release."""
     places = [path for path in folder.iterdir() if path.name.startswith(NAME) and path.suffix in ("", ".zip", ".0")]
     places.sort(key=lambda path: (path.is_file(), path))  # an unpacked one first
     if (folder / "input").is_dir():
         places = [folder]
-    datasets: dict[str, list[Part]] = {}
+    datasets: dict[str, list[DatasetFile]] = {}
     for place in places[:1]:
-        for part in parts(place / "input" if (place / "input").is_dir() else place):
+        for part in list_files(place / "input" if (place / "input").is_dir() else place):
             if match := _match(part):
                 datasets.setdefault(match["dataset"], []).append(part)
     return datasets
 
 
-def _match(part: Part) -> re.Match[str] | None:
+def _match(part: DatasetFile) -> re.Match[str] | None:
     return _FILE.fullmatch("/".join(PurePosixPath(part.name).parts[-2:]))
 
 
-def has_texts(chosen: Sequence[Part]) -> bool:
+def has_texts(chosen: Sequence[DatasetFile]) -> bool:
     """Whether the parts of a dataset have questions, and not ids alone."""
-    with Reading() as reading:
+    with FileReader() as reading:
         for part in chosen:
             for _, head in reading.lines(part):
                 return any(column.startswith("question") for column in next(csv.reader([head]), []))
     raise IfqaError(f"{chosen[0]} is empty; fetch the release again")
 
 
-def questions(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Candidates:
+def questions(dataset: str, reading: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
     """The questions of a dataset's parts. An id that a part has again gets the number of its row behind it."""
     for part, match in ((part, match) for part in chosen if (match := _match(part))):
         with reading.table(part) as rows:
@@ -99,7 +107,7 @@ def questions(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Ca
                 yield _candidate(row, name, columns, split, f"{part}:{rows.line_num}")
 
 
-def _column(columns: Sequence[str], name: str, part: Part) -> str:
+def _column(columns: Sequence[str], name: str, part: DatasetFile) -> str:
     """The column of a name, else the processed one, in lower case; empty if there is no context."""
     known = next((column for column in (name, f"{name}_processed") if column in columns), "")
     if not known and name != "context":
@@ -115,4 +123,4 @@ def _candidate(
         raise IfqaError(
             f"{where}: wanted as many cells as there are columns, found {'more' if None in row else 'fewer'}"
         )
-    return Candidate(question, lambda: Rest(name, context or "", answer.split("\t"), split))
+    return Candidate(question, lambda: QuestionDetails(name, context or "", answer.split("\t"), split))

@@ -14,9 +14,9 @@ from ifqa.benchmarks.causalqa.corpus import Facts, facts_of
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.formats.datasets import PUBLISHERS
+from ifqa.formats.causalqa_datasets import PUBLISHERS
 from ifqa.formats.questions import iter_questions
-from ifqa.formats.tables import kind_of
+from ifqa.formats.tables import unpacked_suffix
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import bar, pluralize
 from ifqa.records import Question
@@ -106,7 +106,7 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Cou
 
 def _questions(source: str) -> Iterator[Question]:
     path = Path(source)
-    if (path.exists() and not path.is_dir()) or kind_of(path) or "/" in source.partition(":")[0]:
+    if (path.exists() and not path.is_dir()) or unpacked_suffix(path) or "/" in source.partition(":")[0]:
         yield from iter_questions(path)
         return
     head, *rest = source.split(":")

@@ -29,7 +29,7 @@ from ifqa.models.hub import (
     silence_transformers,
 )
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.vector_store import half
+from ifqa.retrieval.vectors.vector_store import to_float16
 from ifqa.settings import Precision, YesNo
 from ifqa.storage.files import read_json
 
@@ -43,7 +43,7 @@ _NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|
 _DPR_TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
 
 
-class Facts(TypedDict):
+class EncoderFacts(TypedDict):
     """The settings that decide an encoder's vectors."""
 
     model: str
@@ -82,7 +82,7 @@ class EncoderSettings:
     passage_prefix: str | None = None
 
 
-class Side(NamedTuple):
+class Tower(NamedTuple):
     """How a model encodes questions, or passages: pairs of text and title to padded token ids, and these to vectors."""
 
     tokenise: Callable[[Sequence[tuple[str, str]]], Features]
@@ -93,10 +93,10 @@ class Side(NamedTuple):
 class Encoder:
     """A loaded model. `facts` has the settings that decide its vectors; they are printed and stored in the index."""
 
-    facts: Facts
+    facts: EncoderFacts
     device: str
-    queries: Side
-    passages: Side
+    queries: Tower
+    passages: Tower
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of questions, float32 [texts, dimension].
@@ -116,20 +116,22 @@ class Encoder:
         return _encode(self.passages, pairs, self.device)
 
 
-def encoder_of(settings: EncoderSettings) -> Encoder:
+def cached_encoder(settings: EncoderSettings) -> Encoder:
     """The encoder; a process loads it once for the same settings and files."""
-    return _encoder(settings, model_fingerprint(settings.model, question_model(settings.model, settings.query_model)))
+    return _open_cached(
+        settings, model_fingerprint(settings.model, question_model(settings.model, settings.query_model))
+    )
 
 
 @lru_cache(maxsize=1)  # a worker has many pieces; by weights, for a model may be trained again in the same folder
-def _encoder(settings: EncoderSettings, weights: str) -> Encoder:
+def _open_cached(settings: EncoderSettings, weights: str) -> Encoder:
     return open_encoder(settings)
 
 
-def encode_with(settings: EncoderSettings, passages: Sequence[Passage]) -> tuple[NDArray[np.float16]]:
+def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> tuple[NDArray[np.float16]]:
     """The vectors of passages as they are stored, float16 [passages, dimension]."""
-    vectors = encoder_of(settings).encode_passages(passages)
-    return (half(vectors, [passage.id for passage in passages]),)
+    vectors = cached_encoder(settings).encode_passages(passages)
+    return (to_float16(vectors, [passage.id for passage in passages]),)
 
 
 def open_encoder(settings: EncoderSettings) -> Encoder:
@@ -166,7 +168,7 @@ def refuse_other_weights(index: Path, model: str, built_with: str, weights: str)
         )
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text without lone surrogates, which tokenizers refuse."""
     return text.encode("utf-8", "replace").decode()
 
@@ -178,13 +180,13 @@ def _check_positions(max_tokens: int, config: "PretrainedConfig") -> None:
         raise IfqaError(f"max_tokens: wanted 3 to {most}, the number of the model's positions; found {max_tokens}")
 
 
-def _encode(side: Side, pairs: Sequence[tuple[str, str]], device: str) -> NDArray[np.float32]:
+def _encode(side: Tower, pairs: Sequence[tuple[str, str]], device: str) -> NDArray[np.float32]:
     """A thread tokenises the next chunk. A chunk's batches hold texts of similar length, up to a budget of tokens."""
     import torch
 
     if not pairs:
         return _encode(side, [("x", "")], device)[:0]
-    pairs = [(whole(text), whole(title)) for text, title in pairs]
+    pairs = [(replace_surrogates(text), replace_surrogates(title)) for text, title in pairs]
     chunks = [pairs[start : start + CHUNK] for start in range(0, len(pairs), CHUNK)]
     encoded = []
     with ThreadPoolExecutor(1) as ahead, torch.inference_mode():
@@ -209,7 +211,7 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
         )
     longest, dtype = settings.max_tokens or _DPR_TOKENS, resolve_precision(settings.precision, device)
 
-    def side(kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], place: Path) -> Side:
+    def side(kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], place: Path) -> Tower:
         with report_load_errors(str(place), f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
             model, report = kind.from_pretrained(place, dtype=dtype, output_loading_info=True)
@@ -227,12 +229,12 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
             features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # all 0 in DPR, in pairs too
             return dict(features)
 
-        return Side(tokenise, lambda features: model(**features).pooler_output)
+        return Tower(tokenise, lambda features: model(**features).pooler_output)
 
     passages, queries = side(DPRContextEncoder, folder), side(DPRQuestionEncoder, model_folder(questions))
     precision = precision_name(settings.precision, device)
     dimension = int(_encode(queries, [("dimension", "")], device).shape[1])
-    facts: Facts = {
+    facts: EncoderFacts = {
         "model": settings.model, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
         "passage_prefix": "", "titles": settings.titles != "no", "max_tokens": longest, "precision": precision,
         "dimension": dimension,
@@ -265,21 +267,21 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
             f"{name}: its files name no prefix, but models of its family are trained with a prefix; see query_prefix"
         )
 
-    def side(task: str) -> Side:
+    def side(task: str) -> Tower:
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
             texts = [f"{title} {text}" if title else text for text, title in pairs]
             features: Features = model.preprocess(texts, prompt=prompts[task] or None, task=task)
             return features
 
-        return Side(tokenise, lambda features: model.forward(features, task=task)["sentence_embedding"])
+        return Tower(tokenise, lambda features: model.forward(features, task=task)["sentence_embedding"])
 
     precision = precision_name(settings.precision, device)
     if precision == "bfloat16":
         model[0].to(torch.bfloat16)
-        model[0].register_forward_hook(in_float)
+        model[0].register_forward_hook(to_float32)
     pooling = next((str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")), "the model's own")
     normalised = any(type(part).__name__ == "Normalize" for part in model)
-    facts: Facts = {
+    facts: EncoderFacts = {
         "model": name, "pooling": pooling, "normalised": normalised, "query_prefix": prompts["query"],
         "passage_prefix": prompts["document"], "titles": settings.titles == "yes", "max_tokens": model.max_seq_length,
         "precision": precision, "dimension": model.get_embedding_dimension(),
@@ -300,7 +302,7 @@ def load_report(place: Path, transformer: "nn.Module") -> Mapping[str, Sequence[
     return dict(report)
 
 
-def in_float(_module: object, _inputs: object, features: Features) -> Features:
+def to_float32(_module: object, _inputs: object, features: Features) -> Features:
     """Features in float32, for pooling and normalisation in bfloat16 would give vectors of length 0.996."""
     import torch
 

@@ -17,8 +17,14 @@ from ifqa.models.hub import (
 )
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import BuildCost, Passage
-from ifqa.retrieval.vectors.encoders import in_float, load_report, precision_name, refuse_other_weights, whole
-from ifqa.retrieval.vectors.vector_store import VERSION, Arrays, encode_corpus, forecast
+from ifqa.retrieval.vectors.encoders import (
+    load_report,
+    precision_name,
+    refuse_other_weights,
+    replace_surrogates,
+    to_float32,
+)
+from ifqa.retrieval.vectors.vector_store import VERSION, Arrays, encode_corpus, estimate_encoding
 from ifqa.settings import Positive, Precision, StoredModel, Text, check_arguments, parse_stored
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.files import read_json, require_file, write_json
@@ -29,14 +35,17 @@ if TYPE_CHECKING:
 
     TokenModel = SparseEncoder | MultiVectorEncoder
 
-Kind = Literal["sparse", "late"]
-_CALLED: dict[Kind, str] = {"sparse": "a learned sparse encoder", "late": "a late-interaction model"}
-_SAVED: dict[Kind, tuple[str, ...]] = {"sparse": ("SparseEncoder",), "late": ("MultiVectorEncoder", "ColBERT")}
+TokenModelKind = Literal["sparse", "late"]
+_KIND_NAMES: dict[TokenModelKind, str] = {"sparse": "a learned sparse encoder", "late": "a late-interaction model"}
+_SAVED_TYPES: dict[TokenModelKind, tuple[str, ...]] = {
+    "sparse": ("SparseEncoder",),
+    "late": ("MultiVectorEncoder", "ColBERT"),
+}
 #: Passages; a sparse encoder has a number for each token and each word of its list.
 BATCH = {"cpu": 16, "cuda": 64, "mps": 16}
 
 
-class Facts(StoredModel):
+class TokenIndexFacts(StoredModel):
     """What is stored of an index beside its shards."""
 
     model: Text
@@ -46,13 +55,13 @@ class Facts(StoredModel):
     passages: Positive
 
 
-class TokenIndexed(IndexedRetriever):
+class TokenIndexRetriever(IndexedRetriever):
     """A retriever whose index holds what a model says of each token of the passages."""
 
     runtime_only = ("device",)
     resumes = True
     name: ClassVar[str]  # in messages, and of the file with the facts
-    kind: ClassVar[Kind]
+    kind: ClassVar[TokenModelKind]
     arrays: ClassVar[tuple[str, ...]]  # names of the arrays of a shard
     once: ClassVar[int] = 0  # of these, the number of the first ones that have the same size for any number of passages
 
@@ -62,14 +71,14 @@ class TokenIndexed(IndexedRetriever):
         raise NotImplementedError
 
     @classmethod
-    def facts_of(cls, index: Path) -> Facts:
+    def facts_of(cls, index: Path) -> TokenIndexFacts:
         """What `build` wrote of an index.
 
         Raises:
             IfqaError: it is missing or damaged, or the index is of other weights than the model has now.
         """
         path = require_file(index / f"{cls.name}.json", f"{cls.name} index")
-        facts = parse_stored(Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        facts = parse_stored(TokenIndexFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         refuse_other_weights(index, facts.model, facts.weights, model_fingerprint(facts.model))
         return facts
 
@@ -109,7 +118,7 @@ class TokenIndexed(IndexedRetriever):
         texts = [
             f"{passage.title} {passage.text}" if titles and passage.title else passage.text for passage in passages
         ]
-        return cls.encode(model, passages, [whole(text) for text in texts])
+        return cls.encode(model, passages, [replace_surrogates(text) for text in texts])
 
     @classmethod
     def forecast(
@@ -117,7 +126,7 @@ class TokenIndexed(IndexedRetriever):
     ) -> BuildCost:
         """What `build` will take on this machine, measured by encoding some passages."""
         opened = open_token_model(cls.kind, model, precision, device)
-        return forecast(passages, partial(cls._encode, opened, titles), opened.device.type, once=cls.once)
+        return estimate_encoding(passages, partial(cls._encode, opened, titles), opened.device.type, once=cls.once)
 
     @classmethod
     def build_requirements(cls, index: Path, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
@@ -130,7 +139,7 @@ class TokenIndexed(IndexedRetriever):
         return model_fingerprint(model)
 
 
-def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
+def open_token_model(kind: TokenModelKind, name: str, precision: str, device: str) -> Any:
     """A `SparseEncoder` ("sparse") or `MultiVectorEncoder` ("late") of sentence-transformers.
 
     Args:
@@ -148,10 +157,10 @@ def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
     silence_transformers()
     device, folder = resolve_device(device), model_folder(name)
     opens = SparseEncoder if kind == "sparse" else MultiVectorEncoder
-    with report_load_errors(name, _CALLED[kind]):
+    with report_load_errors(name, _KIND_NAMES[kind]):
         _refuse_untrained(kind, name, folder)
         model: TokenModel = opens(str(folder), device=device, trust_remote_code=False, local_files_only=True)
-        reports = [load_report(place, part) for part, place in _networks(model, folder)]
+        reports = [load_report(place, part) for part, place in _list_networks(model, folder)]
     for report in reports:
         refuse_missing(name, report, unused="pooler.")  # no module here pools by it
     if kind == "sparse" and model.similarity_fn_name != "dot":
@@ -160,11 +169,11 @@ def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
         )
     if precision_name(precision, device) == "bfloat16":
         model[0].to(torch.bfloat16)
-        model[0].register_forward_hook(in_float)
+        model[0].register_forward_hook(to_float32)
     return model.eval()
 
 
-def _refuse_untrained(kind: Kind, name: str, folder: Path) -> None:
+def _refuse_untrained(kind: TokenModelKind, name: str, folder: Path) -> None:
     """sentence-transformers makes either kind of any encoder, and draws the weights that are lacking at random."""
     settings, config = (
         read_json(path) if (path := folder / file).exists() else {}
@@ -176,14 +185,14 @@ def _refuse_untrained(kind: Kind, name: str, folder: Path) -> None:
         known = bare and any(architecture.endswith("ForMaskedLM") for architecture in architectures)
     else:  # PyLate's models before they named their type, or those of ColBERT's authors
         known = (not saved and "query_prefix" in settings) or "HF_ColBERT" in architectures
-    if not known and saved not in _SAVED[kind]:
+    if not known and saved not in _SAVED_TYPES[kind]:
         raise IfqaError(
-            f"{name} is not {_CALLED[kind]}: its files name {saved or ', '.join(architectures) or 'no such type'}; see "
+            f"{name} is not {_KIND_NAMES[kind]}: its files name {saved or ', '.join(architectures) or 'no such type'}; see "
             "docs/retrieval.md for models that are"
         )
 
 
-def _networks(model: "TokenModel", folder: Path) -> Iterator[tuple["nn.Module", Path]]:
+def _list_networks(model: "TokenModel", folder: Path) -> Iterator[tuple["nn.Module", Path]]:
     """The modules that hold a network of transformers, each with the folder of its files."""
     path = folder / "modules.json"
     listed = [folder / module["path"] for module in read_json(path)] if path.exists() else [folder]

@@ -27,25 +27,24 @@ from ifqa.records import BuildCost, Hit, Passage, SearchResult
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.append_log import keep_whole_lines
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, require_file, sha256, write_bytes, write_jsonl
-from ifqa.workers.pool import Engine
-from ifqa.workers.pool import map_tasks as run_all
+from ifqa.workers.pool import Engine, map_tasks
 
 logger = logging.getLogger(__name__)
 
 VERSION = 1  # raised when the same piece is encoded to other vectors
-LOG = "vectors.jsonl"
-PIECE = 4096  # passages in a shard of vectors: the work that a kill can lose, and 6 MB at 768 dimensions
+SHARDS_FILE = "vectors.jsonl"
+SHARD_PASSAGES = 4096  # passages in a shard of vectors: the work that a kill can lose, and 6 MB at 768 dimensions
 ID_BYTES = 16  # of a passage's id on disk
 _MEND = "build the index again: ifqa index CORPUS"
-_SAMPLE = 96  # passages encoded to measure the speed
+_SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
 _LINE_BYTES = 2000  # of a passage in memory, as line, text and tokens
-_WORDS = "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work".split()
+_SAMPLE_WORDS = "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work".split()
 
 Arrays = tuple[NDArray[Any], ...]
 Encode = Callable[[Sequence[Passage]], Arrays]
 
 
-class _Line(StoredModel):
+class _ShardRecord(StoredModel):
     """A line of `vectors.jsonl`."""
 
     shard: int
@@ -68,8 +67,8 @@ class Shards:
         Raises:
             IfqaError: the list is missing or empty, or has another line.
         """
-        self.folder, path = folder, require_file(folder / LOG, "list of vector shards")
-        lines = [parse_stored(_Line, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
+        self.folder, path = folder, require_file(folder / SHARDS_FILE, "list of vector shards")
+        lines = [parse_stored(_ShardRecord, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
         if not lines:
             raise IfqaError(f"{folder} holds no vectors; {_MEND}")
         self.numbers = [line.shard for line in lines]
@@ -154,7 +153,7 @@ class Shards:
                 yield first, self.array("vectors", place)
 
 
-class Filling:
+class ShardWriter:
     """A folder of arrays while it is filled; whole shards of an interrupted build are reused.
 
     A shard is a file of ids and one for each of `kinds`, named as `array_path` says.
@@ -163,11 +162,11 @@ class Filling:
     def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
         """Read which shards are there."""
         self.folder, self._kinds = folder, (*kinds, "ids")
-        keep_whole_lines(folder / LOG)
-        self._lines: dict[int, _Line] = {}
-        for _, line in read_jsonl(folder / LOG) if (folder / LOG).exists() else ():
+        keep_whole_lines(folder / SHARDS_FILE)
+        self._lines: dict[int, _ShardRecord] = {}
+        for _, line in read_jsonl(folder / SHARDS_FILE) if (folder / SHARDS_FILE).exists() else ():
             with suppress(IfqaError):  # other lines are ignored, and their shards encoded again
-                checked = parse_stored(_Line, line, LOG)
+                checked = parse_stored(_ShardRecord, line, SHARDS_FILE)
                 self._lines[checked.shard] = checked
 
     def has(self, number: int, key: str) -> int | None:
@@ -186,8 +185,8 @@ class Filling:
             with atomic_write(path) as handle:
                 np.save(handle, array, allow_pickle=False)
         hashes = [sha256(path) for path in self._paths(number)]
-        self._lines[number] = _Line(shard=number, key=key, passages=len(ids), sha256=hashes)
-        with open(self.folder / LOG, "ab") as handle:
+        self._lines[number] = _ShardRecord(shard=number, key=key, passages=len(ids), sha256=hashes)
+        with open(self.folder / SHARDS_FILE, "ab") as handle:
             write_bytes(handle, json_line(self._lines[number].model_dump()))
             handle.flush()
             os.fsync(handle.fileno())
@@ -202,13 +201,13 @@ class Filling:
         return sum(line.passages for line in self._lines.values())
 
     def _write_log(self) -> None:
-        write_jsonl(self.folder / LOG, [line.model_dump() for line in self._lines.values()])
+        write_jsonl(self.folder / SHARDS_FILE, [line.model_dump() for line in self._lines.values()])
 
     def _paths(self, number: int) -> list[Path]:
         return [array_path(self.folder, kind, number) for kind in self._kinds]
 
 
-def half(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float16]:
+def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float16]:
     """Numbers in half precision; `ids` has the passage of each row.
 
     Raises:
@@ -225,7 +224,7 @@ def half(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) ->
 
 
 @dataclass(frozen=True)
-class Piece:
+class EncodingTask:
     """Lines of a shard of passages, the `number` of the resulting shard of arrays, and what makes these."""
 
     number: int
@@ -237,7 +236,7 @@ class Piece:
         return self.where
 
 
-def encode_piece(piece: Piece) -> tuple[list[str], Arrays]:
+def encode_task(piece: EncodingTask) -> tuple[list[str], Arrays]:
     """The ids and the arrays of a piece's passages."""
     path, _, first = piece.where.rpartition(":")
     lines = enumerate(piece.lines.splitlines(), start=int(first))
@@ -272,12 +271,12 @@ def encode_corpus(
         IfqaError: there are no passages, or a vector holds NaN or infinity.
     """
     shards, count = count_passages(passages)
-    filling, keys, reused = Filling(folder, kinds), dict[int, str](), 0
+    filling, keys, reused = ShardWriter(folder, kinds), dict[int, str](), 0
     with bar("vectors", count) as advance:
 
-        def unfinished() -> Iterator[Piece]:
+        def unfinished() -> Iterator[EncodingTask]:
             nonlocal reused
-            for piece in _pieces(shards, encode):
+            for piece in _iter_tasks(shards, encode):
                 keys[piece.number] = hashlib.sha256(made_with.encode() + piece.lines).hexdigest()
                 there = filling.has(piece.number, keys[piece.number])
                 if there is None:
@@ -286,7 +285,7 @@ def encode_corpus(
                     reused += there
                     advance(there)
 
-        done = run_all(encode_piece, unfinished(), workers=workers, engine=engine, gpus=gpus)
+        done = map_tasks(encode_task, unfinished(), workers=workers, engine=engine, gpus=gpus)
         for piece, (ids, arrays) in done:
             filling.add(piece.number, keys[piece.number], ids, *arrays)
             advance(len(ids))
@@ -295,8 +294,8 @@ def encode_corpus(
     return filling.finish(keys)
 
 
-def _pieces(shards: dict[int, Path], encode: Encode) -> Iterator[Piece]:
-    """The shards' passages in pieces of `PIECE`; a piece never spans two shards."""
+def _iter_tasks(shards: dict[int, Path], encode: Encode) -> Iterator[EncodingTask]:
+    """The shards' passages in pieces of `SHARD_PASSAGES`; a piece never spans two shards."""
     number = 0
     for path in shards.values():
         with open(path, "rb") as handle:
@@ -307,15 +306,15 @@ def _pieces(shards: dict[int, Path], encode: Encode) -> Iterator[Piece]:
                     continue
                 first = first or at
                 lines.append(line)
-                if len(lines) == PIECE:
-                    yield Piece(number, b"".join(lines), f"{path}:{first}", encode)
+                if len(lines) == SHARD_PASSAGES:
+                    yield EncodingTask(number, b"".join(lines), f"{path}:{first}", encode)
                     number, lines, first = number + 1, [], 0
             if lines:
-                yield Piece(number, b"".join(lines), f"{path}:{first}", encode)
+                yield EncodingTask(number, b"".join(lines), f"{path}:{first}", encode)
                 number += 1
 
 
-def forecast(passages: int, encode: Encode, device: str, *, gpus: int = 1, once: int = 0) -> BuildCost:
+def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1, once: int = 0) -> BuildCost:
     """What the encoding of some passages will take, measured by encoding a few.
 
     Args:
@@ -325,22 +324,22 @@ def forecast(passages: int, encode: Encode, device: str, *, gpus: int = 1, once:
         gpus: that work at once.
         once: of the arrays, the number of the first ones that a shard has once, whatever its passages.
     """
-    sample = sample_for(device)
+    sample = sample_passages(device)
     encode(sample[:8])  # warm-up
     started = time.perf_counter()
     arrays = encode(sample)
     per_second = len(sample) / (time.perf_counter() - started) * gpus
     sizes = [array.nbytes for array in arrays]
     each = sum(sizes[once:]) / len(sample)
-    shards = -(-passages // PIECE)
+    shards = -(-passages // SHARD_PASSAGES)
     disk = passages * (each + ID_BYTES) + shards * sum(sizes[:once])
     about = f" at {per_second:,.0f} passages a second, measured now"
-    return BuildCost(passages / per_second, disk, _peak_memory() + 3 * PIECE * (each + _LINE_BYTES), about)
+    return BuildCost(passages / per_second, disk, _peak_memory() + 3 * SHARD_PASSAGES * (each + _LINE_BYTES), about)
 
 
-def sample_for(device: str) -> list[Passage]:
+def sample_passages(device: str) -> list[Passage]:
     """Passages of 100 words on average, as many as show the speed of a device."""
-    texts = [" ".join((_WORDS * 8)[: 52 + number]) for number in range(_SAMPLE)]
+    texts = [" ".join((_SAMPLE_WORDS * 8)[: 52 + number]) for number in range(_SAMPLE_PASSAGES)]
     return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
 
 

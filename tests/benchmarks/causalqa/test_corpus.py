@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.causalqa import corpus
 from ifqa.benchmarks.causalqa.corpus import build, splits_of
 from ifqa.errors import IfqaError
-from ifqa.formats.publisher import Rest
+from ifqa.formats.causalqa_files import QuestionDetails
 
 
 def content(root):
@@ -28,17 +28,19 @@ def content(root):
 
 
 def parts_of(number, split="", dataset="paq", seed=0):
-    return splits_of(Rest(str(number), "", (), split), dataset, seed)
+    return splits_of(QuestionDetails(str(number), "", (), split), dataset, seed)
 
 
 @given(st.text("ab0 é\n", min_size=1), st.sampled_from(["train", "valid", "both", ""]), st.integers(0, 9))
 def test_a_question_is_in_one_random_part_and_in_its_original_one(number, split, seed):
-    found = splits_of(Rest(number, "", ["x"], split), "paq", seed)
+    found = splits_of(QuestionDetails(number, "", ["x"], split), "paq", seed)
     [random] = [name for name in found if name.startswith("random-")]
     original = [name for name in found if name.startswith("original-")]
     part = random.removeprefix("random-")
     assert original == {"": [], "both": [f"original-{part}"]}.get(split, [f"original-{split}"])
-    assert splits_of(Rest(number, "other", ["y"], split), "paq", seed) == found  # of id, dataset and seed alone
+    assert (
+        splits_of(QuestionDetails(number, "other", ["y"], split), "paq", seed) == found
+    )  # of id, dataset and seed alone
 
 
 def test_a_tenth_is_for_validation_whatever_the_seed():

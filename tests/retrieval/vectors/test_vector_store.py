@@ -19,7 +19,7 @@ from ifqa.records import Passage
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import vector_store as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
-from ifqa.retrieval.vectors.vector_store import Filling, Shards, array_path, half
+from ifqa.retrieval.vectors.vector_store import Shards, ShardWriter, array_path, to_float16
 from ifqa.workers import pool
 
 
@@ -57,35 +57,35 @@ def test_a_vector_not_finite_in_half_precision_is_refused_by_id(wrong):
     vectors = rows_of(3).astype(np.float32)
     vectors[1, 0] = wrong
     with refused(r"the vector of passage b holds NaN or infinity \(one of 1\)"):
-        half(vectors, ["a", "b", "c"])
+        to_float16(vectors, ["a", "b", "c"])
 
 
 def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
-    filling, ids = Filling(tmp_path), ["東京-0", "wiki/Łódź#3 \ud800😀"]
+    filling, ids = ShardWriter(tmp_path), ["東京-0", "wiki/Łódź#3 \ud800😀"]
     for number in range(5):
         filling.add(number, f"key{number}", ids, rows_of(2))
     array_path(tmp_path, "vectors", 1).unlink()
     array_path(tmp_path, "ids", 2).write_bytes(b"cut")
     content = array_path(tmp_path, "vectors", 4).read_bytes()
     array_path(tmp_path, "vectors", 4).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with open(tmp_path / module.LOG, "ab") as handle:
+    with open(tmp_path / module.SHARDS_FILE, "ab") as handle:
         handle.write(b'{"foo": 1}\n{"shard": [0], "key": "key0"}\n{"shard": 5, "key": "half a li')
-    again = Filling(tmp_path)
+    again = ShardWriter(tmp_path)
     assert [again.has(number, f"key{number}") for number in range(6)] == [2, None, None, 2, None, None]
     assert again.has(0, "another key") is None
     again.add(1, "key1", ids[::-1], rows_of(2, 2))
     assert again.finish({0: "key0", 1: "key1"}) == 4
     assert Shards(tmp_path).ids(range(4)) == [*ids, *ids[::-1]]
-    (tmp_path / module.LOG).write_text("[]\n")
-    assert Filling(tmp_path).has(0, "key0") is None
+    (tmp_path / module.SHARDS_FILE).write_text("[]\n")
+    assert ShardWriter(tmp_path).has(0, "key0") is None
 
 
 def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, monkeypatch):
-    Filling(tmp_path).add(0, "old", ["a", "b"], rows_of(2))
+    ShardWriter(tmp_path).add(0, "old", ["a", "b"], rows_of(2))
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr(module, "write_bytes", lambda *_: 1 / 0)
-        Filling(tmp_path).add(0, "new", ["c", "d"], rows_of(2, 5))
-    if Filling(tmp_path).has(0, "old"):
+        ShardWriter(tmp_path).add(0, "new", ["c", "d"], rows_of(2, 5))
+    if ShardWriter(tmp_path).has(0, "old"):
         np.testing.assert_array_equal(np.load(array_path(tmp_path, "vectors", 0)), rows_of(2))
 
 
@@ -107,13 +107,13 @@ def test_missing_and_damaged_vectors_are_refused(tmp_path):
     with refused("vectors-00001.npy"):
         Shards(tmp_path).dimension()
     for line in ("{}", '{"shard": "0", "key": "k", "passages": 1, "sha256": []}'):
-        (tmp_path / module.LOG).write_text(line + "\n")
+        (tmp_path / module.SHARDS_FILE).write_text(line + "\n")
         with refused(r"vectors\.jsonl:1: not as ifqa writes it \(.*\); build the index again"):
             Shards(tmp_path)
-    (tmp_path / module.LOG).unlink()
+    (tmp_path / module.SHARDS_FILE).unlink()
     with refused("list of vector shards not found"):
         Shards(tmp_path)
-    (tmp_path / module.LOG).write_text("")
+    (tmp_path / module.SHARDS_FILE).write_text("")
     with refused("holds no vectors; build the index again"):
         Shards(tmp_path)
     folder_of(tmp_path, *shards(2))
@@ -138,7 +138,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def passages(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PIECE", 4)
+    monkeypatch.setattr(module, "SHARD_PASSAGES", 4)
     (tmp_path / "passages").mkdir()
     for number, shard in enumerate(SHARDS):
         write(tmp_path / "passages", number, shard)
@@ -154,13 +154,13 @@ def encoded(monkeypatch):
 
     done = Encoded()
 
-    def counted(piece, real=module.encode_piece):
+    def counted(piece, real=module.encode_task):
         if len(done) == done.left:
             raise KeyboardInterrupt
         done.append(piece.number)
         return real(piece)
 
-    monkeypatch.setattr(module, "encode_piece", counted)
+    monkeypatch.setattr(module, "encode_task", counted)
     return done
 
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BLOCK = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
-LOG = "faiss.json"
-PART = 500_000  # vectors in a part: "Flat" at 768 dimensions is 1.5 GB, which any machine with an encoder has
+BLOCK_BYTES = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
+PARTS_FILE = "faiss.json"
+PART_VECTORS = 500_000  # vectors in a part: "Flat" at 768 dimensions is 1.5 GB, which any machine with an encoder has
 _EF_SEARCH, _EF_CONSTRUCTION = 128, 200  # of HNSW, as DPR sets them (dpr/indexer/faiss_indexers.py)
 _NPROBE = 64  # at least 64 lists, and at least 1/64 of all lists: 64 for IVF4096, 1,024 for IVF65536
 _PER_CENTROID = 64  # vectors to train a centroid on: FAISS warns below 39 and ignores those above 256
-_SHARE = 0.7  # of the free memory is for an index
-_SAMPLE = 10_000  # vectors at least, to train an index without centroids (the ranges of "SQ8")
+_MEMORY_SHARE = 0.7  # of the free memory is for an index
+_MIN_SAMPLE = 10_000  # vectors at least, to train an index without centroids (the ranges of "SQ8")
 
 
 class FlatIndex:
@@ -45,7 +45,7 @@ class FlatIndex:
     differ in the last bit. Where scores are equal, the lower row comes first, at the k-th place too.
     """
 
-    def __init__(self, shards: Shards, block: int = BLOCK) -> None:
+    def __init__(self, shards: Shards, block: int = BLOCK_BYTES) -> None:
         """Check the vectors, which are mapped into memory and not read; `block` bytes of them are searched at a time."""
         self._shards = shards
         self._length = max(1, block // (4 * shards.dimension()))  # vectors of a block
@@ -85,19 +85,25 @@ def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray
         scores[query], rows[query] = both[order], both_rows[order]
 
 
-class _Part(StoredModel, extra="forbid"):
+class _IndexPart(StoredModel, extra="forbid"):
     file: Annotated[str, Field(pattern=r"^faiss-\d{5,}\.index$")]
     first: Natural
     passages: Natural
     bytes: Natural
 
 
-class _Log(StoredModel):
-    parts: list[_Part]
+class _PartList(StoredModel):
+    parts: list[_IndexPart]
 
 
-def build(
-    shards: Shards, folder: Path, factory: str, *, train_sample: int = 0, part_passages: int = PART, seed: int = 0
+def build_index(
+    shards: Shards,
+    folder: Path,
+    factory: str,
+    *,
+    train_sample: int = 0,
+    part_passages: int = PART_VECTORS,
+    seed: int = 0,
 ) -> dict[str, object]:
     """Build an index of the vectors of `shards` in `folder`; the files of another build are removed.
 
@@ -115,21 +121,21 @@ def build(
         IfqaError: FAISS is missing, does not know the factory, or has too few vectors to train it.
     """
     faiss, dimension = load_faiss(), shards.dimension()
-    index, sample, parts = _create(factory, dimension), 0, list[_Part]()
+    index, sample, parts = _create_index(factory, dimension), 0, list[_IndexPart]()
     for path in (*folder.glob("faiss*"), *folder.glob("trained.index")):
         path.unlink()
     if not index.is_trained:  # enough vectors for each centroid and each number of a transform
         lists, transformed = re.search(r"IVF(\d+)", factory), bool(re.match("OPQ|PCA|ITQ", factory))
         centroids = max(int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed)
-        sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _SAMPLE))
+        sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _MIN_SAMPLE))
         logger.info(f"index {factory}: training on {sample:,} of {len(shards):,} vectors")
-        with _in_one_line(factory):
-            index.train(draw(shards, sample, seed))
+        with _report_factory_errors(factory):
+            index.train(sample_vectors(shards, sample, seed))
     trained = faiss.serialize_index(index)
     with bar(f"index {factory}", len(shards)) as advance:
-        for number, (first, last) in enumerate(parts_of(shards, part_passages)):
+        for number, (first, last) in enumerate(split_parts(shards, part_passages)):
             index, path = faiss.deserialize_index(trained), folder / f"faiss-{number:05d}.index"
-            with _in_one_line(factory):
+            with _report_factory_errors(factory):
                 for _, vectors in shards.vectors(first, last):
                     index.add(vectors.astype(np.float32))
                     advance(len(vectors))
@@ -137,8 +143,8 @@ def build(
                 faiss.write_index(
                     index, faiss.PyCallbackIOWriter(lambda chunk, handle=handle: write_bytes(handle, chunk))
                 )
-            parts.append(_Part(file=path.name, first=first, passages=last - first, bytes=path.stat().st_size))
-    write_json(folder / LOG, _Log(parts=parts).model_dump())
+            parts.append(_IndexPart(file=path.name, first=first, passages=last - first, bytes=path.stat().st_size))
+    write_json(folder / PARTS_FILE, _PartList(parts=parts).model_dump())
     total = sum(part.bytes for part in parts)
     return {"factory": factory, "trained_on": sample, "parts": len(parts), "bytes": total}
 
@@ -173,11 +179,13 @@ class FaissIndex:
         faiss = load_faiss()
         if device == "cuda" and not faiss.get_num_gpus():
             raise IfqaError("faiss finds no GPU; set device = \"cpu\", or, on Linux: pip install 'ifqa[gpu]'")
-        path = require_file(folder / LOG, "FAISS index")
-        self._parts = parse_stored(_Log, read_json(path), str(path), "build the index again").parts
+        path = require_file(folder / PARTS_FILE, "FAISS index")
+        self._parts = parse_stored(_PartList, read_json(path), str(path), "build the index again").parts
         if sum(part.passages for part in self._parts) != shape[0]:
-            raise IfqaError(f"{folder / LOG}: not an index of {shape[0]:,} vectors; build the index again")
-        room = memory_gb * 1e9 or _SHARE * _free(device)  # if they do not all fit, each search reads them in turn
+            raise IfqaError(f"{folder / PARTS_FILE}: not an index of {shape[0]:,} vectors; build the index again")
+        room = memory_gb * 1e9 or _MEMORY_SHARE * _free_memory(
+            device
+        )  # if they do not all fit, each search reads them in turn
         fits = sum(part.bytes for part in self._parts) <= room
         self._kept = [self._open(part) for part in self._parts] if fits else []
 
@@ -198,12 +206,14 @@ class FaissIndex:
             scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
         return scores, rows
 
-    def _open(self, part: _Part) -> "faiss.Index":
+    def _open(self, part: _IndexPart) -> "faiss.Index":
         path = self._folder / part.file
         try:
             index: faiss.Index = load_faiss().read_index(str(require_file(path, "FAISS index")))
         except (RuntimeError, MemoryError) as error:
-            raise IfqaError(f"{path} is damaged or too large ({_reason(error)}); build the index again") from error
+            raise IfqaError(
+                f"{path} is damaged or too large ({_error_reason(error)}); build the index again"
+            ) from error
         shape, wanted = (index.ntotal, index.d), (part.passages, self._shape[1])
         if shape != wanted:
             raise IfqaError(f"{path}: vectors of shape {shape}, wanted {wanted}; build the index again")
@@ -212,7 +222,7 @@ class FaissIndex:
             if self._device != "cpu":
                 index = load_faiss().index_cpu_to_all_gpus(index)
         except RuntimeError as error:
-            raise IfqaError(f'{path} cannot go to a GPU ({_reason(error)}); set device = "cpu"') from error
+            raise IfqaError(f'{path} cannot go to a GPU ({_error_reason(error)}); set device = "cpu"') from error
         return index
 
     def _tune(self, index: "faiss.Index") -> None:
@@ -220,13 +230,13 @@ class FaissIndex:
         lists = faiss.try_extract_index_ivf(index)
         if lists:
             lists.nprobe = min(lists.nlist, self._nprobe or max(_NPROBE, lists.nlist // _NPROBE))
-        graph = not lists and _set(index, "efSearch", self._ef_search or _EF_SEARCH)
+        graph = not lists and _set_parameter(index, "efSearch", self._ef_search or _EF_SEARCH)
         for name, value, has in (("nprobe", self._nprobe, lists), ("ef_search", self._ef_search, graph)):
             if value and not has:
                 raise IfqaError(f"{name} = {value} for {self._folder}; wanted 0, for the index has no such setting")
 
 
-def _free(device: str) -> float:
+def _free_memory(device: str) -> float:
     """Free bytes of a GPU's memory or of this machine's; 0 where the system reports none."""
     if device == "cuda":
         import torch
@@ -255,9 +265,9 @@ def load_faiss() -> Any:
     return faiss
 
 
-def index_bytes(factory: str, passages: int, dimension: int) -> int:
+def estimate_bytes(factory: str, passages: int, dimension: int) -> int:
     """Estimated bytes of an index, on disk and in memory, rather too many. Raises the errors of `build`."""
-    index = _create(factory, dimension)
+    index = _create_index(factory, dimension)
     try:
         code = int(index.sa_code_size())
     except RuntimeError:  # an HNSW: its vectors and their links
@@ -266,7 +276,7 @@ def index_bytes(factory: str, passages: int, dimension: int) -> int:
     return passages * (code + 8 + (8 * int(links[1]) + 12 if links else 0))
 
 
-def parts_of(shards: Shards, passages: int) -> list[tuple[int, int]]:
+def split_parts(shards: Shards, passages: int) -> list[tuple[int, int]]:
     """(first row, row after the last) of parts of whole shards; only a part of a single shard may exceed `passages`."""
     parts: list[tuple[int, int]] = []
     for first, last in shards.bounds():
@@ -277,7 +287,7 @@ def parts_of(shards: Shards, passages: int) -> list[tuple[int, int]]:
     return parts
 
 
-def draw(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
+def sample_vectors(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
     """Vectors [size, dimension], drawn without replacement from each shard by its share; the same for the same seed."""
     rng, drawn = np.random.default_rng(seed), np.empty((size, shards.dimension()), np.float32)
     for first, vectors in shards.vectors():
@@ -286,18 +296,18 @@ def draw(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
     return drawn
 
 
-def _create(factory: str, dimension: int) -> Any:
+def _create_index(factory: str, dimension: int) -> Any:
     faiss = load_faiss()
     if re.search(r"(?:HNSW[01]|IVF0|x0)(?!\d)", factory):  # FAISS would crash, later
         raise IfqaError(f'factory = "{factory}": a number in it is too small; wanted HNSW2 or more, all else 1')
-    with _in_one_line(factory):
+    with _report_factory_errors(factory):
         index = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     if not faiss.try_extract_index_ivf(index):
-        _set(index, "efConstruction", _EF_CONSTRUCTION)
+        _set_parameter(index, "efConstruction", _EF_CONSTRUCTION)
     return index
 
 
-def _set(index: "faiss.Index", name: str, value: int) -> bool:
+def _set_parameter(index: "faiss.Index", name: str, value: int) -> bool:
     """Set a parameter of an index or of the one inside; whether it has such a parameter."""
     try:
         load_faiss().ParameterSpace().set_index_parameter(index, name, value)
@@ -307,17 +317,17 @@ def _set(index: "faiss.Index", name: str, value: int) -> bool:
 
 
 @contextmanager
-def _in_one_line(factory: str) -> Iterator[None]:
+def _report_factory_errors(factory: str) -> Iterator[None]:
     """Turn FAISS's errors about a factory into one-line messages."""
     try:
         yield
     except RuntimeError as error:
         raise IfqaError(
-            f'factory = "{factory}": faiss cannot build it for inner product ({_reason(error)}); wanted a factory such as '
+            f'factory = "{factory}": faiss cannot build it for inner product ({_error_reason(error)}); wanted a factory such as '
             '"Flat", "SQ8", "IVF4096,PQ48x8", "HNSW32"; or search exactly: factory = ""'
         ) from error
 
 
-def _reason(error: Exception) -> str:
+def _error_reason(error: Exception) -> str:
     """FAISS's message without the place in its source."""
     return " ".join(re.sub(r"^.*\.(cpp|h|cu|cuh):\d+: ", "", str(error), flags=re.DOTALL).split())

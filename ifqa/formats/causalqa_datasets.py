@@ -9,7 +9,15 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from ifqa.errors import IfqaError
-from ifqa.formats.publisher import Causal, Part, Publisher, Reading, Record, Rest, split_of
+from ifqa.formats.causalqa_files import (
+    CausalTest,
+    DatasetFile,
+    FileReader,
+    Publisher,
+    QuestionDetails,
+    Record,
+    parse_split,
+)
 from ifqa.progress import bar
 from ifqa.storage.files import LONGEST_LINE, text_field, typed_field
 from ifqa.storage.json_stream import JsonStream
@@ -30,21 +38,21 @@ class PAQ(Publisher):
     files = ((r"PAQ\.metadata\.jsonl",),)
     beside = r"psgs_w100\.tsv"
 
-    def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
+    def __init__(self, reading: FileReader, beside: Sequence[DatasetFile], causal: CausalTest) -> None:
         super().__init__(reading, beside, causal)
-        self._passages = Passages(reading, beside[0]) if beside else None
+        self._passages = PassageTable(reading, beside[0]) if beside else None
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         places, context = record.records("answers"), ""
         if self._passages and places:
             context = self._passages.text(places[0].identifier("passage_id"), record.where)
-        return Rest(record.where.rpartition(":")[2], context, [record.optional("answer")], "both")
+        return QuestionDetails(record.where.rpartition(":")[2], context, [record.optional("answer")], "both")
 
 
-class Passages:
+class PassageTable:
     """Texts of DPR's passages by id, read from their places in the file. The ids count from 1, as the lines after the head do."""
 
-    def __init__(self, reading: Reading, part: Part) -> None:
+    def __init__(self, reading: FileReader, part: DatasetFile) -> None:
         """Find the lines.
 
         Raises:
@@ -55,7 +63,7 @@ class Passages:
                 f"{part}: passages are looked up in an unpacked file; unpack it beside, and remove this one"
             )
         self._path = part.path
-        self._handle = reading.hold(part.path)
+        self._handle = reading.hold_open(part.path)
         self._starts = array("Q", [0])  # of each line, and the end: 170 MB for DPR's 21 million passages
         told = 0
         with bar(f"lines of {part.path.name}", part.size, unit="bytes") as advance:
@@ -101,7 +109,7 @@ class GooAQ(Publisher):
     _LARGEST = 1 << 27  # of an id; the release's go up to about 8 million
     _SPLITS = ("", "train", "dev")
 
-    def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
+    def __init__(self, reading: FileReader, beside: Sequence[DatasetFile], causal: CausalTest) -> None:
         super().__init__(reading, beside, causal)
         self._of_ids = bytearray()  # the split of every id: three million ids in a set would take 20 times the memory
         for part in beside:
@@ -121,10 +129,12 @@ class GooAQ(Publisher):
             self._of_ids.extend(bytes(max(number + 1 - len(self._of_ids), len(self._of_ids))))
         self._of_ids[number] = split
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         number, answer = record.identifier("id"), record.optional("answer") or record.optional("short_answer")
         known = number.isdecimal() and len(number) < 12 and int(number) < len(self._of_ids)
-        return Rest(number, "", [answer], split_of(self._SPLITS[self._of_ids[int(number)]]) if known else "")
+        return QuestionDetails(
+            number, "", [answer], parse_split(self._SPLITS[self._of_ids[int(number)]]) if known else ""
+        )
 
 
 class MSMARCO(Publisher):
@@ -144,7 +154,7 @@ class MSMARCO(Publisher):
     reads = 2
     key = "query"
 
-    def records(self, part: Part) -> Iterator[Record]:
+    def records(self, part: DatasetFile) -> Iterator[Record]:
         rows: dict[str, dict[str, object]] = {}
         for _, row, stream in self._columns(part, "query"):
             query = stream.value()
@@ -162,7 +172,7 @@ class MSMARCO(Publisher):
                 raise IfqaError(f"{part}: row {row!r} has a query and no passages; fetch the file again")
             yield Record(values, f"{part}: row {row!r}", part)
 
-    def _columns(self, part: Part, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
+    def _columns(self, part: DatasetFile, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
         """Column, row and cursor of each value of some columns, which must be there, but for the answers: eval has none."""
         seen = []
         with self.reading.json(part) as stream:
@@ -175,11 +185,11 @@ class MSMARCO(Publisher):
             names = ", ".join(map(repr, seen[:9])) or "no columns"
             raise IfqaError(f"{part}: column {missing!r} is missing; found {names}")
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         answers = record.texts("answers") if "answers" in record.values else []
         answers = [answer for answer in answers if answer != "No Answer Present."]
         passages = [passage.optional("passage_text") for passage in record.records("passages")]
-        return Rest(record.identifier("query_id"), "\n".join(passages), answers, record.split)
+        return QuestionDetails(record.identifier("query_id"), "\n".join(passages), answers, record.split)
 
 
 class NaturalQuestions(Publisher):
@@ -205,11 +215,13 @@ class NaturalQuestions(Publisher):
     key = "question_text"
     _TAG = re.compile(r"</?[A-Za-z][^ ]*>")
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         tokens = self._tokens(record)
         spans = [span for annotation in record.records("annotations") for span in annotation.records("short_answers")]
-        answers = [_join(tokens[slice(*_ends(span, "start_token", "end_token", len(tokens)))]) for span in spans]
-        return Rest(record.identifier("example_id"), _join(tokens), answers, record.split)
+        answers = [
+            _join_tokens(tokens[slice(*_span_bounds(span, "start_token", "end_token", len(tokens)))]) for span in spans
+        ]
+        return QuestionDetails(record.identifier("example_id"), _join_tokens(tokens), answers, record.split)
 
     def _tokens(self, question: Record) -> list[str]:
         """The page's tokens, with an empty string for each tag, so that spans count right."""
@@ -219,7 +231,7 @@ class NaturalQuestions(Publisher):
         return ["" if token.values.get("html_token") else token.text("token") for token in tokens]
 
 
-def _ends(span: Record, start: str, end: str, length: int) -> tuple[int, int]:
+def _span_bounds(span: Record, start: str, end: str, length: int) -> tuple[int, int]:
     """The ends of a span, by the names of their keys, in a text of that many tokens or characters."""
     first, last = span.number(start), span.number(end)
     if not 0 <= first <= last <= length:
@@ -227,7 +239,7 @@ def _ends(span: Record, start: str, end: str, length: int) -> tuple[int, int]:
     return first, last
 
 
-def _join(tokens: Sequence[str]) -> str:
+def _join_tokens(tokens: Sequence[str]) -> str:
     return " ".join(token for token in tokens if token)
 
 
@@ -253,11 +265,11 @@ class ELI5(Publisher):
         pieces = record.text("title"), record.optional("selftext")
         return " ".join(piece.strip() for piece in pieces if piece.strip())
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         if "input" in record.values:
             answers = [output.optional("answer") for output in record.records("output")]
-            return Rest(record.identifier("id"), "", answers, "both")
-        return Rest(record.identifier("q_id"), "", record.record("answers").texts("text"), "both")
+            return QuestionDetails(record.identifier("id"), "", answers, "both")
+        return QuestionDetails(record.identifier("q_id"), "", record.record("answers").texts("text"), "both")
 
 
 class SearchQA(Publisher):
@@ -274,25 +286,25 @@ class SearchQA(Publisher):
     wanted = "train.zip, val.zip and test.zip (of data_json)"
 
     @classmethod
-    def choose(cls, available: Sequence[Part]) -> list[Part]:
-        chosen = [part for part in available if _folder(part) and re.fullmatch(r"\w+\.json", part.base)]
+    def choose_files(cls, available: Sequence[DatasetFile]) -> list[DatasetFile]:
+        chosen = [part for part in available if _split_folder(part) and re.fullmatch(r"\w+\.json", part.base)]
         for first, second in pairwise(chosen):
             if first.name == second.name:
                 raise IfqaError(f"{first} and {second}: one question twice; keep the archive or the folder")
         return chosen
 
-    def records(self, part: Part) -> Iterator[Record]:
+    def records(self, part: DatasetFile) -> Iterator[Record]:
         with self.reading.json(part) as stream:
             where = f"{part}:{stream.line}"
             yield Record.of(stream.value(), where, part)
 
-    def rest(self, record: Record) -> Rest:
-        folder, name = _folder(record.part), record.part.base.removesuffix(".json")
+    def details(self, record: Record) -> QuestionDetails:
+        folder, name = _split_folder(record.part), record.part.base.removesuffix(".json")
         snippets = filter(None, (page.optional("snippet") for page in record.records("search_results")))
-        return Rest(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], split_of(folder))
+        return QuestionDetails(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], parse_split(folder))
 
 
-def _folder(part: Part) -> str:
+def _split_folder(part: DatasetFile) -> str:
     """The last folder named train, val or test; empty if there is none."""
     pieces = reversed(PurePosixPath(part.name).parts[:-1])
     return next((piece for piece in pieces if piece in ("train", "val", "test")), "")
@@ -308,15 +320,15 @@ class SQuAD2(Publisher):
     files = ((r"(train|dev)-v2\.0\.json",),)
     array = "data"
 
-    def records(self, part: Part) -> Iterator[Record]:
+    def records(self, part: DatasetFile) -> Iterator[Record]:
         for article in super().records(part):
             for paragraph in article.records("paragraphs"):
                 context = paragraph.text("context")
-                yield from (question.extended(context=context) for question in paragraph.records("qas"))
+                yield from (question.extend(context=context) for question in paragraph.records("qas"))
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         answers = [answer.optional("text") for answer in record.records("answers")]
-        return Rest(record.identifier("id"), record.text("context"), answers, record.split)
+        return QuestionDetails(record.identifier("id"), record.text("context"), answers, record.split)
 
 
 class NewsQA(Publisher):
@@ -335,17 +347,17 @@ class NewsQA(Publisher):
     array = "data"
     key = "q"
 
-    def records(self, part: Part) -> Iterator[Record]:
+    def records(self, part: DatasetFile) -> Iterator[Record]:
         for story in super().records(part):
             name, text = text_field(story.values, "storyId", story.where), story.text("text")
-            split = split_of(story.text("type"))
+            split = parse_split(story.text("type"))
             for number, question in enumerate(story.records("questions")):
-                yield question.extended(id=f"{name}/{number}", text=text, split=split)
+                yield question.extend(id=f"{name}/{number}", text=text, split=split)
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         agreed, text = record.record("consensus"), record.text("text")
-        answers = [text[slice(*_ends(agreed, "s", "e", len(text)))]] if "s" in agreed.values else []
-        return Rest(record.text("id"), text, answers, record.text("split"))
+        answers = [text[slice(*_span_bounds(agreed, "s", "e", len(text)))]] if "s" in agreed.values else []
+        return QuestionDetails(record.text("id"), text, answers, record.text("split"))
 
 
 class HotpotQA(Publisher):
@@ -367,13 +379,13 @@ class HotpotQA(Publisher):
     )
     array = ""
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         pairs = typed_field(record.values, "context", list, record.where)
-        context = "\n".join(_paragraph(pair, record.where) for pair in pairs)
-        return Rest(record.identifier("_id"), context, [record.optional("answer")], record.split)
+        context = "\n".join(_format_paragraph(pair, record.where) for pair in pairs)
+        return QuestionDetails(record.identifier("_id"), context, [record.optional("answer")], record.split)
 
 
-def _paragraph(pair: object, where: str) -> str:
+def _format_paragraph(pair: object, where: str) -> str:
     title, sentences = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
     if not isinstance(title, str) or not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
         raise IfqaError(f"{where}: 'context' must hold pairs of a title and a list of sentences, found {pair!r:.60}")
@@ -402,7 +414,7 @@ class TriviaQA(Publisher):
     key = "Question"
 
     @classmethod
-    def identity(cls, folder: Path) -> Iterable[str]:
+    def fingerprint_lines(cls, folder: Path) -> Iterable[str]:
         """Name and size of every document, in the place of 650,000 checksums."""
         for place, folders, files in os.walk(folder):
             folders.sort()
@@ -411,12 +423,12 @@ class TriviaQA(Publisher):
                 for file in sorted(files):
                     yield f"{'/'.join(below)}/{file} {(Path(place) / file).stat().st_size}"
 
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         answers: list[str] = []
         if "Answer" in record.values:
             answer = record.record("Answer")
             answers = list(dict.fromkeys([answer.text("Value"), *answer.texts("Aliases")]))
-        return Rest(record.identifier("QuestionId"), self._context(record), answers, record.split)
+        return QuestionDetails(record.identifier("QuestionId"), self._context(record), answers, record.split)
 
     def _context(self, question: Record) -> str:
         folder = question.part.path.parent  # documents lie beside the questions, or up to two folders higher
@@ -425,13 +437,13 @@ class TriviaQA(Publisher):
         descriptions = []
         for key, kind in (("EntityPages", "wikipedia"), ("SearchResults", "web")):
             for page in question.records(key) if key in question.values else []:
-                if evidence and (text := _document(evidence / kind, page.optional("Filename"))):
+                if evidence and (text := _read_document(evidence / kind, page.optional("Filename"))):
                     return text
                 descriptions.append(page.optional("Description"))
         return "\n".join(filter(None, descriptions))
 
 
-def _document(folder: Path, name: str) -> str:
+def _read_document(folder: Path, name: str) -> str:
     """A document's text; empty if it is not there, or if its name leads out of the folder."""
     path = Path(os.path.normpath(folder / name)) if name and "\0" not in name else folder
     if path == folder or not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():

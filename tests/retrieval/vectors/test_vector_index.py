@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from vector_folder import all_vectors, folder_of
 
-from ifqa.retrieval.vectors.nearest import FaissIndex, FlatIndex, build, draw, index_bytes
+from ifqa.retrieval.vectors.vector_index import FaissIndex, FlatIndex, build_index, estimate_bytes, sample_vectors
 
 DIMENSION = 32
 
@@ -48,7 +48,7 @@ def recall(found, expected):
 
 @pytest.mark.parametrize("part_passages", [1, 5100, 10**6])
 def test_flat_in_any_number_of_parts_equals_exact_search(vectors, queries, tmp_path, part_passages):
-    facts = build(vectors, tmp_path, "Flat", part_passages=part_passages)
+    facts = build_index(vectors, tmp_path, "Flat", part_passages=part_passages)
     assert facts["parts"] == len(list(tmp_path.glob("faiss-*.index"))) == {1: 6, 5100: 3, 10**6: 1}[part_passages]
     assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("faiss-*.index"))
     assert facts["trained_on"] == 0
@@ -69,31 +69,31 @@ FACTORIES = {
 
 @pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
 def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, factory, floor):
-    facts = build(vectors, tmp_path, factory, part_passages=6000, train_sample=1300)
+    facts = build_index(vectors, tmp_path, factory, part_passages=6000, train_sample=1300)
     scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10)
     assert facts["parts"] == 2
     assert recall(rows, FlatIndex(vectors).search(queries, 10)[1]) >= floor
     assert (np.diff(scores, axis=1) <= 0).all()
-    assert 0.8 * facts["bytes"] < index_bytes(factory, len(vectors), DIMENSION) < 2 * facts["bytes"] + 1e5
+    assert 0.8 * facts["bytes"] < estimate_bytes(factory, len(vectors), DIMENSION) < 2 * facts["bytes"] + 1e5
 
 
 def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
-    assert build(vectors, tmp_path, "IVF64,Flat")["trained_on"] == 10_000
-    assert build(vectors, tmp_path, "IVF64,Flat", train_sample=5000)["trained_on"] == 5000
-    assert build(vectors, tmp_path, "IVF160,SQ8")["trained_on"] == 10_200
-    assert build(vectors, tmp_path, "HNSW8")["trained_on"] == 0
-    np.testing.assert_array_equal(draw(vectors, 100, 1), draw(vectors, 100, 1))
-    assert (draw(vectors, 100, 1) != draw(vectors, 100, 2)).any()
-    np.testing.assert_array_equal(draw(vectors, len(vectors), 1), all_vectors(vectors.folder))
+    assert build_index(vectors, tmp_path, "IVF64,Flat")["trained_on"] == 10_000
+    assert build_index(vectors, tmp_path, "IVF64,Flat", train_sample=5000)["trained_on"] == 5000
+    assert build_index(vectors, tmp_path, "IVF160,SQ8")["trained_on"] == 10_200
+    assert build_index(vectors, tmp_path, "HNSW8")["trained_on"] == 0
+    np.testing.assert_array_equal(sample_vectors(vectors, 100, 1), sample_vectors(vectors, 100, 1))
+    assert (sample_vectors(vectors, 100, 1) != sample_vectors(vectors, 100, 2)).any()
+    np.testing.assert_array_equal(sample_vectors(vectors, len(vectors), 1), all_vectors(vectors.folder))
 
 
 def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path):
-    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000)
+    build_index(vectors, tmp_path, "IVF32,SQ8", part_passages=3000)
     large = FaissIndex(tmp_path, (len(vectors), DIMENSION))
     small = FaissIndex(tmp_path, (len(vectors), DIMENSION), memory_gb=1e-6)
     assert (len(large._kept), len(small._kept)) == (4, 0)
     np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
-    assert build(vectors, tmp_path, "IVF32,SQ8", part_passages=6000)["parts"] == 2  # same lists in fewer parts
+    assert build_index(vectors, tmp_path, "IVF32,SQ8", part_passages=6000)["parts"] == 2  # same lists in fewer parts
     np.testing.assert_array_equal(
         FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 20)[1], large.search(queries, 20)[1]
     )
@@ -102,7 +102,7 @@ def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries
 @pytest.mark.parametrize(("factory", "name"), [("PCA24,IVF128,SQ8", "nprobe"), ("HNSW4", "ef_search")])
 def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, factory, name):
     expected = FlatIndex(vectors).search(queries, 10)[1]
-    build(vectors, tmp_path, factory)
+    build_index(vectors, tmp_path, factory)
     less, more = (
         FaissIndex(tmp_path, (len(vectors), DIMENSION), **{name: value}).search(queries, 10)[1] for value in (1, 500)
     )
@@ -110,7 +110,7 @@ def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, facto
 
 
 def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
-    build(vectors, tmp_path, "IVF128,Flat", part_passages=3000)
+    build_index(vectors, tmp_path, "IVF128,Flat", part_passages=3000)
     scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION), nprobe=1).search(queries, 2000)
     assert (rows[:, -1] == -1).all()
     assert (np.isneginf(scores) == (rows == -1)).all()
@@ -134,16 +134,19 @@ def test_factories_and_settings_that_do_not_fit_are_refused(vectors, tmp_path, m
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     sample = {name: settings.pop(name) for name in ["train_sample"] if name in settings}
     with refused(message):
-        build(vectors, tmp_path, factory, **sample)
+        build_index(vectors, tmp_path, factory, **sample)
         FaissIndex(tmp_path, (len(vectors), DIMENSION), **settings)
     monkeypatch.setitem(sys.modules, "faiss", None)
-    for call in (lambda: build(vectors, tmp_path, "Flat"), lambda: FaissIndex(tmp_path, (len(vectors), DIMENSION))):
+    for call in (
+        lambda: build_index(vectors, tmp_path, "Flat"),
+        lambda: FaissIndex(tmp_path, (len(vectors), DIMENSION)),
+    ):
         with refused(r"needs faiss; install it with: pip install 'ifqa\[cpu\]' .*factory = \"\""):
             call()
 
 
 def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
-    build(vectors, tmp_path, "Flat", part_passages=6000)
+    build_index(vectors, tmp_path, "Flat", part_passages=6000)
     path, log = tmp_path / "faiss-00001.index", tmp_path / "faiss.json"
     whole, text = path.read_bytes(), log.read_text()
     for broken in (whole[:-1], b"\0" * len(whole), b""):

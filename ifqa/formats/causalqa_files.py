@@ -22,11 +22,11 @@ from ifqa.storage.files import LONGEST_LINE, decode_object, open_unpacked, read_
 from ifqa.storage.json_stream import JsonStream
 
 _SUFFIXES = re.compile(r"\.(gz|bz2|xz)$")
-_LEFT_OUT = {"evidence", "__MACOSX"}  # TriviaQA's documents are 650,000 files, opened by name
+_SKIPPED_FOLDERS = {"evidence", "__MACOSX"}  # TriviaQA's documents are 650,000 files, opened by name
 
 
 @dataclass(frozen=True)
-class Part:
+class DatasetFile:
     """A file of a publisher, or a member of a zip archive; `name`: its path below the folder, without a packer's suffix."""
 
     path: Path
@@ -43,29 +43,31 @@ class Part:
         return PurePosixPath(self.name).name
 
 
-def parts(folder: Path) -> list[Part]:
+def list_files(folder: Path) -> list[DatasetFile]:
     """All files below a folder, and the members of its zip archives, by name, without hidden files; or of one archive.
 
     Raises:
         IfqaError: an archive is damaged.
     """
     if folder.is_file():
-        return list(_members(folder, folder.parent))
+        return list(_list_members(folder, folder.parent))
     available = []
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT and not name.startswith("."))
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith("."))
         for file in files:
             path = Path(place, file)
             if not file.startswith(".") and path.is_file():
-                available += list(_members(path, folder)) if file.endswith(".zip") else [_part(path, folder)]
+                available += (
+                    list(_list_members(path, folder)) if file.endswith(".zip") else [_describe_file(path, folder)]
+                )
     return sorted(available, key=lambda part: (part.name, str(part)))
 
 
-def _part(path: Path, folder: Path) -> Part:
-    return Part(path, _SUFFIXES.sub("", path.relative_to(folder).as_posix()), path.stat().st_size)
+def _describe_file(path: Path, folder: Path) -> DatasetFile:
+    return DatasetFile(path, _SUFFIXES.sub("", path.relative_to(folder).as_posix()), path.stat().st_size)
 
 
-def _members(path: Path, folder: Path) -> Iterator[Part]:
+def _list_members(path: Path, folder: Path) -> Iterator[DatasetFile]:
     name = path.relative_to(folder).as_posix().removesuffix(".zip")
     try:
         with zipfile.ZipFile(path) as archive:
@@ -73,12 +75,12 @@ def _members(path: Path, folder: Path) -> Iterator[Part]:
                 hidden = any(piece.startswith((".", "__MACOSX")) for piece in PurePosixPath(info.filename).parts)
                 if not info.is_dir() and not hidden:
                     inner = _SUFFIXES.sub("", info.filename)
-                    yield Part(path, f"{name}/{inner}", info.compress_size, info.filename)
+                    yield DatasetFile(path, f"{name}/{inner}", info.compress_size, info.filename)
     except (zipfile.BadZipFile, OSError) as error:
         raise IfqaError(f"{path}: not a zip archive that can be read ({error}); fetch it again") from error
 
 
-def matching(available: Sequence[Part], *patterns: str) -> list[Part]:
+def match_files(available: Sequence[DatasetFile], *patterns: str) -> list[DatasetFile]:
     """The parts whose last piece fits the first pattern that any of them fits.
 
     Raises:
@@ -95,7 +97,7 @@ def matching(available: Sequence[Part], *patterns: str) -> list[Part]:
     return []
 
 
-class Reading(ExitStack):
+class FileReader(ExitStack):
     """Opens parts, while the `with` block lasts, and counts the bytes of them that were read."""
 
     def __init__(self) -> None:
@@ -110,7 +112,7 @@ class Reading(ExitStack):
         return self._done + self._now()
 
     @contextmanager
-    def open(self, part: Part) -> Iterator[BufferedReader]:
+    def open(self, part: DatasetFile) -> Iterator[BufferedReader]:
         """A handle on a part's bytes, as they lie in the file or the archive.
 
         Raises:
@@ -128,11 +130,11 @@ class Reading(ExitStack):
             self._now = lambda: 0
             self._done += part.size
 
-    def hold(self, path: Path) -> BufferedReader:
+    def hold_open(self, path: Path) -> BufferedReader:
         """A handle for look-ups in an unpacked file, open until the reading ends; what it reads is not counted."""
         return self.enter_context(open(path, "rb"))
 
-    def _handle(self, part: Part) -> BufferedReader:
+    def _handle(self, part: DatasetFile) -> BufferedReader:
         if not part.member:
             return open(part.path, "rb")
         if part.path not in self._archives:
@@ -142,13 +144,13 @@ class Reading(ExitStack):
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or another kind of packing
             raise IfqaError(f"{part}: cannot be read ({error}); unpack the archive and remove it") from error
 
-    def lines(self, part: Part) -> Iterator[tuple[int, str]]:
+    def lines(self, part: DatasetFile) -> Iterator[tuple[int, str]]:
         """Number and text of each line of a part, packed or not."""
         with self.open(part) as handle:
             yield from read_lines(Path(str(part)), handle)
 
     @contextmanager
-    def table(self, part: Part) -> Iterator["csv.DictReader[str]"]:
+    def table(self, part: DatasetFile) -> Iterator["csv.DictReader[str]"]:
         """The rows of a part with comma-separated values, packed or not.
 
         Raises:
@@ -162,7 +164,7 @@ class Reading(ExitStack):
             raise IfqaError(f"{part}:{rows.line_num}: not comma-separated values ({error})") from error
 
     @contextmanager
-    def json(self, part: Part) -> Iterator[JsonStream]:
+    def json(self, part: DatasetFile) -> Iterator[JsonStream]:
         """A cursor in a part that is one JSON document, packed or not.
 
         Raises:
@@ -172,7 +174,7 @@ class Reading(ExitStack):
             yield JsonStream(Path(str(part)), unpacked)
 
 
-class Rest(NamedTuple):
+class QuestionDetails(NamedTuple):
     """What belongs to a question.
 
     `split` is the publisher's, "train" or "valid"; "both" if the publisher has none, so that the random one stands for it;
@@ -186,14 +188,14 @@ class Rest(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A question and a function that gives the rest. Only causal questions are asked for it."""
+    """A question, and a function that reads its details; it is called for causal questions only."""
 
     question: str
-    rest: Callable[[], Rest]
+    details: Callable[[], QuestionDetails]
 
 
 Candidates = Generator[Candidate, None, None]
-Causal = Callable[[str], bool]
+CausalTest = Callable[[str], bool]
 
 
 class Record(NamedTuple):
@@ -201,12 +203,12 @@ class Record(NamedTuple):
 
     values: dict[str, object]
     where: str
-    part: Part
+    part: DatasetFile
 
     @classmethod
-    def of(cls, value: object, where: str, part: Part) -> "Record":
+    def of(cls, value: object, where: str, part: DatasetFile) -> "Record":
         """A decoded value, if it is an object."""
-        return cls(_object(value, where), where, part)
+        return cls(_require_object(value, where), where, part)
 
     def text(self, key: str) -> str:
         """The value of a key, which must be text."""
@@ -236,26 +238,26 @@ class Record(NamedTuple):
 
     def record(self, key: str) -> "Record":
         """The value of a key, which must be an object."""
-        return self._replace(values=_object(self.values.get(key), f"{self.where}: {key!r}"))
+        return self._replace(values=_require_object(self.values.get(key), f"{self.where}: {key!r}"))
 
     def records(self, key: str) -> list["Record"]:
         """The value of a key, which must be a list of objects."""
         value = self.values.get(key)
         if not isinstance(value, list):
             raise IfqaError(f"{self.where}: {key!r} must be a list of objects, found {type(value).__name__}")
-        return [self._replace(values=_object(element, f"{self.where}: {key!r}")) for element in value]
+        return [self._replace(values=_require_object(element, f"{self.where}: {key!r}")) for element in value]
 
-    def extended(self, **values: object) -> "Record":
+    def extend(self, **values: object) -> "Record":
         """The record with further values, such as those of the record that it stands in."""
         return self._replace(values=self.values | values)
 
     @property
     def split(self) -> str:
         """The split that the name of its file tells."""
-        return split_of(self.part.base)
+        return parse_split(self.part.base)
 
 
-def _object(value: object, where: str) -> dict[str, object]:
+def _require_object(value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: wanted a JSON object, found {type(value).__name__}")
     return value
@@ -280,44 +282,44 @@ class Publisher(ABC):
     key: ClassVar[str] = "question"
     reads: ClassVar[int] = 1
 
-    def __init__(self, reading: Reading, beside: Sequence[Part], causal: Causal) -> None:
+    def __init__(self, reading: FileReader, beside: Sequence[DatasetFile], causal: CausalTest) -> None:
         """Open what is looked up in.
 
         Args:
             reading: opens the parts.
             beside: the parts to look up in.
-            causal: whether a question will be asked for its rest.
+            causal: whether a question is causal, so that its details will be read.
         """
         self.reading = reading
         self.causal = causal
 
     @classmethod
-    def choose(cls, available: Sequence[Part]) -> list[Part]:
+    def choose_files(cls, available: Sequence[DatasetFile]) -> list[DatasetFile]:
         """Of the parts of a folder, those that are read; empty if the dataset is not there."""
-        chosen = [part for patterns in cls.files for part in matching(available, *patterns)]
-        return chosen + matching(available, cls.beside) if chosen and cls.beside else chosen
+        chosen = [part for patterns in cls.files for part in match_files(available, *patterns)]
+        return chosen + match_files(available, cls.beside) if chosen and cls.beside else chosen
 
     @classmethod
-    def size(cls, chosen: Sequence[Part]) -> int:
+    def size(cls, chosen: Sequence[DatasetFile]) -> int:
         """Bytes that will be read, but for what is looked up in."""
         return sum(part.size * cls.reads for part in chosen if not re.fullmatch(cls.beside, part.base))
 
     @classmethod
-    def identity(cls, folder: Path) -> Iterable[str]:
+    def fingerprint_lines(cls, folder: Path) -> Iterable[str]:
         """Lines for the identity of what is read beside the parts."""
         return ()
 
     @classmethod
-    def questions(cls, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Candidates:
+    def questions(cls, reading: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
         """The questions of the chosen parts, always in the same order."""
         beside = [part for part in chosen if re.fullmatch(cls.beside, part.base)]
         publisher = cls(reading, beside, causal)
         for part in chosen:
             if part not in beside:
                 for record in publisher.records(part):
-                    yield Candidate(publisher.question(record), partial(publisher.rest, record))
+                    yield Candidate(publisher.question(record), partial(publisher.details, record))
 
-    def records(self, part: Part) -> Iterator[Record]:
+    def records(self, part: DatasetFile) -> Iterator[Record]:
         """The records of a part, one for each question."""
         if self.array is None:
             for number, line in self.reading.lines(part):
@@ -335,11 +337,11 @@ class Publisher(ABC):
         return record.text(self.key)
 
     @abstractmethod
-    def rest(self, record: Record) -> Rest:
+    def details(self, record: Record) -> QuestionDetails:
         """What belongs to the question of a record."""
 
 
-def split_of(name: str) -> str:
+def parse_split(name: str) -> str:
     """The split that a name tells: "train", "valid", or empty (a test file)."""
     if "train" in name:
         return "train"
