@@ -38,7 +38,9 @@ ID_BYTES = 16  # of a passage's id on disk
 _MEND = "build the index again: ifqa index CORPUS"
 _SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
 _LINE_BYTES = 2000  # of a passage in memory, as line, text and tokens
-_SAMPLE_WORDS = "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work".split()
+_SAMPLE_WORDS = (  # of an ordinary sentence
+    "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work"
+).split()
 
 Arrays = tuple[NDArray[Any], ...]
 Encode = Callable[[Sequence[Passage]], Arrays]
