@@ -23,8 +23,8 @@ from ifqa.retrieval.bm25 import BM25
 # pyserini's modules run unchanged; the JVM is started before them because pyserini itself needs a full JDK 21
 MODULE = """
 import runpy, sys
-from ifqa.retrieval.jvm import start
-start()
+from ifqa.retrieval.jvm import start_jvm
+start_jvm()
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
 
