@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from answered import write_answers
+from prediction_files import write_answers
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override

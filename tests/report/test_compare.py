@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from answered import run_answers, write_answers
+from prediction_files import run_answers, write_answers
 from scored_experiments import write
 
 from ifqa.config.experiment import load_experiment

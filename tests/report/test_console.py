@@ -5,7 +5,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from answered import run_answers
+from prediction_files import run_answers
 from rich.console import Console
 
 from ifqa.benchmarks.ifqa import Sample

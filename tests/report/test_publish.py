@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from answered import run_answers, write_answers
+from prediction_files import run_answers, write_answers
 from scored_experiments import benchmark, scored
 
 from ifqa.config.experiment import load_experiment, parse_experiment

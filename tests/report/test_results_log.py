@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from answered import run_answers, write_answers
+from prediction_files import run_answers, write_answers
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override

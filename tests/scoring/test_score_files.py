@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from answered import run_answers
+from prediction_files import run_answers
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.score_files import parse_scores, read_rows, read_scores

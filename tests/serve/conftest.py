@@ -1,5 +1,5 @@
 import pytest
-from served import client, small
+from serving_system import client, small
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
-import held_reader
+import blocking_reader
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai_server import Reply
 from openai_server import serving as language_model
-from served import HOSTILE, client, small
+from serving_system import HOSTILE, client, small
 
 import ifqa
 from ifqa.pipeline.run import Run
@@ -126,7 +126,7 @@ def test_a_wrong_request_is_a_problem_in_one_line(name, web):
     assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
     assert (told["status"], told["request_id"], words in told["detail"]) == (status, "mine-1", True)
     assert "\n" not in told["detail"]
-    assert held_reader.BATCHES == []
+    assert blocking_reader.BATCHES == []
 
 
 def test_keys_without_end_are_refused_together(web):
@@ -185,12 +185,12 @@ def test_the_queue_refuses_what_does_not_fit_and_takes_it_later(experiment):
 
 def test_an_answer_that_takes_too_long_is_a_504(experiment):
     with client(experiment, seconds=0.05) as web:
-        held_reader.OPEN.clear()
+        blocking_reader.OPEN.clear()
         assert ask(web, question=PLAIN).status_code == 504
         assert ask(web, question="If another, who?").status_code == 504
-        held_reader.OPEN.set()
+        blocking_reader.OPEN.set()
         assert web.get("/readyz").status_code == 200
-    assert held_reader.BATCHES == [[PLAIN]]  # the second was withdrawn while it waited
+    assert blocking_reader.BATCHES == [[PLAIN]]  # the second was withdrawn while it waited
 
 
 def events(answer):

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
 
-import held_reader
+import blocking_reader
 import httpx2
 import pytest
-from served import connected, on_loopback, small, until
+from serving_system import connected, on_loopback, small, until
 
 from ifqa.serve import limits
 
@@ -100,18 +100,18 @@ def test_beyond_the_number_of_connections_requests_are_refused_until_silent_ones
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_what_nobody_waits_for_is_not_computed(accept, experiment):
     with on_loopback(experiment) as (service, url):
-        held_reader.OPEN.clear()
+        blocking_reader.OPEN.clear()
         with connected(url) as first:
             first.sendall(request("If first, who?", Connection="close"))
-            until(lambda: held_reader.BATCHES)
+            until(lambda: blocking_reader.BATCHES)
             with connected(url) as gone:
                 gone.sendall(request("If gone, who?", Accept=accept))
                 until(lambda: len(service.asking) == 1)
             until(lambda: len(service.asking) == 0)
-            held_reader.OPEN.set()
+            blocking_reader.OPEN.set()
             assert reply(first)[0] == 200
         assert asked(url) == "Ada Stone"
-    assert held_reader.BATCHES == [["If first, who?"], ["If next, who?"]]
+    assert blocking_reader.BATCHES == [["If first, who?"], ["If next, who?"]]
 
 
 def test_a_slow_sender_is_given_up_and_a_slow_reader_holds_up_nobody(experiment):
@@ -151,11 +151,11 @@ def test_rubbish_is_refused_and_the_server_goes_on(experiment):
 SLOW = """
 import pathlib, sys, threading, time
 sys.path.insert(0, {stand_ins!r})
-import held_reader
+import blocking_reader
 def hold():
     while not pathlib.Path("open").exists():
         time.sleep(0.01)
-    held_reader.OPEN.set()
+    blocking_reader.OPEN.set()
 threading.Thread(target=hold, daemon=True).start()
 sys.argv = ["ifqa", "serve", "few", "--port", "0", "--quiet", "--timeout", "{timeout}"]
 from ifqa.cli.app import main
@@ -165,8 +165,8 @@ EXPERIMENT = """
 benchmark = "sample"
 split = "dev"
 corpus = "few"
-retriever = { name = "held_reader:Found", k = 3 }
-reader = { name = "held_reader:Held", passages = 2 }
+retriever = { name = "blocking_reader:FixedRetriever", k = 3 }
+reader = { name = "blocking_reader:BlockingReader", passages = 2 }
 """
 
 
@@ -176,7 +176,7 @@ def held(folder, timeout):
     small(folder)
     (folder / "experiments").mkdir()
     (folder / "experiments/few.toml").write_text(EXPERIMENT)
-    script = SLOW.format(stand_ins=str(Path(held_reader.__file__).parent), timeout=timeout)
+    script = SLOW.format(stand_ins=str(Path(blocking_reader.__file__).parent), timeout=timeout)
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:

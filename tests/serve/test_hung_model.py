@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from openai_server import Reply
 from openai_server import serving as language_model
-from served import on_loopback, small, until
+from serving_system import on_loopback, small, until
 
 PROMPT = """
 about = "Short."

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from served import on_loopback, service, small
+from serving_system import on_loopback, service, small
 
 from ifqa.serve.mcp import make_tools
 from ifqa.serve.security import Guard

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from held_reader import BATCHES
-from served import HOSTILE, client, small
+from blocking_reader import BATCHES
+from serving_system import HOSTILE, client, small
 
 from ifqa.errors import IfqaError
 from ifqa.serve.limits import cap_cost

@@ -7,7 +7,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-import held_reader
+import blocking_reader
 import uvicorn
 from starlette.testclient import TestClient
 
@@ -25,19 +25,19 @@ PASSAGES = [
     {
         "id": f"p/{n}",
         "title": f"Mill {n} {HOSTILE}",
-        "contents": f"{HOSTILE} Mill {n} is old. {held_reader.FACT} \U0001f600",
+        "contents": f"{HOSTILE} Mill {n} is old. {blocking_reader.FACT} \U0001f600",
     }
     for n in range(5)
 ]
-HELD = {"name": "held_reader:Held", "passages": 2}
-FOUND = {"name": "held_reader:Found", "k": 3}
+HELD = {"name": "blocking_reader:BlockingReader", "passages": 2}
+FOUND = {"name": "blocking_reader:FixedRetriever", "k": 3}
 
 
 def small(folder, **tables):
-    """An experiment of five passages below a folder, with the reader of `held_reader`."""
-    held_reader.OPEN.set()
-    held_reader.BATCHES.clear()
-    held_reader.SEARCHED.clear()
+    """An experiment of five passages below a folder, with the reader of `blocking_reader`."""
+    blocking_reader.OPEN.set()
+    blocking_reader.BATCHES.clear()
+    blocking_reader.SEARCHED.clear()
     (folder / "indexes").mkdir(exist_ok=True)
     (folder / "few.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in PASSAGES))
     (folder / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
@@ -89,7 +89,7 @@ def serving(app, limits=None):
     try:
         yield server.port
     finally:
-        held_reader.OPEN.set()
+        blocking_reader.OPEN.set()
         server.should_exit = True
         thread.join(60)
         assert not thread.is_alive()

@@ -11,7 +11,7 @@ SEARCHED = []  # of the retriever
 FACT = "It was finished in 1849 by Ada Stone."  # every passage holds it
 
 
-class Found:
+class FixedRetriever:
     """The first k passages of a corpus, whatever is asked."""
 
     def __init__(self, corpus) -> None:
@@ -24,7 +24,7 @@ class Found:
         return [SearchResult(hits, steps=[Step(question.text, tuple(self.ids[:1])), second]) for question in questions]
 
 
-class Held:
+class BlockingReader:
     """Reads up to four questions at once, when it may."""
 
     chunk = 4
@@ -36,9 +36,9 @@ class Held:
     def answer(self, questions, passages):
         BATCHES.append([question.text for question in questions])
         assert OPEN.wait(60)
-        return [self.one(*pair) for pair in zip(questions, passages, strict=True)]
+        return [self.predict(*pair) for pair in zip(questions, passages, strict=True)]
 
-    def one(self, question, passages):
+    def predict(self, question, passages):
         first, ids = passages[0], tuple(passage.id for passage in passages)
         year, name = first.text.index("1849"), first.text.index("Ada Stone")
         sentence = (first.text.index("It was"), first.text.index("Stone.") + len("Stone."))
