@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.reading.span.network import Pair, make_pair
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric
@@ -44,7 +44,7 @@ def main() -> None:
     """Find the candidates of each question, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    folder = encoder_folder()
+    folder = minilm_folder()
     counts: Counter[tuple[str, str]] = Counter()
     passages = candidates = 0
     for question, answers, texts in questions(parser.parse_args().file):

@@ -141,9 +141,9 @@ def _java() -> str:
 
 
 def _encoder() -> Path:
-    from ifqa.models.hub import encoder_folder
+    from ifqa.models.hub import minilm_folder
 
-    return encoder_folder()
+    return minilm_folder()
 
 
 def _accelerator() -> str:
@@ -219,8 +219,8 @@ def data(
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.derive import make
     from ifqa.corpus.wikipedia import download
-    from ifqa.models.fetched import fetch as fetch_model
     from ifqa.models.hub import MODELS
+    from ifqa.models.install import install_model as fetch_model
     from ifqa.pipeline.synthetic import make_synthetic
     from ifqa.plugins import open_benchmark
 

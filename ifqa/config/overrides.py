@@ -14,7 +14,7 @@ from typing import Any
 from ifqa.config.expected import expected_tables
 from ifqa.config.experiment import Experiment, parse_experiment
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.models.causal_lm import runs_here
+from ifqa.models.causal_lm import is_local_model
 from ifqa.storage.files import atomic_write, write_bytes
 
 NO_READER = "none"  # as a reader's name: no reader; only the retrieved passages are scored
@@ -102,7 +102,9 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     usual = (
         "llm.model" in changes and not named and asked.get("name", "openai") == "openai" and not asked.get("base_url")
     )
-    if usual and runs_here(str(asked["model"]), experiment.root):  # a model on this machine, and no server is named
+    if usual and is_local_model(
+        str(asked["model"]), experiment.root
+    ):  # a model on this machine, and no server is named
         tables["llm"] = {"name": "hf", "model": changes["llm.model"]} | {
             key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")
         }

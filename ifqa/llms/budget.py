@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from ifqa.llms.cache import tokens_of
+from ifqa.llms.cache import sum_tokens
 from ifqa.llms.credentials import OPENAI, is_local, is_openai
 from ifqa.protocols import LanguageModel, ProgressCallback, no_progress
 from ifqa.records import Completion, Request, StageUsage
@@ -22,7 +22,7 @@ PRICES = "prices.toml"
 Dollars = Annotated[float, Field(ge=0, description="US dollars per million tokens")]
 
 
-class PricesTable(StrictModel):
+class PriceFile(StrictModel):
     """A price file; `models` has a table for each model."""
 
     dated: str
@@ -41,7 +41,7 @@ class Price(StrictModel):
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
-def price_of(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
+def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
     """The price of a server's model from prices.toml; None if it is unknown, which never counts as free.
 
     The table is looked for below `root`, then in the repository, then in the package. The package's table has OpenAI's
@@ -51,7 +51,7 @@ def price_of(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None
     """
     path = find_resource(PRICES, root)
     if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):
-        table = parse_section(PricesTable, read_toml(path), str(path))
+        table = parse_section(PriceFile, read_toml(path), str(path))
         for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
             if name in table.models:
                 return parse_section(Price, table.models[name], f"{path}: models.{name!r}")
@@ -177,7 +177,7 @@ class UsageMeter:
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """One completion a request, in their order; their tokens are counted."""
         completions = self._llm.complete(requests, advance=advance)
-        self._took = tokens_of(completions, self._took)
+        self._took = sum_tokens(completions, self._took)
         return completions
 
     def usage(self) -> StageUsage:

@@ -41,9 +41,22 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, asker TEXT NOT NULL)",
     f"PRAGMA user_version = {VERSION}",
 )
-_ON_OTHER_MACHINES = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gpfs", "lustre", "ncp", "nfs", "smb", "virtiofs")
+_REMOTE_FILE_SYSTEMS = (
+    "9p",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "fuse",
+    "gpfs",
+    "lustre",
+    "ncp",
+    "nfs",
+    "smb",
+    "virtiofs",
+)
 _TOKEN_BYTES = 32  # at most, of an answer's token as JSON
-_ASKING = ".asking"
+_LOCK_SUFFIX = ".asking"
 _PAGE = 4096 + 24  # bytes of a page and its header in SQLite's log
 _PAGES = 8  # that a completion changes beside those of its own: of the tables, their indexes and the list of free pages
 _FULL = {
@@ -52,19 +65,19 @@ _FULL = {
 }  # a quota, or a limit on a file's size, is an error of input or output
 
 
-def bounded(completion: Completion) -> Completion:
+def truncate_completion(completion: Completion) -> Completion:
     """A completion whose text is cut after LONGEST_TEXT characters; it then ends for its length, as at a limit on tokens."""
     fits = len(completion.text) <= LONGEST_TEXT
     return completion if fits else replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
 
 
-def tokens_of(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+def sum_tokens(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
     """Tokens of prompts and of answers, added to those `before`. Cached completions count; repeated ones count each time."""
     tokens = [(completion.prompt_tokens, completion.completion_tokens) for completion in completions]
     return sum((prompt for prompt, _ in tokens), before[0]), sum((answer for _, answer in tokens), before[1])
 
 
-def content(model: str, request: Request) -> dict[str, object]:
+def request_json(model: str, request: Request) -> dict[str, object]:
     """What identifies a completion, as JSON: model, messages or text, parameters, number of the sample."""
     messages = [list(message) for message in request.messages]
     prompt = {"messages": messages} if messages else {"text": request.text}
@@ -72,13 +85,13 @@ def content(model: str, request: Request) -> dict[str, object]:
     return {"model": model, **prompt, **parameters, "stop": list(request.stop), "sample": request.sample}
 
 
-def key_of(model: str, request: Request) -> str:
+def cache_key(model: str, request: Request) -> str:
     """The SHA-256 of `content`, by which a completion is found; two models with one name are one model."""
-    canonical = json.dumps(content(model, request), sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(request_json(model, request), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def record_of(model: str, request: Request, completion: Completion) -> str:
+def format_record(model: str, request: Request, completion: Completion) -> str:
     """A completion and its request as one line of JSON, in the cache and in a recording."""
     if completion.error:
         raise ValueError("a failed request has nothing to keep")
@@ -87,7 +100,7 @@ def record_of(model: str, request: Request, completion: Completion) -> str:
         "completion_tokens": completion.completion_tokens, "finish": completion.finish,
     }  # fmt: skip
     # in ASCII, as a lone surrogate cannot be written in UTF-8
-    return json.dumps({"version": VERSION, "request": content(model, request), "completion": values})
+    return json.dumps({"version": VERSION, "request": request_json(model, request), "completion": values})
 
 
 def check_store(folder: str) -> None:
@@ -99,7 +112,7 @@ def check_store(folder: str) -> None:
         )
 
 
-class CompletionTable(StrictModel):
+class StoredCompletion(StrictModel):
     """The completion of a record."""
 
     text: str
@@ -108,12 +121,12 @@ class CompletionTable(StrictModel):
     finish: str
 
 
-class RecordTable(StoredModel):
+class CacheRecord(StoredModel):
     """A record of the cache, and a line of a recording."""
 
     version: int
     request: dict[str, object]
-    completion: CompletionTable
+    completion: StoredCompletion
 
 
 class CompletionCache:
@@ -148,7 +161,8 @@ class CompletionCache:
     def put(self, model: str, completions: Mapping[Request, Completion]) -> None:
         """Store completions; on return they are on the disk."""
         rows = {
-            key_of(model, request): record_of(model, request, completion) for request, completion in completions.items()
+            cache_key(model, request): format_record(model, request, completion)
+            for request, completion in completions.items()
         }
         if not rows:
             return
@@ -159,17 +173,17 @@ class CompletionCache:
         self, connection: sqlite3.Connection | None, model: str, request: Request, quiet: bool = False
     ) -> Completion | None:
         """A request's completion, from the open file or a file of an earlier version."""
-        key = key_of(model, request)
+        key = cache_key(model, request)
         row = connection and connection.execute("SELECT record FROM completions WHERE key = ?", (key,)).fetchone()
         path = self.folder / key[:2] / f"{key}.json"
         try:
             record = row[0] if row else path.read_bytes()
         except FileNotFoundError:
             return None
-        completion, place = _completion(record, content(model, request)), f"{self.path}: {key}" if row else path
+        completion, place = _parse_record(record, request_json(model, request)), f"{self.path}: {key}" if row else path
         if completion is None and not quiet:
             logger.info(f"{place}: not a completion of its request; it will be asked for again")
-        return bounded(completion) if completion else None
+        return truncate_completion(completion) if completion else None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -222,7 +236,7 @@ class CompletionCache:
 
     def refusal(self, error: sqlite3.Error | OSError, state: str, action: str = "write completions into") -> IfqaError:
         """The line for an error of the file."""
-        code = _code(error)
+        code = _error_code(error)
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             mend = "move it away, or put a copy of it there"
             return IfqaError(f"{self.path} is damaged ({error}): {state}, and it was left as it is; {mend}")
@@ -254,38 +268,38 @@ class CacheWriter:
         self._id = secrets.token_hex(8)
         self._unwritten: dict[str, str] = {}
         self._lock = threading.Lock()  # of the connection
-        self._reserve = sum(nlargest(at_once, (_most(model, request) for request in requests)))
+        self._reserve = sum(nlargest(at_once, (_max_bytes(model, request) for request in requests)))
 
     def __enter__(self) -> Self:
         state = f"nothing was asked, {self._reserve:,} bytes must be free"
         with ExitStack() as stack, self._cache.explained(state):
             self._connection = stack.enter_context(closing(self._cache.open()))
-            alive = self._alive(self._id)
+            alive = self._owner_lock(self._id)
             with transaction(self._connection):  # nobody looks between the file's making and its locking
                 alive.acquire()
-            stack.callback(self._let_go, alive)
+            stack.callback(self._release_lock, alive)
             self._ballast = stack.enter_context(TemporaryFile(dir=self._cache.folder, buffering=0))
             written = 0
             while written < self._reserve:
                 written += self._ballast.write(os.urandom(min(1 << 20, self._reserve - written)))
             os.fsync(self._ballast.fileno())
-            stack.callback(self._leave)
+            stack.callback(self._delete_claims)
             self._opened = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def _leave(self) -> None:
+    def _delete_claims(self) -> None:
         self._ballast.close()
         with suppress(sqlite3.Error), transaction(self._connection):  # claims that stay lapse
             self._execute("DELETE FROM claims WHERE asker = ?", self._id)
 
-    def _alive(self, asker: str) -> FileLock:
-        return FileLock(self._cache.folder / f"{asker}{_ASKING}", timeout=0, thread_local=False)
+    def _owner_lock(self, asker: str) -> FileLock:
+        return FileLock(self._cache.folder / f"{asker}{_LOCK_SUFFIX}", timeout=0, thread_local=False)
 
     @staticmethod
-    def _let_go(lock: FileLock) -> None:
+    def _release_lock(lock: FileLock) -> None:
         lock.release()
         Path(lock.lock_file).unlink(missing_ok=True)
 
@@ -295,12 +309,12 @@ class CacheWriter:
             mine: list[Request] = []
             stored: dict[Request, Completion] = {}
             with transaction(self._connection):
-                self._forget_the_dead()
+                self._delete_stale_claims()
                 claimed = {key for (key,) in self._execute("SELECT key FROM claims")}
                 for request in requests:
                     if len(mine) == limit:
                         break
-                    if (key := key_of(self._model, request)) in claimed:
+                    if (key := cache_key(self._model, request)) in claimed:
                         continue
                     if completion := self._cache.find(self._connection, self._model, request, quiet=True):
                         stored[request] = completion
@@ -312,7 +326,7 @@ class CacheWriter:
     def release(self, request: Request) -> None:
         """Release the claim on a completion that failed; if the file cannot be written to, it is released at the end."""
         with self._lock, suppress(sqlite3.Error), transaction(self._connection):
-            self._execute("DELETE FROM claims WHERE key = ? AND asker = ?", key_of(self._model, request), self._id)
+            self._execute("DELETE FROM claims WHERE key = ? AND asker = ?", cache_key(self._model, request), self._id)
 
     def keep(self, request: Request, completion: Completion) -> str:
         """Store a completion; returns "", or why asking must stop: the completion needed the reserved space.
@@ -322,8 +336,8 @@ class CacheWriter:
         Raises:
             IfqaError: even with the reserved space, the completion cannot be stored.
         """
-        key, why = key_of(self._model, request), ""
-        self._unwritten[key] = record_of(self._model, request, completion)
+        key, why = cache_key(self._model, request), ""
+        self._unwritten[key] = format_record(self._model, request, completion)
         with self._lock:
             while key in self._unwritten:
                 rows = dict(self._unwritten)
@@ -332,14 +346,14 @@ class CacheWriter:
                         store_rows(self._connection, rows)
                 except sqlite3.Error as error:
                     why = str(self._cache.refusal(error, "asking has stopped, what was answered is kept"))
-                    if _code(error) not in _FULL or not self._give(_most(self._model, request)):
+                    if _error_code(error) not in _FULL or not self._shrink_reserve(_max_bytes(self._model, request)):
                         raise self._cache.refusal(error, "asking has stopped, an answer is lost") from error
                 else:
                     for written in rows:
                         del self._unwritten[written]
         return why
 
-    def _give(self, size: int) -> bool:
+    def _shrink_reserve(self, size: int) -> bool:
         """Give reserved space back to the disk; False if none is left."""
         if not self._reserve:
             return False
@@ -348,18 +362,18 @@ class CacheWriter:
         os.fsync(self._ballast.fileno())
         return True
 
-    def _forget_the_dead(self) -> None:
+    def _delete_stale_claims(self) -> None:
         """Delete the claims of askers that have ended without releasing them."""
         askers = {asker for (asker,) in self._execute("SELECT DISTINCT asker FROM claims")}
-        askers |= {path.name.removesuffix(_ASKING) for path in self._cache.folder.glob(f"*{_ASKING}")}
+        askers |= {path.name.removesuffix(_LOCK_SUFFIX) for path in self._cache.folder.glob(f"*{_LOCK_SUFFIX}")}
         for asker in askers - {self._id}:
-            lock = self._alive(asker)
+            lock = self._owner_lock(asker)
             if asker.isalnum() and Path(lock.lock_file).exists():
                 try:
                     lock.acquire()
                 except Timeout:
                     continue
-                self._let_go(lock)
+                self._release_lock(lock)
             self._execute("DELETE FROM claims WHERE asker = ?", asker)
 
     def _execute(self, statement: str, *values: str) -> sqlite3.Cursor:
@@ -416,7 +430,7 @@ def _set_journal(connection: sqlite3.Connection, mode: str) -> None:
         try:
             connection.execute(f"PRAGMA journal_mode = {mode}")
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if _error_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(0.01)
         else:
@@ -437,26 +451,26 @@ def is_remote(folder: Path) -> bool:
         points = [(Path(left.split()[4].replace("\\040", " ")), right.split()[0]) for left, right in mounts]
         of_place = ((len(str(at)), n, kind) for n, (at, kind) in enumerate(points) if place.is_relative_to(at))
         kind = max(of_place, default=(0, 0, ""))[2]  # the table of a changed root (chroot) may name none of its mounts
-    return kind.startswith(_ON_OTHER_MACHINES)
+    return kind.startswith(_REMOTE_FILE_SYSTEMS)
 
 
-def _most(model: str, request: Request) -> int:
+def _max_bytes(model: str, request: Request) -> int:
     """Bytes that writing a completion takes at most, in SQLite's log."""
-    size = len(record_of(model, request, Completion())) + _TOKEN_BYTES * request.max_tokens
+    size = len(format_record(model, request, Completion())) + _TOKEN_BYTES * request.max_tokens
     return (-(-size // 4096) + _PAGES) * _PAGE
 
 
-def _code(error: Exception) -> int:
+def _error_code(error: Exception) -> int:
     """The kind of an error of SQLite, without its details; a full disk's is the same outside of SQLite."""
     if isinstance(error, OSError):
         return sqlite3.SQLITE_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else 0
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _completion(record: str | bytes, request: dict[str, object]) -> Completion | None:
+def _parse_record(record: str | bytes, request: dict[str, object]) -> Completion | None:
     """The completion of a record; None if it is of another request, or damaged."""
     try:
-        values = RecordTable.model_validate(json.loads(record))
+        values = CacheRecord.model_validate(json.loads(record))
     except (ValueError, RecursionError):
         return None
     same = values.version == VERSION and values.request == request

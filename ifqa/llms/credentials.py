@@ -14,13 +14,13 @@ KEY = "OPENAI_API_KEY"
 ADDRESS = "OPENAI_BASE_URL"  # as OpenAI's own clients have it
 KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it needs none; several with blanks between
 NO_KEY = "none"  # sent to a server that needs no key
-LONGEST_WORDS = 300  # characters of a server's message that are shown
+LONGEST_MESSAGE = 300  # characters of a server's message that are shown
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
-_LOOKED_AT = 10_000  # characters of a server's message that are searched; some hundred are usual
+_MAX_SEARCHED = 10_000  # characters of a server's message that are searched; some hundred are usual
 
 _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
 # In an address: "sk-", or kinds of characters mixed as in random keys
-_LIKE_A_KEY = re.compile(
+_KEY_IN_ADDRESS = re.compile(
     r"(?<![\w-])sk-[\w-]{8,}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}|(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{32,}"
 )
 _LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; names of hosts may be as long
@@ -28,19 +28,19 @@ _LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; names of hosts 
 
 def redact(text: str, key: str) -> str:
     """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
-    text = without_key(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
+    text = remove_key(text, key)[:_MAX_SEARCHED]  # in this order, as a cut key is not found
     text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
-    return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
 
 
-def forms_of(key: str) -> tuple[str, ...]:
+def key_encodings(key: str) -> tuple[str, ...]:
     """The key as it is and in base64; nothing if the key is empty."""
     return (key, base64.b64encode(key.encode()).decode().rstrip("=")) if key else ()
 
 
-def without_key(text: str, key: str) -> str:
+def remove_key(text: str, key: str) -> str:
     """A text without the key, as it is or in base64; the text itself if the key is empty."""
-    for form in forms_of(key):
+    for form in key_encodings(key):
         text = text.replace(form, "[key]")
     return text
 
@@ -61,7 +61,7 @@ def check_address(address: str, what: str = "base_url") -> None:
     while (unquoted := unquote(plain)) != plain:  # it may be quoted more than once
         plain = unquoted
     path = plain[plain.find(parts.netloc) + len(parts.netloc) :]
-    secret = "@" in parts.netloc or _LIKE_A_KEY.search(plain) or _LONG_PART.search(path)
+    secret = "@" in parts.netloc or _KEY_IN_ADDRESS.search(plain) or _LONG_PART.search(path)
     if secret or parts.query or parts.fragment or ";" in plain:
         raise IfqaError(
             f"openai: {what} has a password, what looks like a key, or something after a '?', '#' or ';' in it; wanted the "
@@ -72,14 +72,14 @@ def check_address(address: str, what: str = "base_url") -> None:
         raise IfqaError(f"openai: {what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")
 
 
-def address_of(base_url: str) -> str:
+def resolve_address(base_url: str) -> str:
     """The server to ask: `base_url`, else that of the environment's OPENAI_BASE_URL, else OpenAI's."""
     check_address(base_url)
     check_address(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
     return base_url or os.environ.get(ADDRESS, "") or OPENAI
 
 
-def server_of(url: str) -> str:
+def server_origin(url: str) -> str:
     """Scheme, host and port of an address, for records and messages."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.lower()}"
@@ -102,7 +102,7 @@ def is_local(url: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def is_own(url: str) -> bool:
+def takes_openai_key(url: str) -> bool:
     """Whether OPENAI_API_KEY is for this server: OpenAI's, this machine, or the server of OPENAI_BASE_URL."""
     address = os.environ.get(ADDRESS, "")
     return is_openai(url) or is_local(url) or bool(address and _host(address) == _host(url))
@@ -116,7 +116,7 @@ def key_for(url: str) -> str:
     variable of the environment.
     """
     host, variable = urlsplit(url).netloc.lower(), KEY
-    if not is_own(url):
+    if not takes_openai_key(url):
         pairs = (entry.partition("=") for entry in os.environ.get(KEYS, "").split())
         known = {name.lower(): value for name, _, value in pairs}
         if host not in known:

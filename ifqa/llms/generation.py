@@ -14,37 +14,37 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import bounded, key_of
+from ifqa.llms.cache import cache_key, truncate_completion
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion, Request
 
-_GROUPED = "TRANSFORMERS_SDPA_FORCE_GQA"
-_FEWEST = 16  # tokens that are worth a pass of their own
-_COLDEST = 1e-4  # the lowest temperature used: lower ones draw the same, but overflow float32
+_GROUPED_VARIABLE = "TRANSFORMERS_SDPA_FORCE_GQA"
+_MIN_PREFIX = 16  # tokens that are worth a pass of their own
+_MIN_TEMPERATURE = 1e-4  # the lowest temperature used: lower ones draw the same, but overflow float32
 
 
 @contextmanager
-def grouped(device: str) -> Iterator[None]:
+def enable_grouped_attention(device: str) -> Iterator[None]:
     """On a CPU, let torch's attention take keys that several heads share as they are; else transformers copies them for each."""
-    before = os.environ.get(_GROUPED)
+    before = os.environ.get(_GROUPED_VARIABLE)
     if device == "cpu":  # on a GPU torch has no fast kernel for it with a mask
-        os.environ[_GROUPED] = "1"
+        os.environ[_GROUPED_VARIABLE] = "1"
     try:
         yield
     finally:
-        os.environ.pop(_GROUPED, None)
+        os.environ.pop(_GROUPED_VARIABLE, None)
         if before is not None:
-            os.environ[_GROUPED] = before
+            os.environ[_GROUPED_VARIABLE] = before
 
 
-def common(prompts: Sequence[list[int]]) -> int:
+def shared_prefix_length(prompts: Sequence[list[int]]) -> int:
     """How many tokens all prompts begin with alike; each keeps one token at least, as the answer begins after it."""
     first, last = min(prompts), max(prompts)  # in the order of a dictionary, all others lie between them
     same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return min(same, min(map(len, prompts)) - 1)
 
 
-class Buffer(DynamicLayer):  # type: ignore[misc]  # transformers' classes are not typed
+class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes are not typed
     """A layer's keys and values, [rows, heads, tokens, size], with room for `tokens`, so that a step copies no earlier ones."""
 
     def __init__(self, tokens: int) -> None:
@@ -69,7 +69,7 @@ class Buffer(DynamicLayer):  # type: ignore[misc]  # transformers' classes are n
         return self.keys, self.values
 
 
-class Caches:
+class PrefixCaches:
     """The caches of a call's batches, each filled with the beginning that all prompts of the call share.
 
     Args:
@@ -81,10 +81,10 @@ class Caches:
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[list[int]]) -> None:
-        # Other layers, such as those of a sliding window or a recurrence, keep what `Buffer` does not
+        # Other layers, such as those of a sliding window or a recurrence, keep what `PreallocatedLayer` does not
         plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
-        same = common(prompts) if plain and len(prompts) > 1 else 0
-        self.shared = same if same >= _FEWEST else 0
+        same = shared_prefix_length(prompts) if plain and len(prompts) > 1 else 0
+        self.shared = same if same >= _MIN_PREFIX else 0
         self._model, self._ids, self._plain = model, list(prompts[0][: self.shared]) if prompts else [], plain
         self._layers: list[tuple[Tensor, Tensor]] = []
 
@@ -104,7 +104,7 @@ class Caches:
             self._layers = self._read()
         cache = DynamicCache()
         count = self._model.config.get_text_config(decoder=True).num_hidden_layers
-        cache.layers = [Buffer(tokens) for _ in range(count)]
+        cache.layers = [PreallocatedLayer(tokens) for _ in range(count)]
         for layer, (keys, values) in zip(cache.layers, self._layers, strict=False):
             layer.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
         return cache
@@ -118,13 +118,13 @@ class Caches:
         return [(layer.keys, layer.values) for layer in cache.layers]
 
 
-class Rows:
+class BatchStopping:
     """The texts of a batch's rows so far. A stopping criterion of transformers' `generate`.
 
     Args:
         requests: one per row.
         ends: tokens that end an answer.
-        decode: turns tokens into text, without `ends`.
+        decode: turns tokens into text, without `end_tokens`.
         on_text: called with the first row's text after each of its tokens.
     """
 
@@ -150,7 +150,9 @@ class Rows:
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
         """A row's text up to its first stop string; its tokens are all that were computed, with the end token."""
-        return bounded(Completion(self._text(row), prompt_tokens, len(self._tokens[row]), self._finish[row]))
+        return truncate_completion(
+            Completion(self._text(row), prompt_tokens, len(self._tokens[row]), self._finish[row])
+        )
 
     def _text(self, row: int) -> str:
         """A row's text so far, up to its first stop string."""
@@ -166,7 +168,7 @@ class Rows:
         return "length" if len(self._tokens[row]) == self._most[row] else ""
 
 
-class Draws:
+class TokenSampler:
     """Draws the tokens of rows with a temperature; other rows keep their likeliest token. A logits processor of `generate`.
 
     A row has a random number between 0 and 1 for each step, from a generator seeded by its request alone. It takes the
@@ -178,11 +180,13 @@ class Draws:
         self._step = 0
         self._rows = [row for row, request in enumerate(requests) if request.temperature > 0]
         drawn = [requests[row] for row in self._rows]
-        self._temperatures = torch.tensor([[max(request.temperature, _COLDEST)] for request in drawn], device=device)
+        self._temperatures = torch.tensor(
+            [[max(request.temperature, _MIN_TEMPERATURE)] for request in drawn], device=device
+        )
         most = max((request.max_tokens for request in drawn), default=0)
         self._numbers = torch.zeros(len(drawn), most)
         for row, request in enumerate(drawn):
-            generator = torch.Generator().manual_seed(seed(request))
+            generator = torch.Generator().manual_seed(request_seed(request))
             self._numbers[row, : request.max_tokens] = torch.rand(request.max_tokens, generator=generator)
         self._numbers = self._numbers.to(device)
 
@@ -199,6 +203,6 @@ class Draws:
         return scores
 
 
-def seed(request: Request) -> int:
+def request_seed(request: Request) -> int:
     """The seed of a request's draws: 63 bits of the SHA-256 of its content, with the number of the sample."""
-    return int(key_of("", request)[:16], 16) >> 1
+    return int(cache_key("", request)[:16], 16) >> 1

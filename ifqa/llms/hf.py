@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, tokens_of
+from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, sum_tokens
 from ifqa.llms.streaming import TextCallback, text_callback
-from ifqa.models.causal_lm import find, is_adapter, lacks
-from ifqa.models.devices import out_of_memory, resolve_device, resolve_precision
+from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter
+from ifqa.models.devices import is_out_of_memory, resolve_device, resolve_precision
 from ifqa.models.hub import config_number, open_tokenizer, refuse_missing, report_load_errors, silence_transformers
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
@@ -22,20 +22,19 @@ from ifqa.settings import Natural, Precision, check_arguments
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-    from ifqa.llms.generation import Caches
 
 logger = logging.getLogger(__name__)
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
 WINDOW = 4096  # tokens; of a model whose files do not say
 #: Tokens of prompts and answers in a batch, with padding.
-BUDGET = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
-_MOST = 65_536  # tokens on a CPU, where a small model leaves room: each step reads all weights for a batch
-_MEMORY = 2 << 30  # bytes of keys and values that are small on a CPU
+BATCH_TOKENS = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
+_MAX_BATCH_TOKENS = 65_536  # tokens on a CPU, where a small model leaves room: each step reads all weights for a batch
+_CPU_CACHE_BYTES = 2 << 30  # bytes of keys and values that are small on a CPU
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
-_TOGETHER = 256  # prompts in a batch, at most, as the logits of all are in memory
+_MAX_BATCH = 256  # prompts in a batch, at most, as the logits of all are in memory
 # Qwen3's template: no thinking, the answer alone. Llama 3's: a fixed date, so that prompts are the same every day.
-_TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
+_TEMPLATE_SETTINGS = {"enable_thinking": False, "date_string": "26 Jul 2024"}
 
 
 class HF(LanguageModel):
@@ -85,11 +84,11 @@ class HF(LanguageModel):
         if not model.strip():
             raise IfqaError(f"hf: model is empty; {MEND}")
         silence_transformers()
-        files = find(model, root)
+        files = find_causal_lm(model, root)
         self.family, self.trained_on = files.family, files.sources
         self.model = load_model(files.folder, device, precision, files.adapter)
         self.tokenizer = load_tokenizer(files.folder, self.model)
-        longest = window_of(self.model)
+        longest = model_window(self.model)
         if window > longest:
             raise IfqaError(f"hf: window is {window:,}, and {model} has no more than {longest:,} positions")
         self.window = window or longest
@@ -97,8 +96,8 @@ class HF(LanguageModel):
         self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{files.identity[:16]}"
         if precision != "auto":
             self.name += f" {precision}"
-        self.room = batch_tokens or room(self.model)
-        self._ends = ends(self.model, self.tokenizer)
+        self.room = batch_tokens or batch_budget(self.model)
+        self._ends = end_tokens(self.model, self.tokenizer)
         self._pad: int = self.tokenizer.pad_token_id or 0
         self.model.generation_config = self._settings()  # the model's own would set what `generate` is not given
         self._cache = CompletionCache(root / store)
@@ -133,7 +132,7 @@ class HF(LanguageModel):
         Raises:
             IfqaError: a request has messages and the model no chat template, or the model's weights are damaged.
         """
-        from ifqa.llms.generation import Caches  # loads transformers
+        from ifqa.llms.generation import PrefixCaches  # loads transformers
 
         batch = RequestBatch(self._cache, self.name, requests, advance)
         todo: list[tuple[Request, list[int]]] = []
@@ -145,13 +144,13 @@ class HF(LanguageModel):
                 else:
                     todo.append((request, ids))
             todo.sort(key=lambda prompt: -len(prompt[1]) - prompt[0].max_tokens)
-            caches = Caches(self.model, [ids for _, ids in todo])
+            caches = PrefixCaches(self.model, [ids for _, ids in todo])
             while todo:
-                group = todo[: self._together(todo)]
+                group = todo[: self._next_batch_size(todo)]
                 answers = self._generate(group, caches, text_callback() if group[0][0] == requests[0] else None)
                 self._cache.put(self.name, {request: answer for request, answer in answers.items() if not answer.error})
                 self._calls += sum(not completion.error for completion in answers.values())
-                self._tokens = tokens_of(answers.values(), self._tokens)
+                self._tokens = sum_tokens(answers.values(), self._tokens)
                 for request, completion in answers.items():
                     batch.settle(request, completion)
                 todo = todo[len(answers) :]
@@ -188,7 +187,9 @@ class HF(LanguageModel):
         from jinja2 import TemplateError
 
         chat = [{"role": role, "content": content} for role, content in request.messages]
-        render = partial(self.tokenizer.apply_chat_template, add_generation_prompt=True, tokenize=False, **_TEMPLATE)
+        render = partial(
+            self.tokenizer.apply_chat_template, add_generation_prompt=True, tokenize=False, **_TEMPLATE_SETTINGS
+        )
         try:
             return str(render(chat))
         except TemplateError:
@@ -204,10 +205,10 @@ class HF(LanguageModel):
         ids: list[int] = self.tokenizer(whole, add_special_tokens=add_special_tokens)["input_ids"]
         return ids
 
-    def _together(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
+    def _next_batch_size(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
         """How many of the first requests make the next batch; batches are even, as one of a single prompt is slow for it."""
         longest = most = 0
-        for number, (request, ids) in enumerate(todo[:_TOGETHER], start=1):
+        for number, (request, ids) in enumerate(todo[:_MAX_BATCH], start=1):
             longest, most = max(longest, len(ids)), max(most, request.max_tokens)
             if number > 1 and number * (longest + most) > self.room:
                 break
@@ -215,30 +216,30 @@ class HF(LanguageModel):
         return -(-len(todo) // -(-len(todo) // fits))
 
     def _generate(
-        self, group: Sequence[tuple[Request, list[int]]], caches: "Caches", on_text: TextCallback | None
+        self, group: Sequence[tuple[Request, list[int]]], caches: "PrefixCaches", on_text: TextCallback | None
     ) -> dict[Request, Completion]:
         """Completions of a batch, the first streamed; none if the memory was too small for several: the next is smaller."""
         import torch
 
-        from ifqa.llms.generation import Draws, Rows, grouped
+        from ifqa.llms.generation import BatchStopping, TokenSampler, enable_grouped_attention
 
         width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
-        rows = Rows(requests, self._ends, self._decode, on_text)
+        rows = BatchStopping(requests, self._ends, self._decode, on_text)
         padded, mask = caches.padded([ids for _, ids in group], self._pad)
         try:
-            with torch.inference_mode(), grouped(device.type):
+            with torch.inference_mode(), enable_grouped_attention(device.type):
                 self.model.generate(
                     input_ids=padded,
                     attention_mask=mask,
                     past_key_values=caches.cache(len(group), width + most),
                     generation_config=self._settings(max_new_tokens=most),
-                    logits_processor=[Draws(requests, str(device))],
+                    logits_processor=[TokenSampler(requests, str(device))],
                     stopping_criteria=[rows],
                 )
         except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
         else:
             return {request: rows.completion(row, len(ids)) for row, (request, ids) in enumerate(group)}
@@ -274,17 +275,17 @@ class HF(LanguageModel):
     @classmethod
     def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
         """The model."""
-        return [Requirement(model, lacks(model, root))]
+        return [Requirement(model, download_hint(model, root))]
 
     @classmethod
     def fingerprint(cls, model: str, root: Path = Path(), **_: object) -> str:
         """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
-        return find(model, root).identity
+        return find_causal_lm(model, root).identity
 
     @classmethod
     def trained(cls, model: str, root: Path = Path(), **_: object) -> str:
         """The split family of an adapter's training questions; empty for other models."""
-        return find(model, root).family if is_adapter(root / model) else ""
+        return find_causal_lm(model, root).family if is_adapter(root / model) else ""
 
 
 def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> "PreTrainedModel":
@@ -342,12 +343,12 @@ def load_tokenizer(folder: Path, model: "PreTrainedModel") -> "PreTrainedTokeniz
     return tokenizer
 
 
-def window_of(model: "PreTrainedModel") -> int:
+def model_window(model: "PreTrainedModel") -> int:
     """Number of the model's positions, in tokens."""
     return config_number(model.config.get_text_config(decoder=True), "max_position_embeddings") or WINDOW
 
 
-def ends(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
+def end_tokens(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
     """The tokens that end an answer, from all of the model's files: a chat's end token often differs from a text's."""
     config = model.config.get_text_config(decoder=True)
     named = [model.generation_config.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id]
@@ -355,9 +356,9 @@ def ends(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> froz
     return frozenset(token for token in tokens if token is not None)
 
 
-def room(model: "PreTrainedModel") -> int:
+def batch_budget(model: "PreTrainedModel") -> int:
     """Tokens of prompts and answers that fit on the device: each has a key and a value in every layer."""
-    budget = BUDGET[model.device.type]
+    budget = BATCH_TOKENS[model.device.type]
     config = model.config.get_text_config(decoder=True)
     layers, heads = (config_number(config, name) for name in ("num_hidden_layers", "num_attention_heads"))
     if model.device.type != "cpu" or not layers or not heads:
@@ -365,4 +366,4 @@ def room(model: "PreTrainedModel") -> int:
     kept = config_number(config, "num_key_value_heads") or heads
     size = config_number(config, "head_dim") or config.hidden_size // heads
     token: int = 2 * layers * kept * size * model.dtype.itemsize
-    return max(budget, min(_MOST, _MEMORY // token))
+    return max(budget, min(_MAX_BATCH_TOKENS, _CPU_CACHE_BYTES // token))

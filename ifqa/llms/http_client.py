@@ -16,8 +16,17 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from ifqa.llms.cache import LONGEST_TEXT, bounded
-from ifqa.llms.credentials import LONGEST_WORDS, NO_KEY, forms_of, is_local, is_openai, is_own, redact, without_key
+from ifqa.llms.cache import LONGEST_TEXT, truncate_completion
+from ifqa.llms.credentials import (
+    LONGEST_MESSAGE,
+    NO_KEY,
+    is_local,
+    is_openai,
+    key_encodings,
+    redact,
+    remove_key,
+    takes_openai_key,
+)
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion
 
@@ -26,11 +35,13 @@ LONGEST_BODY = 16_000_000  # bytes; an answer of 100,000 tokens has some hundred
 _NEEDED = {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
 _PLAIN = {"Accept-Encoding": "identity"}  # no compression, so that counted bytes are bytes in memory
 # Codes of errors that concern one prompt alone; servers other than OpenAI's say it in words
-_ALONE_CODES = {
+_REQUEST_ERROR_CODES = {
     "context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "content_filter",
     "content_policy_violation", "invalid_prompt",
 }  # fmt: skip
-_ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
+_REQUEST_ERROR_PATTERN = re.compile(
+    r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I
+)
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _HINTS = {
     401: " (check OPENAI_API_KEY, or the variable in IFQA_KEYS)",
@@ -62,23 +73,23 @@ class Failure:
     unreachable: bool = False
 
 
-def _key_in_answers(key: str) -> str:
+def _redactable_key(key: str) -> str:
     """The key, if it is long enough to be looked for in an answer; otherwise ""."""
     return key if len(key) >= _SHORTEST_KEY else ""
 
 
-def _admitted(reply: Completion | Failure, key: str) -> Completion | Failure:
+def _sanitize_reply(reply: Completion | Failure, key: str) -> Completion | Failure:
     """What is let in of a server's answer, before anything is stored, shown or counted.
 
     Every text is without the key that the server was sent ("" for none), and of bounded length.
     """
     if isinstance(reply, Failure):  # its words are the server's, shortened, and our own
-        return replace(reply, words=without_key(reply.words, key)[: 2 * LONGEST_WORDS])
-    key = _key_in_answers(key)
-    return bounded(replace(reply, text=without_key(reply.text, key), finish=redact(reply.finish, key)))
+        return replace(reply, words=remove_key(reply.words, key)[: 2 * LONGEST_MESSAGE])
+    key = _redactable_key(key)
+    return truncate_completion(replace(reply, text=remove_key(reply.text, key), finish=redact(reply.finish, key)))
 
 
-def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
+def parse_response(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
     """The completion in the body of a response, or why there is none.
 
     The text ends before the first of the stop strings, as some servers leave them in. A chat's refusal is its text. An
@@ -90,7 +101,7 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
         answer = None
     if not isinstance(answer, dict):
         return Failure("again", "the answer is no JSON object, or is cut short", used=None)
-    used, choice = _usage(answer.get("usage")), _first_choice(answer)
+    used, choice = _parse_usage(answer.get("usage")), _first_choice(answer)
     message = choice.get("message") if chat else choice
     if not isinstance(message, dict):
         return Failure("again", "the answer has no text in it", used=used)
@@ -117,14 +128,14 @@ def _first_choice(answer: Mapping[str, object]) -> dict[str, Any]:
     return choice if isinstance(choice, dict) else {}
 
 
-def _usage(usage: object) -> tuple[int, int] | None:
+def _parse_usage(usage: object) -> tuple[int, int] | None:
     """Tokens of the prompt and the answer; None if the server does not give both as possible numbers."""
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
     known = [count for count in counts if type(count) is int and 0 <= count <= _MOST_TOKENS]
     return (known[0], known[1]) if len(known) == 2 else None
 
 
-def _of_status(error: openai.APIStatusError, key: str) -> Failure:
+def _classify_status(error: openai.APIStatusError, key: str) -> Failure:
     """What a response with a status other than 2xx means.
 
     408, 409, 429 and 5xx are tried again, except when a quota is used up. A 413 concerns its request alone. So does a 400
@@ -132,7 +143,7 @@ def _of_status(error: openai.APIStatusError, key: str) -> Failure:
     such model, a parameter the model does not take) stops everything.
     """
     status = error.status_code
-    code, words = _details(error.body)
+    code, words = _parse_error_body(error.body)
     line = redact(f"HTTP {status}: {words}", key)
     if code in _QUOTA:
         return Failure("all", f"{line} (no quota is left; add credit, or wait for the next period)")
@@ -144,17 +155,17 @@ def _of_status(error: openai.APIStatusError, key: str) -> Failure:
         there = urlsplit(error.response.headers.get("location", "")).netloc or "another place"
         mend = "which is not followed; if you trust that host, set base_url to it"
         return Failure("all", f"HTTP {status}: a redirect to {redact(there[:100], key)}, {mend}")
-    if status == 413 or (status == 400 and (code in _ALONE_CODES or _ALONE_WORDS.search(words))):
+    if status == 413 or (status == 400 and (code in _REQUEST_ERROR_CODES or _REQUEST_ERROR_PATTERN.search(words))):
         return Failure("alone", line)
     return Failure("all", line + _HINTS.get(status, ""))
 
 
-def _details(body: object) -> tuple[str, str]:
+def _parse_error_body(body: object) -> tuple[str, str]:
     """Code and message of an error's body, in any of the common shapes."""
     if not isinstance(body, Mapping):
         return "", str(body or "no words")
     codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
-    code = next((code for code in codes if code in _ALONE_CODES | _QUOTA), codes[0] if codes else "")
+    code = next((code for code in codes if code in _REQUEST_ERROR_CODES | _QUOTA), codes[0] if codes else "")
     words = next((body[name] for name in ("message", "detail", "error") if body.get(name)), body)
     return code, words if isinstance(words, str) else json.dumps(words)
 
@@ -209,7 +220,7 @@ class StreamedAnswer:
                 self._on_text(self._shown(self._text))
 
     def whole(self) -> dict[str, object]:
-        """The answer as the server sends it in one piece, as `read_answer` takes it; without choices if it was cut off."""
+        """The answer as the server sends it in one piece, as `parse_response` takes it; without choices if it was cut off."""
         text = None if self._refusal and not self._text else self._text
         answer: dict[str, object] = {"text": text}
         if self._chat:
@@ -218,8 +229,8 @@ class StreamedAnswer:
         return {"choices": choices, "usage": self._usage}
 
     def _shown(self, text: str) -> str:
-        text, held = without_key(text, self._key), 0
-        for form in forms_of(self._key):
+        text, held = remove_key(text, self._key), 0
+        for form in key_encodings(self._key):
             longest = min(len(text), len(form) - 1)
             held = max(held, next((size for size in range(longest, 3, -1) if form.startswith(text[-size:])), 0))
         return text[: len(text) - held][:LONGEST_TEXT]
@@ -229,7 +240,7 @@ class _BodyRefused(httpx2.RequestError):  # the library passes on every error of
     """A body was not read: it is too long, or compressed."""
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _LimitedStream(httpx2.AsyncByteStream):
     def __init__(self, response: httpx2.Response) -> None:
         self._stream = response.stream
 
@@ -247,15 +258,15 @@ class _Bounded(httpx2.AsyncByteStream):
             await self._stream.aclose()
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _limit_body(response: httpx2.Response) -> None:
     """Limit the length of a response's body, whatever its status. A compressed one is refused: few bytes can become many."""
     packing = response.headers.get("content-encoding", "identity")
     if packing.lower() != "identity":
         raise _BodyRefused(f"the answer's body is compressed ({packing[:40]}), although plain bytes were requested")
-    response.stream = _Bounded(response)
+    response.stream = _LimitedStream(response)
 
 
-def _bare(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
+def _strip_headers(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
     """Leave a request no header but the needed ones and the key: the library adds those of the environment for any host."""
 
     async def strip(request: httpx2.Request) -> None:
@@ -270,7 +281,7 @@ def open_client(url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
     """A client for a server. It follows no redirect and tries nothing again; the environment's proxy is not for this machine."""
     web = openai.DefaultAsyncHttpxClient(
         trust_env=not is_local(url), follow_redirects=False, headers=_PLAIN,
-        event_hooks={"response": [_bound], "request": [] if is_own(url) else [_bare(key)]},
+        event_hooks={"response": [_limit_body], "request": [] if takes_openai_key(url) else [_strip_headers(key)]},
     )  # fmt: skip
     limits = openai.Timeout(timeout, connect=min(timeout, CONNECT))
     client = openai.AsyncOpenAI(api_key=key, base_url=url, timeout=limits, max_retries=0, http_client=web)
@@ -290,16 +301,16 @@ async def send(
     try:
         async with asyncio.timeout(timeout):  # the library's own timeout restarts with every byte
             if on_text:
-                body = await _streamed(client, path, arguments, on_text, _key_in_answers(key))
+                body = await _send_streaming(client, path, arguments, on_text, _redactable_key(key))
             else:
                 body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
-        reply = read_answer(body, chat, stop if isinstance(stop, list) else ())
+        reply = parse_response(body, chat, stop if isinstance(stop, list) else ())
     except (openai.APIError, TimeoutError) as error:
-        reply = _failure(error, key, timeout)
-    return _admitted(reply, key)
+        reply = _classify_error(error, key, timeout)
+    return _sanitize_reply(reply, key)
 
 
-async def _streamed(
+async def _send_streaming(
     client: openai.AsyncOpenAI, path: str, arguments: dict[str, object], on_text: TextCallback, key: str
 ) -> bytes:
     """The body that the server would have sent in one piece."""
@@ -316,9 +327,9 @@ async def _streamed(
     return json.dumps(answer.whole()).encode()
 
 
-def _failure(error: openai.APIError | TimeoutError, key: str, timeout: float) -> Failure:
+def _classify_error(error: openai.APIError | TimeoutError, key: str, timeout: float) -> Failure:
     if isinstance(error, openai.APIStatusError):
-        return _of_status(error, key)
+        return _classify_status(error, key)
     if not isinstance(error, openai.APIConnectionError | TimeoutError):  # the server says it within a stream
         return Failure("again", redact(f"the answer broke off: {error}", key), used=None)
     cause = error.__cause__ or error

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.llms.budget import Account, Budget, price_of
+from ifqa.llms.budget import Account, Budget, find_price
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
-from ifqa.llms.credentials import address_of, check_address, is_local, is_openai, key_for, server_of
+from ifqa.llms.credentials import check_address, is_local, is_openai, key_for, resolve_address, server_origin
 from ifqa.llms.streaming import text_callback
-from ifqa.llms.token_counts import WINDOW, counter, prompt_tokens, window_of
+from ifqa.llms.token_counts import WINDOW, count_prompt_tokens, find_window, token_counter
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 from ifqa.settings import Natural, NotNegative, Positive, check_arguments
@@ -82,15 +82,15 @@ class OpenAI(LanguageModel):
         root: Path = Path(),
         budget: Budget | None = None,
     ) -> None:
-        self.url = address_of(base_url)
-        self.server = server_of(self.url)
+        self.url = resolve_address(base_url)
+        self.server = server_origin(self.url)
         self.model = model
-        self.name = (f"{model} effort {effort}" if effort else model) + _of_host(self.url)
+        self.name = (f"{model} effort {effort}" if effort else model) + _host_suffix(self.url)
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
-        self.window = window or window_of(model) or WINDOW
-        if not window and not window_of(model):
+        self.window = window or find_window(model) or WINDOW
+        if not window and not find_window(model):
             logger.info(f"{model}: its window is unknown, {WINDOW} tokens are assumed; set window if it is another")
-        self.price = price_of(model, self.url, root)
+        self.price = find_price(model, self.url, root)
         if max_cost and self.price is None:
             at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
             raise IfqaError(
@@ -110,7 +110,7 @@ class OpenAI(LanguageModel):
     def requirements(cls, *, base_url: str = "", **_: object) -> list[Requirement]:
         """A key, unless the server is on this machine."""
         try:
-            address = address_of(base_url)
+            address = resolve_address(base_url)
             if is_local(address):
                 return []
             key_for(address)
@@ -124,7 +124,7 @@ class OpenAI(LanguageModel):
     ) -> None:
         """Completions that are kept from before need no key."""
         try:
-            key_for(address_of(base_url))
+            key_for(resolve_address(base_url))
         except IfqaError as error:
             if not CompletionCache(root / store).has_completions():
                 raise
@@ -138,7 +138,7 @@ class OpenAI(LanguageModel):
 
     def count(self, text: str) -> int:
         """Tokens of a text: exact if the model's vocabulary is on this machine, else an upper estimate."""
-        return counter(self.model)(text)
+        return token_counter(self.model)(text)
 
     @property
     def spent(self) -> TokenUsage:
@@ -148,7 +148,7 @@ class OpenAI(LanguageModel):
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would cost; stored and repeated requests cost nothing. Sends nothing."""
         missing = self._cache.missing(self.name, requests)
-        prompt = sum(prompt_tokens(request, self.count) for request in missing)
+        prompt = sum(count_prompt_tokens(request, self.count) for request in missing)
         answers = sum(request.max_tokens for request in missing)
         return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)
 
@@ -207,6 +207,6 @@ class OpenAI(LanguageModel):
         return arguments
 
 
-def _of_host(url: str) -> str:
+def _host_suffix(url: str) -> str:
     """The suffix of a model's name for its host; "" for OpenAI. All servers on this machine are one host."""
     return "" if is_openai(url) else f" at {'localhost' if is_local(url) else urlsplit(url).hostname}"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.llms.cache import VERSION, bounded
-from ifqa.llms.token_counts import at_most
+from ifqa.llms.cache import VERSION, truncate_completion
+from ifqa.llms.token_counts import estimate_tokens
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 from ifqa.settings import Natural, StrictModel, check_arguments, check_settings, parse_section
@@ -17,7 +17,7 @@ WINDOW = 1_000_000_000  # everything fits, unless `window` is set
 _NOT_RECORDED = ("error", "cached")  # of a completion
 
 
-class LineTable(StrictModel):
+class RecordingLine(StrictModel):
     """A line of a recording."""
 
     version: int = VERSION
@@ -48,7 +48,7 @@ class Replay(LanguageModel):
 
     @check_arguments("setting of llm 'replay'")
     def __init__(self, *, path: PathSetting, window: Natural = 0) -> None:
-        self.path = recording(path)
+        self.path = find_recording(path)
         self.window = window or WINDOW
         self._completions, models = _read(self.path)
         self.name = " and ".join(models) or "replay"
@@ -63,7 +63,7 @@ class Replay(LanguageModel):
 
     def count(self, text: str) -> int:
         """An upper estimate of a text's tokens."""
-        return at_most(text)
+        return estimate_tokens(text)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would cost: nothing."""
@@ -81,7 +81,7 @@ class Replay(LanguageModel):
     def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
         """The recording."""
         try:
-            recording(str(root / path) if (root / path).exists() else path)
+            find_recording(str(root / path) if (root / path).exists() else path)
         except IfqaError as error:
             return [Requirement(f"the recording {path}", str(error))]
         return [Requirement(f"the recording {path}")]
@@ -89,10 +89,10 @@ class Replay(LanguageModel):
     @classmethod
     def fingerprint(cls, path: str, **_: object) -> str:
         """SHA-256 of the recording."""
-        return sha256(recording(path))
+        return sha256(find_recording(path))
 
 
-def recording(path: str) -> Path:
+def find_recording(path: str) -> Path:
     """The file of a recording: the file at `path`, or the `recordings/NAME.jsonl` that ships with ifqa."""
     shipped = list_resources("recordings", ".jsonl")
     if Path(path).is_file():
@@ -110,7 +110,7 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
     models: dict[str, None] = {}
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        line = parse_section(LineTable, record, where)
+        line = parse_section(RecordingLine, record, where)
         if line.version != VERSION:
             raise IfqaError(f"{where}: a recording of version {line.version}; this ifqa reads {VERSION}")
         if model := str(line.request.pop("model", "")):
@@ -123,7 +123,7 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
             request = Request(**line.request | {"messages": messages, "stop": stop})
         except ValueError as error:
             raise IfqaError(f"{where}: {error}") from error
-        completion = bounded(Completion(**line.completion, cached=True))
+        completion = truncate_completion(Completion(**line.completion, cached=True))
         if completions.setdefault(request, completion) != completion:
             raise IfqaError(f"{where}: the same request has another completion further up; leave one of the lines out")
     return completions, list(models)

@@ -17,7 +17,7 @@ from ifqa.llms.budget import Account
 from ifqa.llms.cache import CacheWriter, RequestBatch
 from ifqa.llms.http_client import Failure, open_client, send
 from ifqa.llms.streaming import TextCallback, cancellation
-from ifqa.llms.token_counts import at_most, counter, most_prompt_tokens
+from ifqa.llms.token_counts import bound_prompt_tokens, estimate_tokens, token_counter
 from ifqa.records import Completion, Request
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class RequestScheduler:
         self._model, self._key, self._account = model, key, model.account
         self._batch, self._writer, self._on_text = batch, writer, on_text
         capped = self._account.max_cost or self._account.max_tokens
-        self._count = counter(model.model) if capped else at_most  # only caps need a close bound
+        self._count = token_counter(model.model) if capped else estimate_tokens  # only caps need a close bound
         self._waiting = dict.fromkeys(batch.missing)
         self._claimed: deque[Request] = deque()
         self._claiming, self._stopped = asyncio.Lock(), asyncio.Event()
@@ -149,7 +149,7 @@ class RequestScheduler:
         """A request's completion or final failure; None if asking stopped before the request was sent."""
         words, retries = "", self._model.retries
         on_text = self._on_text if request == self._batch.missing[0] else None
-        bounds = most_prompt_tokens(request, self._count), request.max_tokens
+        bounds = bound_prompt_tokens(request, self._count), request.max_tokens
         for tries in range(1, retries + 2):
             while (room := self._account.reserve(*bounds)) is None:
                 if not self._account.budget.open:  # no request is out, so no room will come back

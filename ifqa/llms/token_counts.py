@@ -26,13 +26,13 @@ _WORDS = re.compile(r"[A-Za-z]+")
 _SPACES = re.compile(r" (?=[A-Za-z])")
 
 
-def window_of(model: str) -> int:
+def find_window(model: str) -> int:
     """A model's window in tokens, by the longest name in the table that its name begins with; 0 if there is none."""
     known = [name for name in WINDOWS if model.removeprefix("ft:").startswith(name)]
     return WINDOWS[max(known, key=len)] if known else 0
 
 
-def at_most(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """An upper estimate, by rule, of the tokens of English prose under today's vocabularies.
 
     A run of ASCII letters, with the space before it, counts a token for every three letters, rounded up. Every other byte
@@ -49,11 +49,11 @@ def at_most(text: str) -> int:
 
 
 @cache
-def counter(model: str) -> Callable[[str], int]:
+def token_counter(model: str) -> Callable[[str], int]:
     """A function that counts a model's tokens in a text.
 
     The function is tiktoken's if the model's vocabulary is on this machine already; nothing is downloaded. Otherwise it
-    is `at_most`, and a message says so, once.
+    is `estimate_tokens`, and a message says so, once.
     """
     import tiktoken
 
@@ -61,40 +61,40 @@ def counter(model: str) -> Callable[[str], int]:
         name = tiktoken.encoding_name_for_model(model)
     except KeyError:
         logger.info(f"{model}: its vocabulary is unknown; tokens are estimated, rather too many than too few")
-        return at_most
+        return estimate_tokens
     base = {"o200k_harmony": "o200k_base"}.get(name, name)
-    if not _is_here(base):
+    if not _is_cached(base):
         logger.info(
             f"{model}: tokens are estimated, rather too many than too few; for exact counts fetch its vocabulary "
             f"once: python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
         )
-        return at_most
+        return estimate_tokens
     encoding = tiktoken.get_encoding(base)
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
-def prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
+def count_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
     """Tokens of a request's prompt, never too few.
 
     With an exact count, a message takes 4 more tokens (3, and 1 for its role), and the answer's start takes 3 (OpenAI
-    cookbook, "How to count tokens with tiktoken"). With `at_most`, the chat template is unknown and may begin with a text
+    cookbook, "How to count tokens with tiktoken"). With `estimate_tokens`, the chat template is unknown and may begin with a text
     of its own: 8 tokens a message, and 64 once.
     """
     if not request.messages:
         return count(request.text) + 2  # tokens for the beginning and the end
-    each, once = (8, 64) if count is at_most else (4, 3)
+    each, once = (8, 64) if count is estimate_tokens else (4, 3)
     return sum(count(content) + each for _, content in request.messages) + once
 
 
-def most_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
+def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
     """An upper bound on a prompt's tokens, to set aside: the exact count and 8, else a token per byte and for templates."""
-    if count is not at_most:
-        return prompt_tokens(request, count) + 8
+    if count is not estimate_tokens:
+        return count_prompt_tokens(request, count) + 8
     texts = [text for message in request.messages for text in message] or [request.text]
     return sum(len(text.encode("utf-8", "surrogatepass")) + 16 for text in texts) + 256
 
 
-def _is_here(name: str) -> bool:
+def _is_cached(name: str) -> bool:
     """Whether tiktoken has kept a vocabulary on this machine (tiktoken/load.py, read_file_cached)."""
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))

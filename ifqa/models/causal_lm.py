@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.models.fetched import dequantise, folder_of, is_gguf
 from ifqa.models.hub import SMOLLM2, model_folder, model_requirement, weights_fingerprint
+from ifqa.models.install import dequantise, gguf_folder, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
 
 ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "manifest.json"
 
 
 @dataclass(frozen=True)
-class Found:
+class CausalLMFiles:
     """A model's files.
 
     Attributes:
@@ -38,7 +38,7 @@ class Found:
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def find(name: str, root: Path = Path()) -> Found:
+def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
     """The files of a language model; a GGUF file is dequantised if it was not yet.
 
     Args:
@@ -46,10 +46,10 @@ def find(name: str, root: Path = Path()) -> Found:
         root: the folder with `models`, from which a relative path counts.
     """
     if is_gguf(name):
-        folder = folder_of(root / name, root)
+        folder = gguf_folder(root / name, root)
         dequantise(root / name, folder)
-        return Found(folder)
-    return _of_adapter(root / name, root) if is_adapter(root / name) else Found(model_folder(name, root=root))
+        return CausalLMFiles(folder)
+    return _find_adapter(root / name, root) if is_adapter(root / name) else CausalLMFiles(model_folder(name, root=root))
 
 
 def is_adapter(folder: Path) -> bool:
@@ -57,21 +57,23 @@ def is_adapter(folder: Path) -> bool:
     return (folder / SETTINGS).is_file()
 
 
-def runs_here(name: str, root: Path = Path()) -> bool:
+def is_local_model(name: str, root: Path = Path()) -> bool:
     """Whether a name is that of a model on this machine: SmolLM2, a GGUF file, or a folder with a model or an adapter."""
     if name == SMOLLM2.name or is_gguf(name):
         return True
     return len(name) < 1000 and any((root / name / file).is_file() for file in ("config.json", SETTINGS))
 
 
-def lacks(name: str, root: Path = Path()) -> str:
+def download_hint(name: str, root: Path = Path()) -> str:
     """How to get a model that is not on this machine; empty for one that is. Nothing is fetched or dequantised."""
     if is_gguf(name):
         return "" if (root / name).is_file() else "no such file; put it there or name another"
-    return lacks(base_of(root / name), root) if is_adapter(root / name) else model_requirement(name, root).how
+    return (
+        download_hint(base_model(root / name), root) if is_adapter(root / name) else model_requirement(name, root).how
+    )
 
 
-def base_of(folder: Path) -> str:
+def base_model(folder: Path) -> str:
     """The name of the model that an adapter is for."""
     settings = read_json(folder / SETTINGS)
     if not isinstance(settings, dict):
@@ -79,11 +81,11 @@ def base_of(folder: Path) -> str:
     return str(typed_field(settings, "base_model_name_or_path", str, str(folder / SETTINGS)))
 
 
-def _of_adapter(folder: Path, root: Path) -> Found:
+def _find_adapter(folder: Path, root: Path) -> CausalLMFiles:
     if not (folder / ADAPTER).is_file():
         raise IfqaError(f"{folder} has {SETTINGS} and no {ADAPTER}; wanted an adapter with weights in safetensors")
-    name = base_of(folder)
-    base = find(name, root)
+    name = base_model(folder)
+    base = find_causal_lm(name, root)
     if base.adapter:
         raise IfqaError(f"{folder}: its model {name} is an adapter itself; wanted an adapter on a whole model")
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
@@ -93,4 +95,6 @@ def _of_adapter(folder: Path, root: Path) -> Found:
             f"{folder} was trained on another {name} (SHA-256 {wanted[:8]}..., here {sha256[:8]}...); train it again, or put "
             "that model there"
         )
-    return Found(base.folder, folder, manifest.get("family", ""), frozenset(manifest.get("sources", {}).values()))
+    return CausalLMFiles(
+        base.folder, folder, manifest.get("family", ""), frozenset(manifest.get("sources", {}).values())
+    )

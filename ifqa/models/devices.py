@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Features = dict[str, Any]
 #: Tokens in a batch, with padding: as many as a CPU's cache holds, or as keep a GPU busy.
-BUDGET = {"cpu": 2048, "cuda": 65_536, "mps": 16_384}
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536, "mps": 16_384}
 _OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
 CHUNK = 2048  # texts that are tokenised and sorted by length at a time
 
@@ -53,7 +53,9 @@ def resolve_precision(precision: str, device: str) -> "torch.dtype":
     return half_precision(device) if precision == "auto" else named[precision]
 
 
-def batches(features: Features, count: int, budget: int, multiple: int = 1) -> Iterator[tuple[list[int], Features]]:
+def split_batches(
+    features: Features, count: int, budget: int, multiple: int = 1
+) -> Iterator[tuple[list[int], Features]]:
     """Split padded token ids, [texts, tokens], into batches, longest texts first.
 
     Args:
@@ -100,6 +102,6 @@ def to_device(batch: Features, device: str) -> Features:
     return batch | {key: tensor.to(device, non_blocking=True) for key, tensor in tensors.items()}
 
 
-def out_of_memory(error: RuntimeError | MemoryError) -> bool:
+def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
     """Whether an error says that a device is out of memory. torch has a class for CUDA alone, so the message decides."""
     return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))

@@ -18,7 +18,7 @@ _MEND = f"wanted a folder with an encoder, or {MPNET.name}, which this fetches: 
 
 
 @dataclass(frozen=True)
-class Found:
+class EncoderFiles:
     """An encoder's files.
 
     Attributes:
@@ -37,7 +37,7 @@ class Found:
         return {"name": self.name, "sha256": self.sha256}
 
 
-def find_encoder(name: str, root: Path = Path()) -> Found:
+def find_encoder(name: str, root: Path = Path()) -> EncoderFiles:
     """The files of an encoder.
 
     Args:
@@ -54,14 +54,14 @@ def find_encoder(name: str, root: Path = Path()) -> Found:
             f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is {MPNET.sha256[:8]}...; remove the folder "
             f"and fetch it again: ifqa data {MPNET.name}"
         )
-    return Found(_OFFICIAL.get(sha256, name), folder, sha256)
+    return EncoderFiles(_OFFICIAL.get(sha256, name), folder, sha256)
 
 
 def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
     """The network of an encoder, on the CPU; `dropout` is as in `Encoder`."""
     from safetensors import SafetensorError
 
-    kind = _kind(folder)
+    kind = _encoder_class(folder)
     try:
         return kind(folder, dropout)
     except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -70,19 +70,19 @@ def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
 
 
 @cache
-def marks(folder: Path) -> tuple[list[int], ...]:
+def special_token_ids(folder: Path) -> tuple[list[int], ...]:
     """The ids of the special tokens before, between and after the two texts of a pair."""
-    from ifqa.models.transformer import tokenizer
+    from ifqa.models.transformer import load_tokenizer
 
     if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library reads it unchecked
         raise IfqaError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
-    words, wanted = tokenizer(folder), _kind(folder).MARKS
+    words, wanted = load_tokenizer(folder), _encoder_class(folder).MARKS
     for token in (token for tokens in wanted for token in tokens if words.token_to_id(token) is None):
         raise IfqaError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
     return tuple([n for token in tokens if (n := words.token_to_id(token)) is not None] for tokens in wanted)
 
 
-def _kind(folder: Path) -> type["Encoder"]:
+def _encoder_class(folder: Path) -> type["Encoder"]:
     from ifqa.models.transformer import MiniLM, MPNet
 
     kinds: dict[str, type[Encoder]] = {"bert": MiniLM, "mpnet": MPNet}

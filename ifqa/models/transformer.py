@@ -28,7 +28,7 @@ _FARTHEST = 128  # tokens; farther ones share the last bucket
 
 
 @cache
-def tokenizer(folder: Path) -> Tokenizer:
+def load_tokenizer(folder: Path) -> Tokenizer:
     """The encoder's tokenizer, without padding or truncation."""
     words = Tokenizer.from_file(str(folder / "tokenizer.json"))
     words.no_padding()
@@ -237,11 +237,11 @@ class MPNet(Encoder):
 
     def _added(self, padding: Tensor) -> Tensor:
         table, places = self.weight(_BIAS), torch.arange(padding.shape[-1], device=padding.device)
-        bias = F.embedding(buckets(places - places[:, None], len(table)), table)  # [tokens, tokens, heads]
+        bias = F.embedding(position_buckets(places - places[:, None], len(table)), table)  # [tokens, tokens, heads]
         return padding + bias.permute(2, 0, 1)
 
 
-def buckets(distances: Tensor, count: int) -> Tensor:
+def position_buckets(distances: Tensor, count: int) -> Tensor:
     """The buckets of distances in tokens, from a query to a key, as in T5: half of them for keys behind the query.
 
     Of each half, the first half has a bucket for each distance; the others grow with the logarithm of the distance.

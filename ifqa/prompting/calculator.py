@@ -49,14 +49,14 @@ class CalculatorError(ValueError):
     """Why an expression cannot be computed, in one line. The model made the mistake, so no run stops for it."""
 
 
-class Span(NamedTuple):
+class Duration(NamedTuple):
     """A length of time in days, weeks, months or years."""
 
     length: int
     unit: str
 
 
-Value = Fraction | date | Span
+Value = Fraction | date | Duration
 
 
 def compute(expression: str) -> str:
@@ -84,16 +84,16 @@ def evaluate(expression: str) -> Fraction | date:
     """The value of an expression; numbers are exact."""
     if len(expression) > _LENGTH:
         raise CalculatorError(f"an expression of {len(expression)} characters; at most {_LENGTH} are read")
-    parser = _Parser([*_tokens(expression.translate(_SIGNS))])
+    parser = _ExpressionParser([*_tokenize(expression.translate(_SIGNS))])
     value = parser.sum()
     if parser.rest[-1] != "the end":
         raise CalculatorError(f"wanted an operator, found {parser.found()}")
-    if isinstance(value, Span):
+    if isinstance(value, Duration):
         raise CalculatorError("a length of time alone; add it to a date, or write the unit outside the brackets")
     return value
 
 
-def compute_in(text: str) -> str:
+def compute_brackets(text: str) -> str:
     """`text` with every expression in double brackets replaced by its value: "[[1890 + 5]]" becomes "1895".
 
     Raises:
@@ -111,7 +111,7 @@ def compute_in(text: str) -> str:
     return "".join(parts)
 
 
-def _tokens(text: str) -> Iterator[Fraction | date | str]:
+def _tokenize(text: str) -> Iterator[Fraction | date | str]:
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -141,7 +141,7 @@ def _date(match: re.Match[str]) -> date:
         raise CalculatorError(f"no such date {match[0]!r}; a minus needs blanks on both sides") from error
 
 
-class _Parser:
+class _ExpressionParser:
     """The grammar above, one method per rule. `rest` is what was not read yet, the next token last."""
 
     def __init__(self, tokens: list[Fraction | date | str]) -> None:
@@ -169,7 +169,7 @@ class _Parser:
     def product(self) -> Value:
         value = self.sign()
         while sign := self.take("*", "/", "of"):
-            left, right = number(value, repr(sign)), number(self.sign(), repr(sign))
+            left, right = require_number(value, repr(sign)), require_number(self.sign(), repr(sign))
             if sign == "/" and right == 0:
                 raise CalculatorError("division by zero")
             value = left / right if sign == "/" else left * right
@@ -183,7 +183,7 @@ class _Parser:
         value = self.atom()
         if self.take("%"):
             factor, signed = factor / 100, True
-        return number(value, "a sign") * factor if signed else value
+        return require_number(value, "a sign") * factor if signed else value
 
     def atom(self) -> Value:
         self.depth += 1
@@ -200,7 +200,7 @@ class _Parser:
             if isinstance(value, Fraction) and (unit := self.take(*_UNITS)):
                 if value.denominator != 1:
                     raise CalculatorError(f"wanted a whole number of {unit}s")
-                return Span(int(value), unit)
+                return Duration(int(value), unit)
             return value
         if self.take("("):
             inside = self.sum()
@@ -215,7 +215,7 @@ class _Parser:
         start = self.date()
         if not self.take("to"):
             raise CalculatorError(f"wanted 'to', found {self.found()}")
-        return Fraction(elapsed(start, self.date(), unit))
+        return Fraction(count_elapsed(start, self.date(), unit))
 
     def date(self) -> date:
         value = self.atom()
@@ -224,7 +224,7 @@ class _Parser:
         return value
 
 
-def number(value: Value, what: str) -> Fraction:
+def require_number(value: Value, what: str) -> Fraction:
     """The value as a number. `what` names the operation in the CalculatorError."""
     if not isinstance(value, Fraction):
         kind = "a date" if isinstance(value, date) else "a length of time"
@@ -235,19 +235,19 @@ def number(value: Value, what: str) -> Fraction:
 def add(left: Value, right: Value, sign: int) -> Value:
     """Sum (`sign` 1) or difference (-1) of numbers, a date and a time, two dates (difference in days), a year and years."""
     if isinstance(left, date):
-        if isinstance(right, Span):
-            return _moved(left, sign * right.length, right.unit)
+        if isinstance(right, Duration):
+            return _shift_date(left, sign * right.length, right.unit)
         if isinstance(right, date) and sign < 0:
             return Fraction((left - right).days)
         raise CalculatorError(
             "only a length of time such as '2 years' can be added to a date; a date can be subtracted"
         )
-    if isinstance(left, Fraction) and isinstance(right, Span) and right.unit == "year":
+    if isinstance(left, Fraction) and isinstance(right, Duration) and right.unit == "year":
         right = Fraction(right.length)  # "1890 + 5 years"
-    return number(left, "'+' or '-'") + sign * number(right, "'+' or '-' after a number")
+    return require_number(left, "'+' or '-'") + sign * require_number(right, "'+' or '-' after a number")
 
 
-def _moved(start: date, count: int, unit: str) -> date:
+def _shift_date(start: date, count: int, unit: str) -> date:
     try:
         if unit in _DAYS:
             return start + timedelta(days=count * _DAYS[unit])
@@ -257,7 +257,7 @@ def _moved(start: date, count: int, unit: str) -> date:
         raise CalculatorError("a date outside the years 1 to 9999") from error
 
 
-def elapsed(start: date, end: date, unit: str) -> int:
+def count_elapsed(start: date, end: date, unit: str) -> int:
     """Whole units from a date to a later date. An age is in years; a birthday on February 29 counts from March 1."""
     if end < start:
         raise CalculatorError("the date after 'to' is before the one after 'from'")

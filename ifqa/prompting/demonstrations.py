@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.prompting.calculator import CalculatorError, compute_in
+from ifqa.prompting.calculator import CalculatorError, compute_brackets
 from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import StrictModel, Text, check_settings, parse_section
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import named_resource
 
 
-class HeadTable(StrictModel):
+class DemosHeader(StrictModel):
     """The first line of a file."""
 
     family: str
@@ -75,11 +75,11 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
     lines = list(read_jsonl(path))
     if len(lines) < 2:
         raise IfqaError(
-            f"{path}: wanted a first line with {', '.join(HeadTable.model_fields)}, and demonstrations after it"
+            f"{path}: wanted a first line with {', '.join(DemosHeader.model_fields)}, and demonstrations after it"
         )
     (number, first), *rest = lines
-    head = parse_section(HeadTable, first, f"{path}:{number}")
-    return Demos(name, head.family, tuple(_demo(record, f"{path}:{number}") for number, record in rest))
+    head = parse_section(DemosHeader, first, f"{path}:{number}")
+    return Demos(name, head.family, tuple(_parse_demo(record, f"{path}:{number}") for number, record in rest))
 
 
 def draw_demos(
@@ -97,27 +97,27 @@ def draw_demos(
         family: the split family of the questions.
         avoid: texts of questions that may not be drawn, such as those to be asked: some are in both splits.
     """
-    barred = set(map(_plain, avoid))
+    barred = set(map(_normalize, avoid))
     answered = [question for question in questions if question.answers and question.answers[0].strip()]
-    candidates = [question for question in answered if _plain(question.text) not in barred]
+    candidates = [question for question in answered if _normalize(question.text) not in barred]
     if (there := len(candidates)) < count:
         raise IfqaError(f"wanted {count} demonstrations, found {there} questions to draw them from; ask for fewer")
     drawn = sorted(candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest())[:count]
-    return Demos(f"{count} drawn by seed {seed}", family, tuple(map(_drawn, drawn)))
+    return Demos(f"{count} drawn by seed {seed}", family, tuple(map(_demo_from_question, drawn)))
 
 
-def _drawn(question: Question) -> Demo:
+def _demo_from_question(question: Question) -> Demo:
     context = (question.context,) if question.choices else ()  # what a question of multiple choice is answered from
     texts = [text for text in question.gold_passages or context if text.strip()]
     passages = tuple(Passage(gold_id(text), "", text) for text in texts)
     return Demo(question.text, question.answers[0], passages, choices=question.choices)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _demo(record: dict[str, Any], where: str) -> Demo:
+def _parse_demo(record: dict[str, Any], where: str) -> Demo:
     check_settings("key", Demo, record, where=where)
     passages = record.get("passages", [])
     for passage in passages:
@@ -129,7 +129,7 @@ def _demo(record: dict[str, Any], where: str) -> Demo:
     shown = {"passages": tuple(Passage(**passage) for passage in passages), "choices": tuple(record.get("choices", ()))}
     demo = Demo(**record | shown)
     try:
-        value = compute_in(demo.expression)
+        value = compute_brackets(demo.expression)
     except CalculatorError as error:
         raise IfqaError(f"{where}: 'expression': {error}") from error
     if value and value != demo.answer:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from ifqa.prompting.calculator import CalculatorError, compute_in
+from ifqa.prompting.calculator import CalculatorError, compute_brackets
 from ifqa.settings import StrictModel
 
 Rule = Literal["first line", "last marker", "whole"]
@@ -30,7 +30,7 @@ _ABBREVIATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedAnswer:
     """An answer, the answer in the real world if the prompt asks for it, and why there is no answer, or ""."""
 
     answer: str
@@ -38,7 +38,7 @@ class Parsed:
     problem: str = ""
 
 
-class Parser(StrictModel):
+class AnswerParser(StrictModel):
     """[parse] of a prompt file, which finds its answers.
 
     Attributes:
@@ -51,7 +51,7 @@ class Parser(StrictModel):
     answer: str = ""
     factual: str = ""
 
-    def parse(self, completion: str, labels: tuple[str, ...] = (), calculator: bool = False) -> Parsed:
+    def parse(self, completion: str, labels: tuple[str, ...] = (), calculator: bool = False) -> ParsedAnswer:
         """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line.
 
         Args:
@@ -61,14 +61,14 @@ class Parser(StrictModel):
         """
         *thought, text = completion.split("</think>")
         if not thought and completion.lstrip().startswith("<think>"):
-            return Parsed("", problem="cut short before it ended thinking")
+            return ParsedAnswer("", problem="cut short before it ended thinking")
         if not text.strip():
-            return Parsed("", problem="empty")
+            return ParsedAnswer("", problem="empty")
         lines = self._answer_lines(text, labels)
         if self.rule == "whole":
             background = " ".join(" ".join(self._from_first(lines)).split())
-            return Parsed(background, problem="" if background else "empty")
-        factual, _ = _computed(self._marked(lines, self.factual) or "", calculator)
+            return ParsedAnswer(background, problem="" if background else "empty")
+        factual, _ = _compute_answer(self._marked(lines, self.factual) or "", calculator)
         if self.rule == "first line":
             answer_line = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
             missing = "empty"
@@ -76,8 +76,8 @@ class Parser(StrictModel):
             marked = self._marked(lines, self.answer)
             answer_line = marked or ""
             missing = f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
-        answer, problem = _computed(answer_line, calculator)
-        return Parsed(answer, factual, problem or ("" if answer else missing))
+        answer, problem = _compute_answer(answer_line, calculator)
+        return ParsedAnswer(answer, factual, problem or ("" if answer else missing))
 
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines before the model, having answered, goes on with a question of its own."""
@@ -107,22 +107,22 @@ class Parser(StrictModel):
         return marked
 
 
-def _computed(text: str, calculator: bool) -> tuple[str, str]:
+def _compute_answer(text: str, calculator: bool) -> tuple[str, str]:
     """The cleaned answer with its expressions computed, and why that fails, or ""."""
-    answer = clean(text)
+    answer = clean_answer(text)
     try:
-        return compute_in(answer) if calculator else answer, ""
+        return compute_brackets(answer) if calculator else answer, ""
     except CalculatorError as error:
         return "", f"calculator: {error}"
 
 
-def lettered(choices: Sequence[str]) -> list[tuple[str, str]]:
+def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:
     """The choices of a question with a letter each, A first; with a number each if there are more than 26."""
     names = string.ascii_uppercase if len(choices) <= 26 else [str(n) for n in range(1, len(choices) + 1)]
     return list(zip(names, choices, strict=False))
 
 
-def offered(parsed: Parsed, choices: Sequence[str]) -> Parsed:
+def match_choice(parsed: ParsedAnswer, choices: Sequence[str]) -> ParsedAnswer:
     """The choice that an answer names, by its text, its letter or both ("(B) less"); a problem if it names none, or several.
 
     Letters in either case, punctuation and blanks make no difference; other words do.
@@ -131,21 +131,21 @@ def offered(parsed: Parsed, choices: Sequence[str]) -> Parsed:
         return parsed
     named = {
         choice
-        for letter, choice in lettered(choices)
-        if _plain(parsed.answer) in {_plain(choice), _plain(letter), _plain(f"{letter} {choice}")}
+        for letter, choice in label_choices(choices)
+        if _normalize(parsed.answer) in {_normalize(choice), _normalize(letter), _normalize(f"{letter} {choice}")}
     }
     if len(named) == 1:
         return replace(parsed, answer=named.pop())
-    return Parsed("", problem=f"{parsed.answer[:60]!r} is {'several' if named else 'none'} of the choices")
+    return ParsedAnswer("", problem=f"{parsed.answer[:60]!r} is {'several' if named else 'none'} of the choices")
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """The words of a text in lower case; all of it if it has none, as "+" has not."""
     words = re.findall(r"[^\W_]+", text.casefold())
     return " ".join(words or text.split())
 
 
-def clean(text: str) -> str:
+def clean_answer(text: str) -> str:
     """An answer without blanks, bold, code marks or quotes around it, and without a full stop that ends a sentence."""
     for _ in range(8):  # marks may be nested
         before, text = text, text.strip()
@@ -153,14 +153,14 @@ def clean(text: str) -> str:
             inner = text[len(opening) : -len(closing)]
             if text == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
                 text = inner.strip()
-        if text.endswith(".") and not text.endswith("..") and not _abbreviated(text[:-1]):
+        if text.endswith(".") and not text.endswith("..") and not _ends_in_abbreviation(text[:-1]):
             text = text[:-1]
         if text == before:
             break
     return text
 
 
-def _abbreviated(text: str) -> bool:
+def _ends_in_abbreviation(text: str) -> bool:
     last = text.rsplit(maxsplit=1)[-1:]
     return bool(last and _ABBREVIATION.fullmatch(last[0]))
 

@@ -28,7 +28,7 @@ from pydantic import Field, PrivateAttr, StringConstraints
 
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.parsing import Parsed, Parser, lettered, offered
+from ifqa.prompting.parsing import AnswerParser, ParsedAnswer, label_choices, match_choice
 from ifqa.records import Passage
 from ifqa.settings import Positive, StrictModel, Text, parse_section
 from ifqa.storage.files import read_toml
@@ -70,11 +70,11 @@ class Prompt(StrictModel):
     steps: list[str] = Field(default_factory=list)
     calculator: bool = False
     _name: str = PrivateAttr("")
-    _parser: Parser = PrivateAttr()
+    _parser: AnswerParser = PrivateAttr()
     _labels: tuple[str, ...] = PrivateAttr(())
 
     @property
-    def parser(self) -> Parser:
+    def parser(self) -> AnswerParser:
         """Finds the prompt's answers."""
         return self._parser
 
@@ -113,13 +113,13 @@ class Prompt(StrictModel):
                 )
         return self.assistant.format(**known)
 
-    def parse(self, completion: str, choices: Sequence[str] = ()) -> Parsed:
+    def parse(self, completion: str, choices: Sequence[str] = ()) -> ParsedAnswer:
         """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why.
 
         If the prompt shows choices, the answer is one of the question's `choices`, in their own words.
         """
         parsed = self._parser.parse(completion, self._labels, self.calculator)
-        return offered(parsed, choices) if self.shows_choices and choices else parsed
+        return match_choice(parsed, choices) if self.shows_choices and choices else parsed
 
     @property
     def shows_choices(self) -> bool:
@@ -139,7 +139,7 @@ class Prompt(StrictModel):
             raise IfqaError(
                 f"prompt {self._name!r} shows choices, and the question {question[:60]!r} offers none; take another prompt"
             )
-        listed = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in lettered(choices))
+        listed = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in label_choices(choices))
         untitled = _TITLE.sub("", self.passage)
         texts = [
             (self.passage if passage.title.strip() else untitled).format(
@@ -167,7 +167,7 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     """A prompt from its file's table; `path` opens every error message."""
     where = str(path)
     prompt = parse_section(Prompt, table, where)
-    prompt._name, prompt._parser = name, parse_section(Parser, prompt.parse_table, f"{where}: [parse]")
+    prompt._name, prompt._parser = name, parse_section(AnswerParser, prompt.parse_table, f"{where}: [parse]")
     prompt._labels = tuple(re.findall(r"^[A-Z][\w ]*:", prompt.user, re.MULTILINE))
     reads = prompt.reads_passages
     for key, text in (("passage", prompt.passage), ("no_passages", prompt.no_passages)):
@@ -183,7 +183,7 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     shown = prompt.show(demo)
     for form in (shown, shown.removeprefix(prompt.opening)):
         parsed = prompt.parse(form)
-        if parsed != Parsed("forty-two", "seven" if prompt.parser.factual else ""):
+        if parsed != ParsedAnswer("forty-two", "seven" if prompt.parser.factual else ""):
             raise IfqaError(
                 f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
                 f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval.composition import (
@@ -90,7 +90,7 @@ class Ranker(SinglePart):
         """
         super().__init__("ranker", parts)
         trained = read_ranker(model)
-        self._fetch, self._weigh = passages, load_word_weights(encoder_folder())
+        self._fetch, self._weigh = passages, load_word_weights(minilm_folder())
         self._weights = [trained.weights[name] for name in FEATURES]
         self.family = trained.family
         self.trained_on = (*trained.sources.values(), *self.trained_on)
@@ -130,9 +130,9 @@ def load_word_weights(folder: Path) -> WordWeight:
 
     Frequency falls with rank by Zipf's law, so the logarithm of the rank stands for the inverse document frequency.
     """
-    from ifqa.models.transformer import tokenizer
+    from ifqa.models.transformer import load_tokenizer
 
-    vocabulary: dict[str, int] = tokenizer(folder).get_vocab()
+    vocabulary: dict[str, int] = load_tokenizer(folder).get_vocab()
     first, last = vocabulary.get("the", 0), max(vocabulary.values())
 
     def weigh(word: str) -> float:

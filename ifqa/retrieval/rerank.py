@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import BUDGET, CHUNK, batches, half_precision, resolve_device, to_device
+from ifqa.models.devices import BATCH_TOKENS, CHUNK, half_precision, resolve_device, split_batches, to_device
 from ifqa.models.hub import (
     WEIGHTS_SHA256,
     config_number,
-    encoder_folder,
+    minilm_folder,
     model_folder,
     model_requirement,
     refuse_missing,
@@ -204,7 +204,7 @@ class CrossEncoder:
 
         silence_transformers()
         self.device, self.adapter, adapted = resolve_device(device), read_adapter(model), adapter_folder(model)
-        folder = encoder_folder() if adapted else model_folder(model)
+        folder = minilm_folder() if adapted else model_folder(model)
         labels = {"num_labels": 1} if adapted else {}
         with report_load_errors(model, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -236,7 +236,7 @@ class CrossEncoder:
                 features = self._tokenizer(
                     questions, texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
                 )
-                for places, batch in batches(dict(features), len(questions), BUDGET[self.device]):
+                for places, batch in split_batches(dict(features), len(questions), BATCH_TOKENS[self.device]):
                     logits = self._network(**to_device(batch, self.device)).logits
                     scores[start + np.array(places)] = logits.squeeze(-1).float().cpu().numpy()
         return scores

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import BUDGET, Features, batches
+from ifqa.models.devices import BATCH_TOKENS, Features, split_batches
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, model_fingerprint
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.multiple_choice import baselines
@@ -253,7 +253,7 @@ def logits_of_options(model: "nn.Module", features: Features) -> "Tensor":
 
     read = {name: tensor for name, tensor in features.items() if name != "counts"}
     network, count, device = Encoder(model, None), len(read["input_ids"]), read["input_ids"].device
-    pieces = [(rows, network.logits(batch)) for rows, batch in batches(read, count, BUDGET[device.type])]
+    pieces = [(rows, network.logits(batch)) for rows, batch in split_batches(read, count, BATCH_TOKENS[device.type])]
     places = torch.tensor([row for rows, _ in pieces for row in rows])
     flat = torch.cat([logits for _, logits in pieces])[places.argsort().to(device)]
     options = torch.split_with_sizes(flat, features["counts"].tolist())

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import read_questions
-from ifqa.models.encoders import Found, find_encoder
+from ifqa.models.encoders import EncoderFiles, find_encoder
 from ifqa.models.hub import MINILM
 from ifqa.protocols import NO_DATA, Flag, PathSetting, TrainingData
 from ifqa.reading.span.weights import encoder_of, identity_of, load_average, manifest_of
@@ -151,7 +151,7 @@ class Extractive(Passes):
         return train_phase(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
 
     def _averaged(
-        self, data: TrainingData, folder: Path, encoder: Found, start: str, inputs: dict[str, object]
+        self, data: TrainingData, folder: Path, encoder: EncoderFiles, start: str, inputs: dict[str, object]
     ) -> dict[str, object]:
         """Train with each seed, and write the mean of their weights."""
         from ifqa.training.span import network, written
@@ -183,7 +183,7 @@ class Extractive(Passes):
             )
         return fitting, len(every)
 
-    def _read(self, folder: Path, encoder: Found) -> None:
+    def _read(self, folder: Path, encoder: EncoderFiles) -> None:
         """The first phase: train all weights of the encoder's layers on reading questions."""
         from ifqa.training.span import Example, Schedule, network, train_phase
 

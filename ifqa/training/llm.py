@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
-from ifqa.models.causal_lm import Found, base_of, find
+from ifqa.models.causal_lm import CausalLMFiles, base_model, find_causal_lm
 from ifqa.progress import bar
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo
@@ -101,7 +101,7 @@ class Llm(Passes):
                 f"none of {len(data.questions)} training questions has a name or number as answer that stands in its gold "
                 "passage; wanted questions that do"
             )
-        refuse_family(self.model, find(self.model).family, data)
+        refuse_family(self.model, find_causal_lm(self.model).family, data)
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Tune, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
@@ -112,11 +112,11 @@ class Llm(Passes):
         from peft.helpers import disable_input_dtype_casting
 
         self.refuse(data, folder)
-        source = find(self.model)
-        base = base_of(Path(self.model)) if source.adapter else self.model
+        source = find_causal_lm(self.model)
+        base = base_model(Path(self.model)) if source.adapter else self.model
         inputs = self.inputs(data) | {
             "prompt": sha256(prompt_path(self.prompt)),
-            "base": {"name": base, "sha256": Found(source.folder).identity},
+            "base": {"name": base, "sha256": CausalLMFiles(source.folder).identity},
             "start": {"name": self.model, "sha256": source.identity} if source.adapter else {},
         }
         if not checkpoints.begin(folder, inputs):
@@ -143,7 +143,7 @@ class Llm(Passes):
         checkpoints.finish(folder, inputs, record, ["adapter_*"])
 
 
-def adapted(reader: HF, found: Found, rank: int, seed: int) -> "PeftModel":
+def adapted(reader: HF, found: CausalLMFiles, rank: int, seed: int) -> "PeftModel":
     """The model with an adapter to train: a fresh one, or that of an earlier tuning."""
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import set_seed

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import GOLD
@@ -86,7 +86,7 @@ def lists_of(data: TrainingData) -> list[Listed]:
     """The list of each question: its ranked passages."""
     import numpy as np
 
-    weigh, lists = load_word_weights(encoder_folder()), []
+    weigh, lists = load_word_weights(minilm_folder()), []
     with bar("lists", len(data.questions)) as advance:
         for question, ranking, scores in zip(data.questions, data.rankings, data.scores, strict=True):
             texts = [passage.text for passage in ranking]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.models.hub import MINILM, WEIGHTS_SHA256, encoder_folder, silence_transformers
+from ifqa.models.hub import MINILM, WEIGHTS_SHA256, minilm_folder, silence_transformers
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
@@ -92,7 +92,7 @@ class Rerank(Passes):
         silence_transformers()
         set_seed(self.seed)
         model = CrossEncoder(
-            str(encoder_folder()), num_labels=1, max_length=MAX_TOKENS, device=self.device, activation_fn=torch.nn.Identity()
+            str(minilm_folder()), num_labels=1, max_length=MAX_TOKENS, device=self.device, activation_fn=torch.nn.Identity()
         )  # fmt: skip
         layers = "|".join(name.replace(".", r"\.") for name in BERT_LINEAR)
         targets = rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"  # full names, for peft

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ifqa.models.devices import half_precision
-from ifqa.models.encoders import Found, open_encoder
+from ifqa.models.encoders import EncoderFiles, open_encoder
 from ifqa.progress import bar
 from ifqa.reading.span.network import MAX_SPAN, Pair, SpanModel, make_pair, token_span
 from ifqa.reading.span.numbers import DIGITS, as_answer, find_numbers
@@ -248,7 +248,7 @@ def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) ->
     return checkpoints.step_of(checkpoint)
 
 
-def network(found: Found, start: str, seed: int, dropout: float) -> SpanModel:
+def network(found: EncoderFiles, start: str, seed: int, dropout: float) -> SpanModel:
     """The encoder with fresh heads, or the network of a training."""
     model = SpanModel(open_encoder(found.folder, dropout))
     model.initialise(torch.Generator().manual_seed(seed))

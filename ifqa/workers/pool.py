@@ -29,12 +29,12 @@ Result = TypeVar("Result")
 
 ATTEMPTS = 2  # at a task whose worker dies
 _SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # whose handlers Ray replaces
-_ROOM = 1024  # bytes, more than any system's struct sigaction has
+_SIGACTION_BYTES = 1024  # bytes, more than any system's struct sigaction has
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the tasks of a stage: `number` processes, 0 for one a core, of this machine or of a Ray cluster."""
+    """Who does the tasks of a stage: `require_number` processes, 0 for one a core, of this machine or of a Ray cluster."""
 
     number: int = 1
     engine: Engine = "local"
@@ -73,9 +73,9 @@ def map_tasks(
         RuntimeError: the function has a bug; its traceback is on stderr.
     """
     broken: list[IfqaError] = []
-    source = _until_broken(tasks, broken)
+    source = _read_tasks(tasks, broken)
     if engine == "ray":
-        yield from _on_ray(function, source, workers, gpus, name)
+        yield from _map_on_ray(function, source, workers, gpus, name)
     else:
         workers = workers or cores()
         first = list(islice(source, 2))
@@ -84,12 +84,12 @@ def map_tasks(
         if alone:
             yield from ((task, function(task)) for task in source)
         else:
-            yield from _on_processes(function, source, workers, gpus, name)
+            yield from _map_on_processes(function, source, workers, gpus, name)
     if broken:
         raise broken[0]
 
 
-def _until_broken(tasks: Iterable[Task], broken: list[IfqaError]) -> Iterator[Task]:
+def _read_tasks(tasks: Iterable[Task], broken: list[IfqaError]) -> Iterator[Task]:
     """The tasks up to an error in reading them; the error is appended to `broken`, to be raised once they finish."""
     try:
         yield from tasks
@@ -98,7 +98,7 @@ def _until_broken(tasks: Iterable[Task], broken: list[IfqaError]) -> Iterator[Ta
 
 
 @contextmanager
-def no_interrupts() -> Iterator[None]:
+def block_interrupts() -> Iterator[None]:
     """Block SIGINT in the block; a process started there inherits that (Ctrl-C reaches every process of a terminal)."""
     if os.name != "posix":
         yield
@@ -117,7 +117,7 @@ class _Worker(Generic[Task, Result]):
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, theirs, gpu), daemon=True)
-        with no_interrupts():  # until `_serve` ignores them
+        with block_interrupts():  # until `_serve` ignores them
             self.process.start()
         theirs.close()
         self.tasks: list[tuple[int, Task]] = []
@@ -153,7 +153,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _on_processes(
+def _map_on_processes(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
@@ -187,7 +187,7 @@ def _on_processes(
                     if deaths[number] < ATTEMPTS:
                         waiting.appendleft((number, task))
                     else:
-                        failure = failure or _died(name(task), worker.process.exitcode or 0)
+                        failure = failure or _worker_death_error(name(task), worker.process.exitcode or 0)
                     continue
                 idle.append(worker)
                 if isinstance(answer, Exception):
@@ -203,7 +203,7 @@ def _on_processes(
         raise failure
 
 
-def _died(task: str, code: int | str) -> Exception:
+def _worker_death_error(task: str, code: int | str) -> Exception:
     """The error of a worker that died at each attempt at a task; `code` is its exit code, or what a cluster says of it."""
     if code == 1:
         return RuntimeError(f"a worker failed at {task}; its traceback is above")
@@ -214,7 +214,7 @@ def _died(task: str, code: int | str) -> Exception:
     )
 
 
-def _on_ray(
+def _map_on_ray(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
@@ -224,7 +224,7 @@ def _on_ray(
         raise IfqaError("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
     started = not ray.is_initialized()
     if started:
-        with _handlers_kept():
+        with _restore_handlers():
             _join_cluster(ray)
     remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
     most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
@@ -247,17 +247,17 @@ def _on_ray(
                     raise
                 failure = failure or error.cause
             except ray.exceptions.RayError as error:
-                failure = failure or _died(name(finished), type(error).__name__)
+                failure = failure or _worker_death_error(name(finished), type(error).__name__)
     finally:
         if started:
-            with _handlers_kept():
+            with _restore_handlers():
                 ray.shutdown()
     if failure:
         raise failure
 
 
 @contextmanager
-def _handlers_kept() -> Iterator[None]:
+def _restore_handlers() -> Iterator[None]:
     """Restore the C handlers of all crash signals on leaving; Python's `signal` module knows only Python's handlers.
 
     Java stops its threads by a fault that its SIGSEGV handler answers. Ray replaces the handler, and on shutdown sets the
@@ -267,7 +267,7 @@ def _handlers_kept() -> Iterator[None]:
         yield
         return
     sigaction = ctypes.CDLL(None).sigaction
-    before = {signal.Signals[name]: ctypes.create_string_buffer(_ROOM) for name in _SIGNALS}
+    before = {signal.Signals[name]: ctypes.create_string_buffer(_SIGACTION_BYTES) for name in _SIGNALS}
     for number, handler in before.items():
         sigaction(int(number), None, handler)
     try:

@@ -228,7 +228,7 @@ def trainings(out: Path) -> None:
 
 def completions(out: Path) -> None:
     """The keys of the completions of each prompt for two questions, as the paths that an earlier version stored them at."""
-    from ifqa.llms.cache import key_of
+    from ifqa.llms.cache import cache_key
     from ifqa.plugins import open_benchmark
     from ifqa.prompting.demonstrations import load_demos
     from ifqa.prompting.prompts import load_prompt
@@ -247,7 +247,7 @@ def completions(out: Path) -> None:
             for question in questions:
                 messages, text = prompt.render(question.text, some, demos, chat)
                 request = Request(messages=tuple(messages), text=text, stop=("\n\n",), sample=1)
-                key = key_of("a-model", request)
+                key = cache_key("a-model", request)
                 name_of = f"{name} {'chat' if chat else 'completion'} {question.id}"
                 kept[name_of] = f"completions/{key[:2]}/{key}.json"
     write_json(out / "completions.json", kept)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.llms import token_counts
-from ifqa.llms.budget import Account, Price, price_of
-from ifqa.llms.token_counts import at_most, most_prompt_tokens, prompt_tokens, window_of
+from ifqa.llms.budget import Account, Price, find_price
+from ifqa.llms.token_counts import bound_prompt_tokens, count_prompt_tokens, estimate_tokens, find_window
 from ifqa.records import Request
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource
@@ -23,28 +23,28 @@ def table(tmp_path, text=TABLE):
 
 def test_a_price_is_per_million_tokens_and_an_unknown_price_is_none(tmp_path):
     root = table(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n')
-    price = price_of("big", root=root)
+    price = find_price("big", root=root)
     assert (price.input, price.output) == (3.0, 12.5)
     assert price.of(2_000_000, 100_000) == pytest.approx(7.25)
-    assert price_of("big-2025-12-31", root=root) == price, "a dated name has its model's price"
-    assert price_of("big-2026-03-01", root=root).input == 9, "unless it is listed"
-    assert [price_of(name, root=root) for name in ("small", "bigger", "big-1231")] == [None] * 3
+    assert find_price("big-2025-12-31", root=root) == price, "a dated name has its model's price"
+    assert find_price("big-2026-03-01", root=root).input == 9, "unless it is listed"
+    assert [find_price(name, root=root) for name in ("small", "bigger", "big-1231")] == [None] * 3
     assert Account(None).cost is None
 
 
 def test_our_table_is_of_openai_the_users_is_of_all_hosts_and_this_machine_is_free(tmp_path, monkeypatch):
     openai, local, other = "https://api.openai.com/v1", "http://localhost:4000/v1", "https://api.example.com/v1"
-    assert price_of("gpt-4.1-mini", openai).output == price_of("gpt-4.1-mini", local).output == 1.60
-    assert price_of("gpt-4.1-mini", other) is None
-    assert price_of("gpt-4.1-mini", "https://api.openai.com.example.com/v1") is None
-    assert price_of("any", local).of(10**6, 10**6) == 0
-    prices = [price_of(model) for model in read_toml(find_resource("prices.toml"))["models"]]
+    assert find_price("gpt-4.1-mini", openai).output == find_price("gpt-4.1-mini", local).output == 1.60
+    assert find_price("gpt-4.1-mini", other) is None
+    assert find_price("gpt-4.1-mini", "https://api.openai.com.example.com/v1") is None
+    assert find_price("any", local).of(10**6, 10**6) == 0
+    prices = [find_price(model) for model in read_toml(find_resource("prices.toml"))["models"]]
     assert all(0 < price.input <= price.output for price in prices)
     table(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert [price_of("big", url).input for url in (openai, local, other)] == [3, 3, 3]
-    assert price_of("gpt-4.1-mini") is None
-    assert price_of("any", "http://10.0.0.7:8000/v1") is None
+    assert [find_price("big", url).input for url in (openai, local, other)] == [3, 3, 3]
+    assert find_price("gpt-4.1-mini") is None
+    assert find_price("any", "http://10.0.0.7:8000/v1") is None
 
 
 def test_a_wrong_price_file_is_refused_by_key(tmp_path):
@@ -57,7 +57,7 @@ def test_a_wrong_price_file_is_refused_by_key(tmp_path):
         TABLE.replace("output", "out"): "unknown key 'out'; did you mean 'output'",
     }.items():
         with pytest.raises(IfqaError, match="prices.toml.*" + words):
-            price_of("big", root=table(tmp_path, text))
+            find_price("big", root=table(tmp_path, text))
 
 
 @given(st.integers(0, 10**6), st.floats(0.0001, 5), st.integers(1, 3000))
@@ -100,15 +100,19 @@ def test_a_models_window_by_name():
         "gpt-4o-mini": 128_000, "gpt-4.1-nano-2025-04-14": 1_047_576, "gpt-4": 8_192, "gpt-3.5-turbo-instruct": 4_096,
         "gpt-3.5-turbo-0125": 16_385, "gpt-5.2": 272_000, "ft:gpt-4o-mini:me": 128_000, "llama-3": 0,
     }  # fmt: skip
-    assert {model: window_of(model) for model in windows} == windows
+    assert {model: find_window(model) for model in windows} == windows
 
 
 @given(st.text(st.characters()), st.text(st.characters()))
 def test_the_estimate_is_between_zero_and_a_token_per_byte_and_adds_up(text, second):
     size = len(text.encode("utf-8", "surrogatepass"))
-    assert 0 <= at_most(text) <= size
-    assert (at_most(text) > 0) == (size > 0)
-    assert at_most(text + second) <= at_most(text) + at_most(second) <= at_most(text + second) + 1
+    assert 0 <= estimate_tokens(text) <= size
+    assert (estimate_tokens(text) > 0) == (size > 0)
+    assert (
+        estimate_tokens(text + second)
+        <= estimate_tokens(text) + estimate_tokens(second)
+        <= estimate_tokens(text + second) + 1
+    )
 
 
 def test_the_estimate_is_never_below_known_counts():
@@ -116,21 +120,21 @@ def test_the_estimate_is_never_below_known_counts():
     known = {
         "hello world": 2, "tiktoken is great!": 6, "antidisestablishmentarianism": 6, "2 + 2 = 4": 7, "お誕生日おめでとう": 9,
     }  # fmt: skip
-    assert all(at_most(text) >= count for text, count in known.items())
+    assert all(estimate_tokens(text) >= count for text, count in known.items())
 
 
 def test_no_vocabulary_is_ever_downloaded(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("tiktoken.load.read_file", None)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    token_counts.counter.cache_clear()
-    count = token_counts.counter("gpt-4o")
-    assert (count("a river"), token_counts.counter("gpt-4o")("")) == (at_most("a river"), 0)
+    token_counts.token_counter.cache_clear()
+    count = token_counts.token_counter("gpt-4o")
+    assert (count("a river"), token_counts.token_counter("gpt-4o")("")) == (estimate_tokens("a river"), 0)
     assert capsys.readouterr().err.count("exact counts") == 1
-    token_counts.counter.cache_clear()
+    token_counts.token_counter.cache_clear()
 
 
 def test_a_prompts_bound_is_no_less_than_its_count():
     chat = Request(messages=(("system", "Be brief."), ("user", "Where would it be?")))
     for request in (chat, Request(text="Ω≈ç√ 12345 words")):
-        assert most_prompt_tokens(request, at_most) >= prompt_tokens(request, at_most)
-        assert most_prompt_tokens(request, len) >= prompt_tokens(request, len) > 15
+        assert bound_prompt_tokens(request, estimate_tokens) >= count_prompt_tokens(request, estimate_tokens)
+        assert bound_prompt_tokens(request, len) >= count_prompt_tokens(request, len) > 15

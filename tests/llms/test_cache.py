@@ -12,7 +12,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.llms import cache as module
-from ifqa.llms.cache import LONGEST_TEXT, CompletionCache, key_of, record_of
+from ifqa.llms.cache import LONGEST_TEXT, CompletionCache, cache_key, format_record
 from ifqa.records import Completion, Request
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If it rained?")))
@@ -75,7 +75,7 @@ def test_a_row_has_the_key_and_the_record_as_json(tmp_path):
     cache = CompletionCache(tmp_path)
     cache.put("m", {CHAT: DONE})
     ((key, record),) = execute(cache, "SELECT key, record FROM completions")
-    assert key == key_of("m", CHAT)
+    assert key == cache_key("m", CHAT)
     assert key.startswith("88f518051eda"), "the key of every version"
     record = json.loads(record)
     assert record["request"]["messages"] == [["system", "Be brief."], ["user", "If it rained?"]]
@@ -92,8 +92,8 @@ def test_any_difference_makes_another_key():
         {"messages": CHAT.messages[1:]},
     )
     others = [*(replace(CHAT, **change) for change in changes), Request(text="If it rained?")]
-    assert len({key_of("n", CHAT), *(key_of("m", one) for one in [CHAT, *others])}) == 8
-    assert key_of("m", replace(CHAT, temperature=1)) == key_of("m", replace(CHAT, temperature=1.0))
+    assert len({cache_key("n", CHAT), *(cache_key("m", one) for one in [CHAT, *others])}) == 8
+    assert cache_key("m", replace(CHAT, temperature=1)) == cache_key("m", replace(CHAT, temperature=1.0))
 
 
 def test_a_failure_is_never_stored(tmp_path):
@@ -110,10 +110,10 @@ def test_a_damaged_record_is_ignored_and_replaced(tmp_path, capsys, record, vers
     cache = CompletionCache(tmp_path)
     cache.put("m", {CHAT: DONE})
     if record == "another's":
-        record = record_of("m", replace(CHAT, sample=1), DONE)
+        record = format_record("m", replace(CHAT, sample=1), DONE)
     execute(cache, "UPDATE completions SET record = ?", record)
     if version == "an earlier":
-        key = key_of("m", CHAT)
+        key = cache_key("m", CHAT)
         path = tmp_path / key[:2] / f"{key}.json"
         path.parent.mkdir()
         path.write_bytes(record if isinstance(record, bytes) else record.encode())
@@ -125,10 +125,10 @@ def test_a_damaged_record_is_ignored_and_replaced(tmp_path, capsys, record, vers
 
 
 def test_files_of_earlier_versions_are_read_and_left_as_they_are(tmp_path):
-    cache, other, key = CompletionCache(tmp_path), replace(CHAT, sample=1), key_of("m", CHAT)
+    cache, other, key = CompletionCache(tmp_path), replace(CHAT, sample=1), cache_key("m", CHAT)
     path = tmp_path / key[:2] / f"{key}.json"
     path.parent.mkdir()
-    path.write_text(json.dumps(json.loads(record_of("m", CHAT, DONE)), indent=1) + "\n")
+    path.write_text(json.dumps(json.loads(format_record("m", CHAT, DONE)), indent=1) + "\n")
     before = path.read_bytes()
     assert cache.has_completions()
     assert get(cache) == replace(DONE, cached=True)

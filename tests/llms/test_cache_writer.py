@@ -86,7 +86,7 @@ def test_threads_ask_each_prompt_once():
 
 def failing(code, free, monkeypatch):
     """A disk with space for `free` completions beside the reserve; each later one needs space from the reserve."""
-    store, give, space = cache.store_rows, CacheWriter._give, [free]
+    store, give, space = cache.store_rows, CacheWriter._shrink_reserve, [free]
 
     def store_rows(connection, rows):
         if space[0] < len(rows):
@@ -101,7 +101,7 @@ def failing(code, free, monkeypatch):
         return given
 
     monkeypatch.setattr(cache, "store_rows", store_rows)
-    monkeypatch.setattr(CacheWriter, "_give", give_)
+    monkeypatch.setattr(CacheWriter, "_shrink_reserve", give_)
     return space
 
 
@@ -150,7 +150,7 @@ def test_the_reserve_takes_real_blocks_and_the_log_grows_by_less_than_was_reserv
         for request in requests:
             before = log.stat().st_size
             assert writer.keep(request, Completion("\N{PILE OF POO}" * 2000)) == ""
-            assert log.stat().st_size - before <= cache._most("m", request)
+            assert log.stat().st_size - before <= cache._max_bytes("m", request)
 
 
 CLAIM = """

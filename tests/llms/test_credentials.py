@@ -3,7 +3,17 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.llms.credentials import ADDRESS, KEY, KEYS, NO_KEY, OPENAI, address_of, check_address, key_for, server_of
+from ifqa.llms.credentials import (
+    ADDRESS,
+    KEY,
+    KEYS,
+    NO_KEY,
+    OPENAI,
+    check_address,
+    key_for,
+    resolve_address,
+    server_origin,
+)
 
 SECRET = "sk-canary-3f9c1e77a0b2"
 ELSEWHERE = "https://api.example.org/v1"
@@ -80,13 +90,13 @@ def test_an_address_is_a_host_that_reads_in_one_way_and_a_path():
 
 
 def test_a_files_address_comes_before_the_environments_and_those_of_real_servers_are_taken(monkeypatch):
-    assert address_of("") == OPENAI
+    assert resolve_address("") == OPENAI
     monkeypatch.setenv(ADDRESS, ELSEWHERE)
-    assert (address_of(""), address_of("http://h:1/v1")) == (ELSEWHERE, "http://h:1/v1")
-    assert server_of("https://API.example.org:8443/v1") == "https://api.example.org:8443"
+    assert (resolve_address(""), resolve_address("http://h:1/v1")) == (ELSEWHERE, "http://h:1/v1")
+    assert server_origin("https://API.example.org:8443/v1") == "https://api.example.org:8443"
     monkeypatch.setenv(ADDRESS, "http://[::1")
     with pytest.raises(IfqaError, match="OPENAI_BASE_URL of the environment is no address"):
-        address_of("")
+        resolve_address("")
     for address in (
         "http://[::1]:8000/v1", "https://example.org/openai/deployments/gpt-4.1-mini/v1",
         "https://api-inference.huggingface.co/models/meta-llama/Meta-Llama-3-8B-Instruct/v1",

@@ -23,7 +23,7 @@ from transformers import (
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache
-from ifqa.llms.generation import Caches, Draws, seed
+from ifqa.llms.generation import PrefixCaches, TokenSampler, request_seed
 from ifqa.llms.hf import HF
 from ifqa.records import Estimate, Request, TokenUsage
 
@@ -121,7 +121,7 @@ def test_a_model_with_a_sliding_window_keeps_its_own_cache():
         hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=9, max_window_layers=1,
         num_key_value_heads=2, use_sliding_window=True, sliding_window=8,
     )  # fmt: skip
-    caches = Caches(Qwen2ForCausalLM(config), [[1] * 40, [1] * 50])
+    caches = PrefixCaches(Qwen2ForCausalLM(config), [[1] * 40, [1] * 50])
     assert (caches.shared, caches.cache(2, 60)) == (0, None)
 
 
@@ -168,14 +168,14 @@ def test_draws_depend_only_on_the_request(opened, tmp_path):
         completion.text for completion in opened().complete(list(map(asked, QUESTIONS)))
     ]
     others = [("Wick", 0.5, 0), ("Wick?", 0.6, 0), ("Wick?", 0.5, 1), ("Wick?", 0.5, 0), ("Wick?", 0.5, 0)]
-    assert len({seed(asked(text, temperature=heat, sample=n)) for text, heat, n in others}) == 4
+    assert len({request_seed(asked(text, temperature=heat, sample=n)) for text, heat, n in others}) == 4
 
 
 @given(st.lists(st.floats(-4, 4), min_size=2, max_size=6), st.sampled_from([0.5, 1.0, 2.0]))
 def test_draws_follow_the_models_probabilities(logits, temperature):
     count = 1000
     requests = [Request(text="x", temperature=temperature, sample=n, max_tokens=3) for n in range(count)]
-    draws = Draws([Request(text="x"), *requests], "cpu")
+    draws = TokenSampler([Request(text="x"), *requests], "cpu")
     given = torch.tensor(logits).repeat(count + 1, 1)
     for _ in range(3):
         left = draws(torch.empty(0), given.clone())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import record_of
+from ifqa.llms.cache import format_record
 from ifqa.llms.replay import Replay
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 
@@ -18,7 +18,7 @@ SAID = Completion("Lybster, – é", 12, 3, "stop")
 
 
 def recorded(path, model, completions):
-    return written(path, *(json.loads(record_of(model, *both)) for both in completions.items()))
+    return written(path, *(json.loads(format_record(model, *both)) for both in completions.items()))
 
 
 def written(path, *lines):

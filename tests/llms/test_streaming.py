@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving, streamed
 
-from ifqa.llms.http_client import StreamedAnswer, read_answer
+from ifqa.llms.http_client import StreamedAnswer, parse_response
 from ifqa.llms.streaming import streaming
 from ifqa.records import Request
 
@@ -85,7 +85,7 @@ def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
             pieces.add(json.loads(one.removeprefix(b"data: ")))
     said = {"message": {"content": text}} if chat else {"text": text}
     whole = {"choices": [said | {"finish_reason": finish}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
-    assert read_answer(json.dumps(pieces.whole()).encode(), chat) == read_answer(json.dumps(whole).encode(), chat)
+    assert parse_response(json.dumps(pieces.whole()).encode(), chat) == parse_response(json.dumps(whole).encode(), chat)
 
 
 @settings(max_examples=20)
@@ -95,4 +95,4 @@ def test_no_piece_of_another_shape_does_harm(piece):
     pieces = StreamedAnswer(True, lambda text: None)
     pieces.add(piece)
     pieces.add({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})
-    read_answer(json.dumps(pieces.whole()).encode(), True)
+    parse_response(json.dumps(pieces.whole()).encode(), True)

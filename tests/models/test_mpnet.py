@@ -6,9 +6,9 @@ import pytest
 import torch
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.models.encoders import marks, open_encoder
-from ifqa.models.hub import encoder_folder
-from ifqa.models.transformer import MPNet, buckets, tokenizer
+from ifqa.models.encoders import open_encoder, special_token_ids
+from ifqa.models.hub import minilm_folder
+from ifqa.models.transformer import MPNet, load_tokenizer, position_buckets
 
 WORDS = "if ada had lost , who won ? ada rowed for brill and bo for kent ."
 
@@ -43,7 +43,7 @@ def test_hidden_states_and_buckets_equal_those_of_transformers(folder: Path) -> 
     other = theirs(input_ids=ids, attention_mask=mask.long()).last_hidden_state
     assert not torch.allclose(other[mask], expected[mask], atol=1e-2)  # the bias matters
     distances = torch.arange(-600, 601)
-    assert torch.equal(buckets(distances, 32), MPNetEncoder.relative_position_bucket(distances))
+    assert torch.equal(position_buckets(distances, 32), MPNetEncoder.relative_position_bucket(distances))
     ours.cast(torch.bfloat16)
     quick = ours(ids, types, mask)[mask]
     assert quick.dtype == torch.bfloat16
@@ -62,8 +62,8 @@ def test_all_of_the_layers_and_their_bias_are_trained_but_no_embedding(folder: P
 
 
 def test_a_pair_is_marked_as_the_tokenizer_marks_it(folder: Path) -> None:
-    for place, width in ((folder, 2), (encoder_folder(), 1)):
-        words, (before, between, after) = tokenizer(place), marks(place)
+    for place, width in ((folder, 2), (minilm_folder(), 1)):
+        words, (before, between, after) = load_tokenizer(place), special_token_ids(place)
         first, second = (words.encode(text, add_special_tokens=False).ids for text in ("who won ?", "bo rowed ."))
         assert [*before, *first, *between, *second, *after] == words.encode("who won ?", "bo rowed .").ids
         assert len(between) == width

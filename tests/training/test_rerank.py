@@ -5,7 +5,7 @@ import pytest
 import torch
 from short_trainings import Killed, ended_at
 
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.retrieval import rerank
@@ -69,9 +69,9 @@ def test_the_adapter_merged_scores_as_peft_does(whole, monkeypatch):
     monkeypatch.setattr(rerank, "half_precision", lambda device: torch.float32)
     ours = CrossEncoder(str(whole), device="cpu")
     torch.manual_seed(1)  # the base's classifier is random, and must not matter
-    base = AutoModelForSequenceClassification.from_pretrained(encoder_folder(), num_labels=1)
+    base = AutoModelForSequenceClassification.from_pretrained(minilm_folder(), num_labels=1)
     theirs = PeftModel.from_pretrained(base, whole).eval()
-    tokens = AutoTokenizer.from_pretrained(encoder_folder())(
+    tokens = AutoTokenizer.from_pretrained(minilm_folder())(
         *map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt"
     )
     with torch.inference_mode():

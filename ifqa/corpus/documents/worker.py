@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from ifqa.corpus.documents.decoding import Unreadable
 from ifqa.storage.resources import PACKAGE
-from ifqa.workers.pool import no_interrupts
+from ifqa.workers.pool import block_interrupts
 
 SECONDS = 300.0  # for a file; a PDF of 1,000 pages takes a few
 MEMORY = 3 << 30  # bytes of address space of the process; macOS and Windows do not hold it to that
@@ -72,7 +72,7 @@ class Worker:
             said: IO[bytes] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the process
             code = "from ifqa.corpus.documents.worker import main; main()"
             path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
-            with no_interrupts():  # the parent decides; the process ends with its input
+            with block_interrupts():  # the parent decides; the process ends with its input
                 process = subprocess.Popen(
                     [sys.executable, "-P", "-c", code, self._target, str(self._seconds), str(self._memory)],
                     env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},

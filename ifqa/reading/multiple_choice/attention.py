@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ifqa.models.hub import encoder_folder
-from ifqa.models.transformer import token_embeddings, tokenizer
+from ifqa.models.hub import minilm_folder
+from ifqa.models.transformer import load_tokenizer, token_embeddings
 from ifqa.reading.multiple_choice.wiqa_question import parts
 
 _NULL = 101  # [CLS] stands for the paper's NULL token before each text, to which a token aligns that has no counterpart
@@ -54,12 +54,12 @@ class DecomposableAttention(nn.Module):
 
 def network(settings: Mapping[str, Any], classes: int) -> DecomposableAttention:
     """The network of a training's settings, before its weights are loaded."""
-    return DecomposableAttention(token_embeddings(encoder_folder()), classes, settings["hidden"], settings["dropout"])
+    return DecomposableAttention(token_embeddings(minilm_folder()), classes, settings["hidden"], settings["dropout"])
 
 
 def tokens(stem: str) -> tuple[list[int], list[int]]:
     """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to 64."""
-    words = tokenizer(encoder_folder())
+    words = load_tokenizer(minilm_folder())
     change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:_MOST] for text in parts(stem))
     return change, effect
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import BUDGET, batches, resolve_device, resolve_precision, to_device
+from ifqa.models.devices import BATCH_TOKENS, resolve_device, resolve_precision, split_batches, to_device
 from ifqa.models.hub import (
     config_number,
     model_folder,
@@ -79,7 +79,7 @@ class Choice(OptionReader):
             self.family, self.trained_on = manifest.family, frozenset(manifest.sources.values())
         # shown with the scores if it is unknown what the weights were trained on
         self.label = "" if manifest else f"{checkpoint} was not trained by ifqa and may have seen these questions"
-        self._budget = batch_tokens or BUDGET[self._device]
+        self._budget = batch_tokens or BATCH_TOKENS[self._device]
         self._encoder.model.to(self._device, resolve_precision(precision, self._device))
 
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
@@ -89,7 +89,7 @@ class Choice(OptionReader):
         features = encoder.padded([pair for row in rows for pair in sequences(encoder.tokenizer, *row, self._scheme)])
         logits = torch.empty(len(features["input_ids"]))
         with torch.inference_mode():
-            for places, batch in batches(features, len(logits), self._budget):
+            for places, batch in split_batches(features, len(logits), self._budget):
                 logits[places] = encoder.logits(to_device(batch, self._device)).float().cpu()
         scores = iter(logits.tolist())
         return [

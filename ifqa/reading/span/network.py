@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ifqa.errors import IfqaError
-from ifqa.models.encoders import marks
-from ifqa.models.transformer import Encoder, tokenizer
+from ifqa.models.encoders import special_token_ids
+from ifqa.models.transformer import Encoder, load_tokenizer
 from ifqa.reading.span.arithmetic import Results, compute, compute_list, compute_two
 from ifqa.reading.span.numbers import ONE, Number, as_answer, find_lists, find_numbers, is_edge
 
@@ -71,9 +71,9 @@ def make_pair(folder: Path, question: str, text: str, as_written: bool = False) 
     Args:
         as_written: dates of answers have the form that the passage gives them; else that of IfQA's answers.
     """
-    before, between, after = marks(folder)
-    query = tokenizer(folder).encode(question, add_special_tokens=False)
-    read = tokenizer(folder).encode(text, add_special_tokens=False)
+    before, between, after = special_token_ids(folder)
+    query = load_tokenizer(folder).encode(question, add_special_tokens=False)
+    read = load_tokenizer(folder).encode(text, add_special_tokens=False)
     question_ids = query.ids[:MAX_QUESTION]
     start = len(before) + len(question_ids) + len(between)
     passage_ids = read.ids[: MAX_TOKENS - start - len(after)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.encoders import Found, find_encoder
+from ifqa.models.encoders import EncoderFiles, find_encoder
 from ifqa.storage.files import atomic_write, read_json, require_file, sha256, write_bytes
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> Found:
+def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> EncoderFiles:
     """The files of the encoder that a folder's weights were trained on; an IfqaError if `encoder` is another.
 
     `encoder` is a name or folder as `ifqa.models.encoders.find_encoder` takes it; empty for the name in the manifest.

@@ -21,7 +21,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from ifqa.errors import IfqaError
-from ifqa.models.devices import BUDGET, Features, batches, out_of_memory, to_device
+from ifqa.models.devices import BATCH_TOKENS, Features, is_out_of_memory, split_batches, to_device
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ def budget(model: FusionInDecoder, beams: int, encoded: int = 0) -> Budget:
 
     Decoding keeps a key and a value for each passage token in every layer of the decoder.
     """
-    encoded = encoded or BUDGET[model.device.type]
+    encoded = encoded or BATCH_TOKENS[model.device.type]
     decoded = _DECODED * encoded
     if model.device.type == "cuda":
         config, free = model.config, torch.cuda.mem_get_info(model.device)[0]
@@ -171,7 +171,7 @@ def read(
 
     `features` are of all passages of all questions, in order, as `ifqa.reading.t5.checkpoint.tokenise` gives them; `counts` the
     passages of each question, at least one. An answer has at most `max_answer_tokens`, including the token that starts decoding.
-    `beams` is 1 for greedy decoding, as FiD's. `room` has the batch sizes, halved, with a message, if memory runs out.
+    `beams` is 1 for greedy decoding, as FiD's. `batch_budget` has the batch sizes, halved, with a message, if memory runs out.
     """
     room = room or budget(model, beams)
     return in_groups(model, features, counts, room, partial(_read, model, max_answer_tokens, beams, room))
@@ -198,7 +198,7 @@ def in_groups(
             with torch.inference_mode():
                 batch = make({key: value[rows] for key, value in features.items()}, [counts[n] for n in group])
         except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             full = len(group) == 1 and room.encoded < max(lengths[row] for row in rows)
         else:
@@ -260,7 +260,7 @@ def encode(
     """
     device, mask = model.device, features["attention_mask"]
     hidden = torch.zeros(*mask.shape, model.config.d_model, dtype=model.dtype, device=device)
-    for rows, batch in batches(features, len(mask), tokens, multiple=_WIDTH):
+    for rows, batch in split_batches(features, len(mask), tokens, multiple=_WIDTH):
         batch = to_device(batch, str(device))
         hidden[rows, : batch["input_ids"].shape[1]] = model.encode(batch["input_ids"], batch["attention_mask"])
     mask = mask.to(device)

@@ -13,7 +13,7 @@ from short_trainings import kill
 from tiny_choice import contexts, questions
 from transformers import AutoTokenizer, BertForMultipleChoice
 
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.multiple_choice.attention import DecomposableAttention, padded, tokens
 from ifqa.reading.multiple_choice.baselines import DecompAttn
@@ -59,7 +59,7 @@ def test_decomposable_attention_equals_an_independent_one():
     expected = [by_einsum(model, *pair) for pair in zip(first, second, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.ptp(expected, 0).min() > 0.01
-    words = AutoTokenizer.from_pretrained(encoder_folder())
+    words = AutoTokenizer.from_pretrained(minilm_folder())
     change, effect = tokens("suppose more rain falls happens, how will it affect MORE mud.")
     assert words.convert_ids_to_tokens(change) == ["[CLS]", "more", "rain", "falls"]  # after the null token
     assert words.convert_ids_to_tokens(effect) == ["[CLS]", "more", "mud"]
@@ -68,12 +68,12 @@ def test_decomposable_attention_equals_an_independent_one():
 
 def as_bert(first, second):
     """The pair as BERT's own tokenizer joins it; it reads "[SEP]" in a text as the special token."""
-    made = AutoTokenizer.from_pretrained(encoder_folder())(first, second)
+    made = AutoTokenizer.from_pretrained(minilm_folder())(first, second)
     return made["input_ids"], made["token_type_ids"]
 
 
 def test_inputs_are_those_of_berts_tokenizer():
-    words = AutoTokenizer.from_pretrained(encoder_folder())
+    words = AutoTokenizer.from_pretrained(minilm_folder())
     plain = replace(ASKED, text=ASKED.text.replace("[SEP]", "much"))
     passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
     read = sequences(words, plain, passages, Scheme(paragraph=True, explanation=False, max_tokens=99))
@@ -90,7 +90,7 @@ def test_inputs_are_those_of_berts_tokenizer():
 
 @pytest.mark.parametrize("most", [30, 12])
 def test_the_paragraph_is_cut_first_and_options_are_kept(most):
-    words = AutoTokenizer.from_pretrained(encoder_folder())
+    words = AutoTokenizer.from_pretrained(minilm_folder())
     shown = [([Passage("1", "", TEXT)], most), ([Passage("1", "", TEXT)], 99), ([], 99)]
     cut, whole, bare = (sequences(words, ASKED, passages, Scheme(True, False, tokens)) for passages, tokens in shown)
     for (ids, types), (long, _), (short, _) in zip(cut, whole, bare, strict=True):

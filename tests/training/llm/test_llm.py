@@ -13,7 +13,7 @@ from short_trainings import Killed, ended_at
 from transformers import AutoModelForCausalLM
 
 from ifqa.llms.hf import HF
-from ifqa.models.causal_lm import find
+from ifqa.models.causal_lm import find_causal_lm
 from ifqa.pipeline import system as opening
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System, refuse_other_families
@@ -163,9 +163,9 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_pat
 def test_the_manifest_says_what_was_tuned_on_what(whole, start):
     made = {name: json.loads((folder / "manifest.json").read_text()) for name, folder in whole.items()}
     assert made["sft"]["family"] == "ifqa/full"
-    assert made["sft"]["base"] == made["dpo"]["base"] == {"name": start, "sha256": find(start).identity}
+    assert made["sft"]["base"] == made["dpo"]["base"] == {"name": start, "sha256": find_causal_lm(start).identity}
     assert made["sft"]["start"] == {}
-    assert made["dpo"]["start"] == {"name": str(whole["sft"]), "sha256": find(str(whole["sft"])).identity}
+    assert made["dpo"]["start"] == {"name": str(whole["sft"]), "sha256": find_causal_lm(str(whole["sft"])).identity}
     assert made["sft"]["record"]["steps"] == 4
     assert made["sft"]["settings"]["learning_rate"] == 1e-2
     assert set(made["sft"]["record"]["files"]) == FILES - {"manifest.json"}
@@ -205,10 +205,10 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     settings = json.loads((folder / "adapter_config.json").read_text())
     (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(other)}))
     with refused(r"was trained on another .*other .*; train it again"):
-        find(str(folder))
+        find_causal_lm(str(folder))
     (folder / "adapter_model.safetensors").unlink()
     with refused(r"no adapter_model\.safetensors; wanted an adapter with weights in safetensors"):
-        find(str(folder))
+        find_causal_lm(str(folder))
 
 
 @pytest.mark.parametrize(

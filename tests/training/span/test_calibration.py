@@ -10,7 +10,7 @@ import pytest
 from refusals import refused
 from sklearn.linear_model import LogisticRegression
 
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.confidence import FILE, Calibration
 from ifqa.reading.span.reader import SHIPPED, Extractive
@@ -101,7 +101,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
 
     def train_fold(data, folder, **settings):
         stored = json.loads((tmp_path / "manifest.json").read_text())["settings"]
-        assert settings == stored | {"average": 1, "encoder": str(encoder_folder()), "device": "cpu", "start": ""}
+        assert settings == stored | {"average": 1, "encoder": str(minilm_folder()), "device": "cpu", "start": ""}
         trained.append({question.id for question in data.questions})
         gold = {text for question in QUESTIONS for text in question.gold_passages if question.id not in trained[-1]}
         assert gold.isdisjoint(passage.text for ranking in data.rankings for passage in ranking)

@@ -12,7 +12,7 @@ from refusals import refused
 from safetensors.torch import load_file
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.network import make_pair
 from ifqa.reading.span.reader import Extractive
@@ -39,7 +39,7 @@ def train(data, folder, **settings):
 
 
 def pair(text, question="If there had been two fewer, how many?"):
-    return make_pair(encoder_folder(), question, text)
+    return make_pair(minilm_folder(), question, text)
 
 
 @contextmanager

