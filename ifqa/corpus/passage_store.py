@@ -55,7 +55,7 @@ def passage_line(passage_id: str, title: str, text: str) -> bytes:
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """The path of shard `require_number` of a folder."""
+    """The path of shard `number` of a folder."""
     return folder / f"passages-{number:05d}.jsonl"
 
 

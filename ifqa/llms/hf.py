@@ -22,6 +22,7 @@ from ifqa.settings import Natural, Precision, check_arguments
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+    from ifqa.llms.generation import PrefixCaches
 
 logger = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ _DOING: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 @dataclass(frozen=True)
 class Chunk:
-    """Questions, and to read also each one's hits, best first; `require_number` counts the chunks of this attempt."""
+    """Questions, and to read also each one's hits, best first; `number` counts the chunks of this attempt."""
 
     number: int
     questions: Sequence[Question]

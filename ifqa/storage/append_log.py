@@ -77,7 +77,7 @@ def keep_whole_lines(path: Path, fits: Callable[[int, dict[str, object]], bool] 
     """Cut a JSON-lines file that a killed process left to its good lines; returns their number.
 
     The file is cut before the first line that is incomplete, is no JSON object, or for which `fits(number, record)` is false;
-    `require_number` counts from 0.
+    `number` counts from 0.
     """
     if not path.exists():
         return 0

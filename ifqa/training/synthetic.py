@@ -120,7 +120,7 @@ class _Clause:
 def make(text: str, title: str, seed: str) -> list[Made]:
     """One question by each rule that fits a passage, drawn from those that it makes; equal for equal arguments.
 
-    `title` is of its article, empty if it is unknown; `request_seed` such as "0 PASSAGE_ID".
+    `title` is of its article, empty if it is unknown; `seed` such as "0 PASSAGE_ID".
     """
     clauses, questions = [clause for each in sentences(text) if (clause := _clause(each, title))], []
     for rule in RULES:

@@ -34,7 +34,7 @@ _SIGACTION_BYTES = 1024  # bytes, more than any system's struct sigaction has
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the tasks of a stage: `require_number` processes, 0 for one a core, of this machine or of a Ray cluster."""
+    """Who does the tasks of a stage: `number` processes, 0 for one a core, of this machine or of a Ray cluster."""
 
     number: int = 1
     engine: Engine = "local"

@@ -77,7 +77,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
     """Build the corpus in `root`/data; yields a line for each dataset, the absent ones too. An error leaves it as it was.
 
     `folder` has the publishers' files, or the authors' release; None fetches the release into data/causalqa-release. `rules` is a
-    reading of the rules, and `request_seed` that of the random split.
+    reading of the rules, and `seed` that of the random split.
     """
     if rules not in RULES:
         raise unknown_name("reading of the rules", rules, RULES)

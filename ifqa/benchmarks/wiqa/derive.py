@@ -47,7 +47,7 @@ def effects(graph: Graph, *, first_hop: bool = False) -> Iterator[Item]:
 
 
 def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.Random) -> list[Item]:
-    """Questions with a change of another paragraph's graph: `require_number` of them, or fewer if few of the draws are possible.
+    """Questions with a change of another paragraph's graph: `number` of them, or fewer if few of the draws are possible.
 
     A change with the words of a node of `graph`, or an effect that is one of the other graph, makes no question.
     """
@@ -136,7 +136,7 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     A paragraph that the release has, in files that are there, or the sample stays in its split. So no question is made for
     training from a paragraph of a test split. Other paragraphs are divided by a hash.
 
-    `sources` are files of graphs, or "sample-wiqa" for the bundled ones; `request_seed` is that of the split and of all draws.
+    `sources` are files of graphs, or "sample-wiqa" for the bundled ones; `seed` is that of the split and of all draws.
 
     Raises:
         IfqaError: a file is missing or not as it should be, or no graph leads to an outcome; nothing is written then.

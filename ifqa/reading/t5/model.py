@@ -171,7 +171,7 @@ def read(
 
     `features` are of all passages of all questions, in order, as `ifqa.reading.t5.checkpoint.tokenise` gives them; `counts` the
     passages of each question, at least one. An answer has at most `max_answer_tokens`, including the token that starts decoding.
-    `beams` is 1 for greedy decoding, as FiD's. `batch_budget` has the batch sizes, halved, with a message, if memory runs out.
+    `beams` is 1 for greedy decoding, as FiD's. `room` has the batch sizes, halved, with a message, if memory runs out.
     """
     room = room or budget(model, beams)
     return in_groups(model, features, counts, room, partial(_read, model, max_answer_tokens, beams, room))

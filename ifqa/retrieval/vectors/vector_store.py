@@ -56,7 +56,7 @@ class _ShardRecord(StoredModel):
 
 
 def array_path(folder: Path, kind: str, number: int) -> Path:
-    """The file of an array of shard `require_number`."""
+    """The file of an array of shard `number`."""
     return folder / f"{kind}-{number:05d}.npy"
 
 
@@ -172,7 +172,7 @@ class ShardWriter:
                 self._lines[checked.shard] = checked
 
     def has(self, number: int, key: str) -> int | None:
-        """The number of passages of shard `require_number`, if it is whole and was made with the same `key`; else None."""
+        """The number of passages of shard `number`, if it is whole and was made with the same `key`; else None."""
         line, paths = self._lines.get(number), self._paths(number)
         if line is None or line.key != key or not all(path.exists() for path in paths):
             return None
