@@ -147,7 +147,7 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
         with refused(said):
             module.CrossEncoder(str(tmp_path), "cpu")
     # transformers would draw the classifier at random: other scores in each process
-    shutil.copytree(module.encoder_folder(), tmp_path / "encoder")
+    shutil.copytree(module.minilm_folder(), tmp_path / "encoder")
     config = json.loads((tmp_path / "encoder/config.json").read_text())
     (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
     with refused(r"lack 2 weights or hold them in another shape: classifier\.bias"):
