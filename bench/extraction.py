@@ -20,7 +20,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from unicodedata import normalize
 
-from ifqa.corpus.documents.decoding import Unreadable
+from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.readers import read_request
 
 PER_KIND = 20
@@ -185,7 +185,7 @@ def compare(folder: Path, show: int, kinds: list[str]) -> None:
             for path in files:
                 try:
                     text, theirs = ours(path), read(path)
-                except (Unreadable, subprocess.CalledProcessError, csv.Error, KeyError, ValueError) as error:
+                except (UnreadableFile, subprocess.CalledProcessError, csv.Error, KeyError, ValueError) as error:
                     print(f"  {path}: {error}", file=sys.stderr)
                     continue
                 count += 1

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
-from ifqa.corpus.documents.decoding import Unreadable
-from ifqa.corpus.documents.readers import Cutting, read_request
+from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.corpus.documents.readers import Chunking, read_request
 from ifqa.corpus.documents.worker import Worker
 
 WORDS = "lamp keeper harbour in the of rope storm. Night grain 1901 said".split()
@@ -120,9 +120,9 @@ def measure(name: str, data: bytes) -> tuple[float, int, str]:
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        facts, _ = worker.read({"name": name, "suffix": Path(name).suffix, **vars(Cutting())}, data)
+        facts, _ = worker.read({"name": name, "suffix": Path(name).suffix, **vars(Chunking())}, data)
         outcome = f"{facts['passages']:,} passages"
-    except Unreadable as error:
+    except UnreadableFile as error:
         outcome = str(error)
     worker.close()
     done.set()

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 import ifqa
-from ifqa.corpus.documents.chunking import Place, place_of
+from ifqa.corpus.documents.chunking import Locator, parse_locator
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
     page: int
     found: Sequence[str]  # files of the best passages
     answer: Answer
-    source: Place | None  # of the answer
+    source: Locator | None  # of the answer
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def ask(system: System, path: Path) -> list[Asked]:
         for row in rows:
             question = Question(str(row["id"]), str(row["question"]), tuple(row["answers"]))
             [ranking] = system.retrieve([question], DEPTH)
-            places = [place_of(passage.id) for passage in ranking.passages]
+            places = [parse_locator(passage.id) for passage in ranking.passages]
             answer = system.ask(question)
             asked.append(
                 Asked(
@@ -134,14 +134,14 @@ def ask(system: System, path: Path) -> list[Asked]:
     return asked
 
 
-def source_of(answer: Answer) -> Place | None:
+def source_of(answer: Answer) -> Locator | None:
     """Where an answer stands; None if there is none."""
     support = support_of(answer)
     if support is None:
         return None
     passage = next(one for one in answer.evidence if one.id == support.passage_id)
     at = answer.how.span[0] if answer.how and answer.how.passage_id == passage.id else passage.text.find(answer.text)
-    return place_of(passage.id, max(at, 0))
+    return parse_locator(passage.id, max(at, 0))
 
 
 def figures(asked: Sequence[Asked]) -> Iterator[str]:

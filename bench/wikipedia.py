@@ -30,7 +30,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 from ifqa.corpus.wikipedia.dump import Page, parse_pages
-from ifqa.corpus.wikipedia.source import split
+from ifqa.corpus.wikipedia.source import split_article
 from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.storage.files import unpack
@@ -168,7 +168,7 @@ def strip_code(dump: Path) -> None:
     import mwparserfromhell
 
     for page in pages_of(dump):
-        split(mwparserfromhell.parse(page.text).strip_code())
+        split_article(mwparserfromhell.parse(page.text).strip_code())
 
 
 def two_workers(dump: Path, folder: Path, rounds: int) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Benchmark
-from ifqa.storage.download import Remote, Unreachable, download_all
+from ifqa.storage.download import DownloadError, RemoteFile, download_all
 from ifqa.storage.files import atomic_write, read_lines, sha256, write_bytes
 
 RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher gives no checksum
@@ -32,7 +32,7 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
             yield f"{path}: not in {source}, left out"
         else:
             origin = (source / file).absolute().as_uri() if source else url
-            _download(Remote(origin, path, algorithm="sha256", checksum=checksum or ""), benchmark.folder)
+            _download(RemoteFile(origin, path, algorithm="sha256", checksum=checksum or ""), benchmark.folder)
             if checksum is None:
                 _hold_to_record(benchmark.folder, file)
             yield f"{path}: {'verified' if checksum else 'taken; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
@@ -57,10 +57,10 @@ def _hold_to_record(folder: Path, file: str) -> None:
             write_bytes(handle, "".join(f"{checksum}  {name}\n" for name, checksum in known.items()).encode())
 
 
-def _download(file: Remote, folder: Path) -> None:
+def _download(file: RemoteFile, folder: Path) -> None:
     try:
         download_all([file], folder.parent)
-    except Unreachable as error:
+    except DownloadError as error:
         raise IfqaError(
             f"{error.what}; download it elsewhere and put it at {file.path}, or use: ifqa data --from FOLDER"
         ) from error

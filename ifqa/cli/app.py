@@ -424,9 +424,9 @@ def _show(run: "Run", folder: Path, json: bool) -> int:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from ifqa.storage.resources import commit
+        from ifqa.storage.resources import git_commit
 
-        print(f"ifqa {__version__}" + (f" ({commit()})" if commit() else ""))
+        print(f"ifqa {__version__}" + (f" ({git_commit()})" if git_commit() else ""))
         raise typer.Exit
 
 

@@ -51,7 +51,7 @@ def init(
     import tomli_w
 
     from ifqa.config.experiment import base_experiments, experiment_name
-    from ifqa.corpus.documents.folder import existing
+    from ifqa.corpus.documents.folder import require_documents
     from ifqa.storage.files import atomic_write, write_bytes
     from ifqa.storage.resources import BUNDLED, find_resource
 
@@ -67,7 +67,7 @@ def init(
         templates[f"{name}/articles.jsonl"] = "articles.jsonl"
         hint = f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}"
     else:
-        existing(docs)
+        require_documents(docs)
         hint = f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3"
     for path in templates:
         for place in (Path(path), find_resource(path)):
@@ -218,13 +218,13 @@ def data(
     from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.derive import make
-    from ifqa.corpus.wikipedia import download
+    from ifqa.corpus.wikipedia import dump_download
     from ifqa.models.hub import MODELS
     from ifqa.models.install import install_model as fetch_model
     from ifqa.pipeline.synthetic import make_synthetic
     from ifqa.plugins import open_benchmark
 
-    fetched, made, built = download.is_published(name), name == "synthetic", name == "causalqa"
+    fetched, made, built = dump_download.is_published(name), name == "synthetic", name == "causalqa"
     for option, value, fits in (
         ("--rules", rules is not None, built),
         ("--questions-from", graphs, name == "wiqa" and not source),
@@ -238,7 +238,7 @@ def data(
         if value and not fits:
             raise IfqaError(f"{option} does not go with {name}{' --from' if source else ''}; leave it out")
     if fetched:
-        lines = download.fetch(name, date, url)
+        lines = dump_download.fetch_source(name, date, url)
     elif made:
         if source is None:
             raise IfqaError("wanted the corpus to make questions of: ifqa data synthetic --from CORPUS")

@@ -17,14 +17,14 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.config.experiment import Experiment
-from ifqa.corpus.documents.folder import existing
-from ifqa.corpus.sources import SourceTable
+from ifqa.corpus.documents.folder import require_documents
+from ifqa.corpus.sources import SourceSection
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.plugins import Plugins
 from ifqa.settings import Natural, StrictModel, check_settings, check_shape, coerce_floats, parse_section
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import atomic_write, read_toml, write_bytes
-from ifqa.storage.resources import find_resource, list_resources, plain_name
+from ifqa.storage.resources import check_name, find_resource, list_resources
 from ifqa.workers.pool import Engine
 
 _ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote this file once, and keeps what you change in it.
@@ -65,7 +65,7 @@ class Corpus:
     """
 
     name: str
-    sources: tuple[SourceTable, ...]
+    sources: tuple[SourceSection, ...]
     indexes: dict[str, IndexSettings]
     engine: Engine = "local"
     workers: int = 0
@@ -94,7 +94,7 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     """
     if not isinstance(name, str):
         raise IfqaError(f"corpus {name!r}: wanted a name, as 'sample'")
-    path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml", root)
+    path = find_resource(f"indexes/{check_name(name, 'corpus')}.toml", root)
     if path is None:
         raise unknown_name("corpus", name, list_resources("indexes", ".toml", root))
     where = str(path)
@@ -104,7 +104,7 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     passages = parse_section(PassagesTable, passages.model_dump() | changes, f"--{' --'.join(changes)}")
     plugins = plugins or Plugins(root)
     for index, table in file.index.items():
-        at = f"{where}: [index.{plain_name(index, 'index')}]"
+        at = f"{where}: [index.{check_name(index, 'index')}]"
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
         if "retriever" not in table:
@@ -135,7 +135,7 @@ def corpus_of(
     """
     if not experiment.indexes:
         raise IfqaError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
-    place = existing(path).resolve()
+    place = require_documents(path).resolve()
     chosen = json.dumps([str(place), *([sorted(include), sorted(exclude)] if include or exclude else [])])
     slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:40]
     name = "-".join(filter(None, ["docs", slug, hashlib.sha256(chosen.encode()).hexdigest()[:8]]))

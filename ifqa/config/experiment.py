@@ -32,7 +32,7 @@ from ifqa.settings import (
     parse_section,
 )
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import find_resource, list_resources, plain_name
+from ifqa.storage.resources import check_name, find_resource, list_resources
 
 _CHANGE = re.compile(r"[\w.]+=[\w.~-]*")  # as `overrides.override` writes it into a name
 
@@ -207,7 +207,7 @@ def experiment_name(name: str | Path, root: Path = Path()) -> str:
     path = Path(name)
     if path.name != str(name) and path.resolve().parent == (root / "experiments").resolve():
         name = path.name.removesuffix(".toml")
-    return plain_name(str(name), "experiment")
+    return check_name(str(name), "experiment")
 
 
 def load_experiment(name: str, root: Path = Path()) -> Experiment:

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ifqa.corpus.passage_store import read_shard
-from ifqa.corpus.sentences import sentences
+from ifqa.corpus.sentences import split_sentences
 from ifqa.records import Passage
 
 #: The paper's keyword -> its forms.
@@ -39,39 +39,39 @@ _PAST = re.compile(rf"(?<![\w-])(?:{'|'.join(_IRREGULAR)}|{_BEFORE}[a-z]{{2,}}ed
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class CausalSentence:
     """Why a passage was picked: its first sentence with a keyword and a verb in the past tense."""
 
     keyword: str  # one of KEYWORDS
     sentence: str
 
 
-def screen(text: str) -> Screened | None:
+def find_causal_sentence(text: str) -> CausalSentence | None:
     """The first sentence of a passage that tells a cause in the past tense; None if there is none."""
     if not _KEYWORD.search(text):
         return None
-    for sentence in sentences(text):
+    for sentence in split_sentences(text):
         keyword = _KEYWORD.search(sentence)
         if keyword and keyword.lastindex and _PAST.search(sentence):
-            return Screened(list(KEYWORDS)[keyword.lastindex - 1], sentence.strip())
+            return CausalSentence(list(KEYWORDS)[keyword.lastindex - 1], sentence.strip())
     return None
 
 
 @dataclass
-class Drawn:
+class PassageSample:
     """Counts of screened passages, and those drawn, each with its rank in the draw, lowest first."""
 
     passages: int = 0
     keywords: Counter[str] = field(default_factory=Counter)  # of the passages that are kept, each once
-    kept: list[tuple[bytes, Passage, Screened]] = field(default_factory=list)
+    kept: list[tuple[bytes, Passage, CausalSentence]] = field(default_factory=list)
     left: list[tuple[bytes, Passage]] = field(default_factory=list)
 
 
-def screen_shard(path: Path, kept: int, left: int, seed: int) -> Drawn:
+def sample_shard(path: Path, kept: int, left: int, seed: int) -> PassageSample:
     """Screen the passages of a shard, and draw some by a seed: of those that are kept, and of the others."""
-    drawn = Drawn()
+    drawn = PassageSample()
     for passage in read_shard(path):
-        reason, seeded = screen(passage.text), f"{seed} {passage.id}"
+        reason, seeded = find_causal_sentence(passage.text), f"{seed} {passage.id}"
         rank = blake2b(seeded.encode("utf-8", "surrogatepass")).digest()
         drawn.passages += 1
         if reason:
@@ -79,22 +79,22 @@ def screen_shard(path: Path, kept: int, left: int, seed: int) -> Drawn:
             drawn.kept.append((rank, passage, reason))
         elif left:
             drawn.left.append((rank, passage))
-    _cut(drawn, kept, left)
+    _truncate(drawn, kept, left)
     return drawn
 
 
-def merge(parts: Iterable[Drawn], kept: int, left: int) -> Drawn:
+def merge_samples(parts: Iterable[PassageSample], kept: int, left: int) -> PassageSample:
     """The counts of all shards, and the passages drawn from all of them; they depend neither on order nor on shards."""
-    total = Drawn()
+    total = PassageSample()
     for part in parts:
         total.passages += part.passages
         total.keywords.update(part.keywords)
         total.kept += part.kept
         total.left += part.left
-        _cut(total, kept, left)
+        _truncate(total, kept, left)
     return total
 
 
-def _cut(drawn: Drawn, kept: int, left: int) -> None:
+def _truncate(drawn: PassageSample, kept: int, left: int) -> None:
     drawn.kept = heapq.nsmallest(kept, drawn.kept, key=lambda ranked: ranked[0])
     drawn.left = heapq.nsmallest(left, drawn.left, key=lambda ranked: ranked[0])

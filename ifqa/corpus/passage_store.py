@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.records import Passage
-from ifqa.storage.artifacts import files_of
+from ifqa.storage.artifacts import list_files
 from ifqa.storage.files import atomic_write, decode_object, require_file, text_field, typed_field, write_bytes
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class PassageStore:
         import numpy as np
 
         self.path = folder
-        self._shards = shards_of(require_file(folder, "passages folder"))
+        self._shards = list_shards(require_file(folder, "passages folder"))
         try:
             self._hashes: NDArray[np.uint64] = np.load(require_file(folder / HASHES, "index of ids"), mmap_mode="r")
             self._locations: NDArray[np.uint64] = np.load(
@@ -95,7 +95,7 @@ class PassageStore:
         Raises:
             IfqaError: an id is unknown; the message names the id and the store.
         """
-        return fetch([self], ids)
+        return get_passages([self], ids)
 
     def find(self, ids: Iterable[str]) -> dict[str, Passage]:
         """Id -> passage, for those ids that are in the store; reads each shard that it needs once, front to back.
@@ -132,7 +132,7 @@ class PassageStore:
         )
 
 
-class PassageFile(PassageStore):
+class GeneratedPassages(PassageStore):
     """A file of passages that a retriever wrote itself instead of finding them in the corpus; 16 bytes a passage in memory."""
 
     def __init__(self, path: Path) -> None:
@@ -146,7 +146,7 @@ class PassageFile(PassageStore):
         self._hashes, self._locations = index_ids(self._shards)
 
 
-def fetch(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Passage]:
+def get_passages(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Passage]:
     """The passages of `ids`, in that order, each from the first store that has it.
 
     Raises:
@@ -162,16 +162,16 @@ def fetch(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Passage]:
     return [passages[passage_id] for passage_id in ids]
 
 
-def fetch_each(stores: Sequence[PassageStore], lists: Sequence[Sequence[str]]) -> list[list[Passage]]:
+def get_passage_lists(stores: Sequence[PassageStore], lists: Sequence[Sequence[str]]) -> list[list[Passage]]:
     """The passages of lists of ids, as `fetch` finds them; each passage is looked up once."""
     ids = list(dict.fromkeys(chain.from_iterable(lists)))
-    passages = dict(zip(ids, fetch(stores, ids), strict=True))
+    passages = dict(zip(ids, get_passages(stores, ids), strict=True))
     return [[passages[passage_id] for passage_id in wanted] for wanted in lists]
 
 
-def shards_of(folder: Path) -> dict[int, Path]:
+def list_shards(folder: Path) -> dict[int, Path]:
     """Shard number -> file, in the order of the numbers: of the files that the folder's manifest lists, if it has one."""
-    numbered = ((_SHARD.fullmatch(path.name), path) for path in files_of(folder))
+    numbered = ((_SHARD.fullmatch(path.name), path) for path in list_files(folder))
     return dict(sorted((int(match[1]), path) for match, path in numbered if match))
 
 
@@ -181,7 +181,7 @@ def count_passages(passages: Path) -> tuple[dict[int, Path], int]:
     Raises:
         IfqaError: there are none.
     """
-    shards = shards_of(require_file(passages, "passages folder"))
+    shards = list_shards(require_file(passages, "passages folder"))
     count = 0
     for path in shards.values():
         with open(path, "rb") as handle:
@@ -233,7 +233,7 @@ def write_id_index(folder: Path) -> int:
     Raises:
         IfqaError: there are no passages, or as `index_ids`.
     """
-    hashes, locations = index_ids(shards_of(folder))
+    hashes, locations = index_ids(list_shards(folder))
     if not len(hashes):
         raise IfqaError(f"{folder} holds no passages; wanted passages-00000.jsonl, … with a passage a line")
     _write_array(folder / HASHES, hashes)

@@ -10,7 +10,7 @@ _END = re.compile(
 _LEAST = 4
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of a text with the white space behind them: joined, they are the text."""
     parts, start = [], 0
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):
@@ -22,10 +22,10 @@ def sentences(text: str) -> list[str]:
     return parts
 
 
-def sentence_at(text: str, start: int, end: int) -> tuple[int, int]:
+def sentence_span(text: str, start: int, end: int) -> tuple[int, int]:
     """Start and end, exclusive and without white space, of the sentence of a text that holds a part of it, or those that do."""
     left = right = place = 0
-    for sentence in sentences(text):
+    for sentence in split_sentences(text):
         if place <= start:
             left = place
         place += len(sentence)

@@ -21,15 +21,15 @@ from pydantic import Field
 from ifqa.corpus.passage_store import shard_path
 from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
 from ifqa.settings import StoredModel
-from ifqa.storage.append_log import keep_whole_lines
+from ifqa.storage.append_log import truncate_log
 from ifqa.storage.artifacts import INPUTS
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, sha256, write_bytes, write_jsonl
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
-_PLACE = {"shard", "start"}  # of a file's passages; the place of the lines says that
+_NOT_LOGGED = {"shard", "start"}  # of a file's passages; the place of the lines says that
 
 
-class _Line(StoredModel):
+class _LogLine(StoredModel):
     block: int
     key: str
     pages: int
@@ -43,10 +43,10 @@ class _Line(StoredModel):
 
     def record(self) -> dict[str, object]:
         """The line as it is written."""
-        return self.model_dump(exclude={"files": {"__all__": _PLACE}} if self.files else {"files"})
+        return self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
 
 
-class Sums(TypedDict):
+class CorpusTotals(TypedDict):
     """Totals of all shards of a folder, and of the pages that were left out."""
 
     pages: int
@@ -57,13 +57,13 @@ class Sums(TypedDict):
     bad: int
 
 
-class Shards:
+class ShardWriter:
     """A folder to which shards are added."""
 
     def __init__(self, folder: Path) -> None:
         """Read the log that an earlier build left."""
         self.folder = folder
-        keep_whole_lines(folder / LOG)
+        truncate_log(folder / LOG)
         self._lines = {line.block: line for line in _read_log(folder / LOG)}
         self._keys: list[str] = []
         self.reused = 0
@@ -89,7 +89,7 @@ class Shards:
         if shard.passages:
             with atomic_write(shard_path(self.folder, number)) as handle:
                 write_bytes(handle, shard.data)
-        line = _Line(
+        line = _LogLine(
             block=number, key=self._keys[number], pages=shard.pages, passages=shard.passages, words=shard.words,
             bytes=len(shard.data), sha256=hashlib.sha256(shard.data).hexdigest(), left_out=dict(shard.tally.left_out),
             bad=shard.tally.bad, files=list(shard.files),
@@ -100,7 +100,7 @@ class Shards:
             os.fsync(handle.fileno())
         self._lines[number] = line
 
-    def finish(self) -> Sums:
+    def finish(self) -> CorpusTotals:
         """Sort the log, list the bad pages, and remove what belongs to no block; returns the totals."""
         lines = [self._lines[number] for number in range(len(self._keys))]
         shards = {shard_path(self.folder, line.block) for line in lines if line.passages}
@@ -130,12 +130,12 @@ class Shards:
         return not line.passages or (path.exists() and sha256(path) == line.sha256)
 
 
-def bad_pages(folder: Path) -> list[dict[str, str]]:
+def read_bad_pages(folder: Path) -> list[dict[str, str]]:
     """The pages or files of a finished folder that were left out: id and reason of each."""
     return [record for _, record in read_jsonl(folder / BAD)] if (folder / BAD).exists() else []
 
 
-def files_of(folder: Path) -> dict[str, FileRecord]:
+def read_file_records(folder: Path) -> dict[str, FileRecord]:
     """Key -> record of each file of documents that a folder of shards was made from."""
     records = {}
     for line in _read_log(folder / LOG):
@@ -146,8 +146,8 @@ def files_of(folder: Path) -> dict[str, FileRecord]:
     return records
 
 
-def _read_log(path: Path) -> Iterator[_Line]:
+def _read_log(path: Path) -> Iterator[_LogLine]:
     """The lines that `add` wrote; malformed lines are ignored, so their blocks are made again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(ValueError):  # json's and pydantic's; json alone takes the names of files that are not UTF-8
-            yield _Line.model_validate(json.loads(line), strict=False)
+            yield _LogLine.model_validate(json.loads(line), strict=False)

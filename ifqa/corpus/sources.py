@@ -16,7 +16,7 @@ from ifqa.corpus.work_units import (
     FileRecords,
     FileSource,
     KnownFiles,
-    QuestionsOf,
+    QuestionLoader,
     Source,
     WorkUnit,
     passage_units,
@@ -28,17 +28,17 @@ from ifqa.storage.files import read_jsonl, read_lines, require_file, text_field,
 from ifqa.storage.files import typed_field as field_of
 
 #: A table [[passages.sources]] of a corpus file: its format, and the settings of that kind.
-SourceTable = Mapping[str, Any]
+SourceSection = Mapping[str, Any]
 
 _WORKER_MEMORY = 150e6  # bytes, measured for a process with one unit
 _PASSAGE_MEMORY = 36  # bytes a passage while the ids are sorted
 _INDEX_BYTES = 16  # bytes a passage in the index of ids
 _ID_SECONDS = 5e-6  # seconds a passage to sort the ids
-_NEVER_MORE = 12  # bytes of passages from a byte of input; the most tightly packed articles give 6
+_LARGEST_EXPANSION = 12  # bytes of passages from a byte of input; the most tightly packed articles give 6
 
 
 @dataclass
-class CutPassages(FileSource):
+class PassageFiles(FileSource):
     """Files of passages: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and optionally title.
 
     Args:
@@ -50,7 +50,7 @@ class CutPassages(FileSource):
     names = re.compile(r"[^.].*\.(jsonl|tsv)(\.(bz2|gz|xz))?")
     wanted = "no file of passages (.jsonl or .tsv, also .xz, .gz or .bz2)"
 
-    def units_of(self, file: Path) -> Iterator[WorkUnit]:
+    def read_units(self, file: Path) -> Iterator[WorkUnit]:
         return passage_units(read_passages(file), str(file))
 
 
@@ -70,7 +70,7 @@ class GoldPassages(Source):
     questions: Sequence[Sequence[Question]] = field(repr=False)
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> Source:
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader) -> Source:
         return cls(**settings, questions=questions_of(settings["benchmark"], settings["splits"]))
 
     @classmethod
@@ -88,7 +88,7 @@ class GoldPassages(Source):
 
 
 FORMATS: dict[str, type[Source]] = {
-    kind.format: kind for kind in (Dump, Articles, Documents, CutPassages, GoldPassages)
+    kind.format: kind for kind in (Dump, Articles, Documents, PassageFiles, GoldPassages)
 }
 
 
@@ -140,7 +140,7 @@ def _no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Qu
     raise IfqaError(f"gold passages of {benchmark}: there are no questions here to take them from")
 
 
-def open_source(table: SourceTable, root: Path = Path(), questions_of: QuestionsOf = _no_questions) -> Source:
+def open_source(table: SourceSection, root: Path = Path(), questions_of: QuestionLoader = _no_questions) -> Source:
     """The source of a table of a corpus's file, checked.
 
     Args:
@@ -151,7 +151,7 @@ def open_source(table: SourceTable, root: Path = Path(), questions_of: Questions
     Raises:
         IfqaError: its format or a setting is unknown, or a file is missing.
     """
-    kind = kind_of(table)
+    kind = source_class(table)
     if kind is None:
         raise unknown_name("format of a passage source", str(table.get("format", "")), FORMATS)
     settings = {key: value for key, value in table.items() if key != "format"}
@@ -162,29 +162,29 @@ def open_source(table: SourceTable, root: Path = Path(), questions_of: Questions
 
 
 def open_sources(
-    tables: Sequence[SourceTable], root: Path = Path(), questions_of: QuestionsOf = _no_questions
+    tables: Sequence[SourceSection], root: Path = Path(), questions_of: QuestionLoader = _no_questions
 ) -> list[Source]:
     """The sources of a corpus, checked before any work is done, as `open_source` does."""
     return [open_source(table, root, questions_of) for table in tables]
 
 
-def kind_of(table: SourceTable) -> type[Source] | None:
+def source_class(table: SourceSection) -> type[Source] | None:
     """The kind of the source of a table; None for an unknown format."""
     return FORMATS.get(str(table.get("format")))
 
 
-def splits_of(table: SourceTable) -> list[tuple[str, str]]:
+def question_splits(table: SourceSection) -> list[tuple[str, str]]:
     """Benchmark and split of the questions that the source of a table reads."""
-    kind = kind_of(table)
+    kind = source_class(table)
     return kind.splits_of(table) if kind else []
 
 
-def users_folders(tables: Sequence[SourceTable]) -> tuple[str, ...]:
+def user_folders(tables: Sequence[SourceSection]) -> tuple[str, ...]:
     """The paths of sources that are a user's own documents."""
-    return tuple(str(Path(table["path"])) for table in tables if (kind := kind_of(table)) and kind.is_users_folder)
+    return tuple(str(Path(table["path"])) for table in tables if (kind := source_class(table)) and kind.is_user_folder)
 
 
-def size_of(sources: Sequence[Source]) -> int:
+def total_size(sources: Sequence[Source]) -> int:
     """Bytes that the sources read."""
     return sum(source.size() for source in sources)
 
@@ -212,7 +212,7 @@ class BuildEstimate:
         return (workers + 1) * _WORKER_MEMORY + self.passages * _PASSAGE_MEMORY
 
 
-def estimate(sources: Sequence[Source]) -> BuildEstimate:
+def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
     """Estimate what building the passages of sources takes, from a sample of each."""
     passages = disk = reading = working = seen = 0.0
     for source in sources:
@@ -227,7 +227,7 @@ def estimate(sources: Sequence[Source]) -> BuildEstimate:
         passages, disk, seen = passages + count * scale, disk + size * scale, seen + read
         reading += (time.process_time() - began - seconds) * scale
         working += seconds * scale
-    total = size_of(sources)
+    total = total_size(sources)
     return BuildEstimate(passages, disk + passages * _INDEX_BYTES, reading, working, seen / total if total else 1.0)
 
 
@@ -242,11 +242,11 @@ def require_room(sources: Sequence[Source], folder: Path) -> None:
         IfqaError: the estimate from a sample is larger than the room on the disk.
     """
     free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("passages-*.jsonl"))
-    if free > size_of(sources) * _NEVER_MORE + (1 << 28):
+    if free > total_size(sources) * _LARGEST_EXPANSION + (1 << 28):
         return
     from rich.filesize import decimal
 
-    disk = estimate(sources).disk
+    disk = estimate_build(sources).disk
     if disk > free:
         raise IfqaError(
             f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(disk))}; "

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ifqa.corpus.passage_store import passage_line
-from ifqa.corpus.wikipedia.download import how_to_get
+from ifqa.corpus.wikipedia.dump_download import fetch_hint
 from ifqa.errors import IfqaError
 from ifqa.progress import pluralize
 from ifqa.records import Passage, Question
@@ -32,7 +32,7 @@ _SAMPLED = 12  # files of a source that are sampled
 #: Path, or key of a file of documents -> bytes, time of change (ns) and SHA-256, as an earlier build found them.
 KnownFiles = Mapping[str, Sequence[int | str]]
 #: Benchmark and splits -> the questions of each split.
-QuestionsOf = Callable[[str, Sequence[str]], Sequence[Sequence[Question]]]
+QuestionLoader = Callable[[str, Sequence[str]], Sequence[Sequence[Question]]]
 
 
 @dataclass
@@ -73,7 +73,7 @@ class FileRecord:
         return self.bytes, self.modified, self.sha256
 
 
-def lines_of(file: FileRecord) -> bytes:
+def read_passage_lines(file: FileRecord) -> bytes:
     """The passages of a file, as they are in its shard."""
     if file.shard is None:
         return b""
@@ -88,7 +88,7 @@ NO_FILES: FileRecords = {}
 
 
 @dataclass(frozen=True)
-class FinishedBuild:
+class BuildReport:
     """What a build's messages are about."""
 
     corpus: str
@@ -165,7 +165,7 @@ class PassageUnit(WorkUnit):
     content: Sequence[Passage]
 
     def hashed(self) -> Iterator[bytes]:
-        return (hashed_text(passage.id, passage.title, passage.text) for passage in self.content)
+        return (text_to_hash(passage.id, passage.title, passage.text) for passage in self.content)
 
     def make_shard(self) -> Shard:
         lines = [passage_line(passage.id, passage.title, passage.text) for passage in self.content]
@@ -182,7 +182,7 @@ def passage_units(passages: Iterable[tuple[Passage, int]], where: str) -> Iterat
         start = end
 
 
-def hashed_text(text_id: str, title: str, text: str) -> bytes:
+def text_to_hash(text_id: str, title: str, text: str) -> bytes:
     """The bytes of a page or a passage that the key of its unit hashes."""
     return f"{text_id}\n{title}\n{len(text)}\n{text}\n".encode()
 
@@ -194,10 +194,10 @@ class Source(ABC):
     format: ClassVar[str]
     unit: ClassVar[str] = "page"  # what is counted of it
     needs: ClassVar[str] = ""  # what a run with it needs, in a table of results
-    is_users_folder: ClassVar[bool] = False  # whether answers name it as the place that was searched
+    is_user_folder: ClassVar[bool] = False  # whether answers name it as the place that was searched
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionsOf) -> "Source":
+    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader) -> "Source":
         """The source of checked settings; relative paths count from `root`.
 
         Raises:
@@ -257,13 +257,13 @@ class Source(ABC):
         """Of each of its few files what `KnownFiles` holds, for the manifest."""
         return {}
 
-    def summary(self, build: FinishedBuild) -> Iterator[str]:
+    def summary(self, build: BuildReport) -> Iterator[str]:
         """What is said of a build."""
         bad = sum("kind" not in page for page in build.bad)
         if bad:
             yield f"{pluralize(bad, 'bad page')}: {build.listed}"
 
-    def why_empty(self, build: FinishedBuild) -> str:
+    def explain_empty(self, build: BuildReport) -> str:
         """Why a build of this source gave no passage."""
         if not build.left_out:
             return "check the sources in its file"
@@ -286,21 +286,23 @@ class FileSource(Source):
     wanted: ClassVar[str]  # what a folder without such a file does not hold
 
     @abstractmethod
-    def units_of(self, file: Path) -> Iterator[WorkUnit]:
+    def read_units(self, file: Path) -> Iterator[WorkUnit]:
         """The units of a file."""
 
     def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
-        return chain.from_iterable(map(self.units_of, self.files()))
+        return chain.from_iterable(map(self.read_units, self.files()))
 
     def sample(self) -> Iterator[WorkUnit]:
         """The first unit of up to a dozen files or so."""
         files = self.files()
-        return chain.from_iterable(islice(self.units_of(file), 1) for file in files[:: max(1, len(files) // _SAMPLED)])
+        return chain.from_iterable(
+            islice(self.read_units(file), 1) for file in files[:: max(1, len(files) // _SAMPLED)]
+        )
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         """As `Source`. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""
         known = known if self.size() > _SMALL else {}
-        return self.settings() | {"files": [_facts(path, known)[2] for path in self.files()]}
+        return self.settings() | {"files": [_describe_file(path, known)[2] for path in self.files()]}
 
     def files(self) -> list[Path]:
         """As `Source`.
@@ -314,49 +316,49 @@ class FileSource(Source):
         return sum(path.stat().st_size for path in self.files())
 
     def facts(self) -> dict[str, tuple[int, int, str]]:
-        return {str(path): _facts(path, {}) for path in self.files()}
+        return {str(path): _describe_file(path, {}) for path in self.files()}
 
     @cached_property
     def _files(self) -> list[Path]:
         path = self.path
         if re.search(r"[*?\[]", path) and not Path(path).exists():
-            files = in_order(_matching(path))
+            files = sort_files(_glob_files(path))
         else:
             place = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
             if place is None:
                 where = "is not there" if Path(path).is_absolute() else f"is not in {Path.cwd()}"
-                raise IfqaError(f"passage source not found: {path} {where}; {how_to_get(path)}")
-            files = self.files_in(place) if place.is_dir() else [place]
+                raise IfqaError(f"passage source not found: {path} {where}; {fetch_hint(path)}")
+            files = self.list_folder(place) if place.is_dir() else [place]
         if not files:
-            raise IfqaError(f"passage source not found: {path} holds {self.wanted}; {how_to_get(path)}")
+            raise IfqaError(f"passage source not found: {path} holds {self.wanted}; {fetch_hint(path)}")
         return files
 
-    def files_in(self, folder: Path) -> list[Path]:
+    def list_folder(self, folder: Path) -> list[Path]:
         """The files that are read of a folder and the folders below it, in their order."""
-        return in_order(file for file in files_below(folder) if self.names.fullmatch(file.name))
+        return sort_files(file for file in walk_files(folder) if self.names.fullmatch(file.name))
 
 
-def _matching(pattern: str) -> Iterator[Path]:
+def _glob_files(pattern: str) -> Iterator[Path]:
     top = Path(Path(pattern).anchor or ".")
     if any("**" in part and part != "**" for part in Path(pattern).parts):  # a ValueError of pathlib up to Python 3.12
         raise IfqaError(f"passage source {pattern!r} is no pattern: wanted * in a name, or ** for all folders below")
     return top.glob(str(Path(pattern).relative_to(top)) if top.anchor else pattern)
 
 
-def in_order(candidates: Iterable[Path]) -> list[Path]:
+def sort_files(candidates: Iterable[Path]) -> list[Path]:
     """The files among paths, ordered by the numbers in their names."""
     files = (path for path in candidates if path.is_file())
-    return sorted(files, key=lambda file: (_numbered(file.name), _numbered(str(file.parent))))
+    return sorted(files, key=lambda file: (_number_key(file.name), _number_key(str(file.parent))))
 
 
-def _numbered(name: str) -> list[tuple[int, str]]:
+def _number_key(name: str) -> list[tuple[int, str]]:
     return [(len(part), part) for part in re.findall(r"\d+|\D+", name)]
 
 
-def files_below(path: Path) -> Iterator[Path]:
+def walk_files(path: Path) -> Iterator[Path]:
     """The files of a folder and its subfolders; a folder that several links lead to is read by its first path."""
     seen: set[tuple[int, int]] = set()  # two links to a parent folder make 2^40 paths before the system stops
-    for folder, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
+    for folder, folders, names in os.walk(path, onerror=_raise_error, followlinks=True):
         stat = Path(folder).stat()
         if (stat.st_dev, stat.st_ino) in seen:
             folders.clear()
@@ -366,11 +368,11 @@ def files_below(path: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-def _refuse(error: OSError) -> None:
+def _raise_error(error: OSError) -> None:
     raise error  # os.walk skips folders that it may not read
 
 
-def _facts(path: Path, known: KnownFiles) -> tuple[int, int, str]:
+def _describe_file(path: Path, known: KnownFiles) -> tuple[int, int, str]:
     """Bytes, time of change (ns) and SHA-256 of a file; the hash is taken from `known` if the first two are equal."""
     stat, before = path.stat(), known.get(str(path))
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from ifqa.config.corpus import Corpus
-from ifqa.corpus.passage_filter import Drawn, Screened, merge, screen, screen_shard
-from ifqa.corpus.passage_store import shards_of
+from ifqa.corpus.passage_filter import CausalSentence, PassageSample, find_causal_sentence, merge_samples, sample_shard
+from ifqa.corpus.passage_store import list_shards
 from ifqa.errors import IfqaError
 from ifqa.formats.annotations import WRITING_FIELDS, write_tasks
 from ifqa.pipeline.run import CorpusBuild
@@ -20,7 +20,7 @@ from ifqa.workers.pool import map_tasks
 class GoldScreened:
     """The gold passages of a benchmark's split, each once: those that are kept, with why, and the others."""
 
-    kept: tuple[tuple[str, Screened], ...]
+    kept: tuple[tuple[str, CausalSentence], ...]
     left: tuple[str, ...]
 
     @property
@@ -30,7 +30,7 @@ class GoldScreened:
         return len(self.kept) / total if total else float("nan")
 
 
-def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers: int = 0) -> Drawn:
+def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers: int = 0) -> PassageSample:
     """Screen all passages of a corpus, which must be built.
 
     Args:
@@ -42,16 +42,16 @@ def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers
     if number < 1:
         raise IfqaError(f"--number, the passages to write questions about, must be at least 1; found {number}")
     _ = CorpusBuild(corpus).passages  # raises if they are not there
-    paths = shards_of(corpus.folder / "passages").values()
-    screen_one = partial(screen_shard, kept=number, left=examples, seed=seed)
+    paths = list_shards(corpus.folder / "passages").values()
+    screen_one = partial(sample_shard, kept=number, left=examples, seed=seed)
 
-    def parts() -> Iterator[Drawn]:
+    def parts() -> Iterator[PassageSample]:
         with bar(f"screening {corpus.name}", len(paths)) as advance:
             for _, part in map_tasks(screen_one, paths, workers=workers):
                 yield part
                 advance(1)
 
-    drawn = merge(parts(), number, examples)
+    drawn = merge_samples(parts(), number, examples)
     if not drawn.passages:
         raise IfqaError(f"corpus {corpus.name} holds no passage to screen")
     return drawn
@@ -60,12 +60,12 @@ def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers
 def screen_gold(questions: Sequence[Question]) -> GoldScreened:
     """Screen the gold passages of questions, each once."""
     texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
-    judged = [(text, screen(text)) for text in texts]
+    judged = [(text, find_causal_sentence(text)) for text in texts]
     kept = tuple((text, why) for text, why in judged if why)
     return GoldScreened(kept, tuple(text for text, why in judged if not why))
 
 
-def write_annotation(drawn: Drawn, to: Path, force: bool = False) -> list[Path]:
+def write_annotation(drawn: PassageSample, to: Path, force: bool = False) -> list[Path]:
     """Write the passages drawn as tasks in which questions are written about them; returns the files."""
     tasks: list[dict[str, str | list[str]]] = [
         {"passage_id": passage.id, "title": passage.title, "passage": passage.text, "keyword": why.keyword}

@@ -16,7 +16,7 @@ from rich.filesize import decimal
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import load_experiment, retriever_tables, search_settings
 from ifqa.config.overrides import override
-from ifqa.corpus.sources import estimate, splits_of
+from ifqa.corpus.sources import estimate_build, question_splits
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
@@ -126,7 +126,7 @@ def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
         count = build.passages["record"]["passages"]
         yield Work(what, True, count)
     else:
-        expected = estimate(build.sources)
+        expected = estimate_build(build.sources)
         count, seconds, memory = round(expected.passages), expected.seconds(workers), expected.memory(workers)
         seen = f"by {workers} at once, estimated from {expected.seen:.1%} of the input"
         todo.append(Work(what, False, count, seconds, expected.disk, memory, note=seen))
@@ -242,7 +242,7 @@ def _of_corpus(corpus: Corpus, indexes: Collection[str]) -> list[Requirement]:
     """All that a corpus needs with these of its indexes, each thing once."""
     needs: list[Requirement] = []
     for source in corpus.sources:
-        if splits := splits_of(source):
+        if splits := question_splits(source):
             needs += (_split(benchmark, split, corpus.plugins) for benchmark, split in splits)
             continue
         what, how = str(source.get("path", f"a source of {corpus.name}")), ""

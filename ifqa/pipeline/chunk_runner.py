@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from ifqa.config.experiment import parse_experiment, retriever_tables
 from ifqa.config.overrides import as_sections
-from ifqa.corpus.passage_store import PassageStore, fetch_each, generated_passage_line
+from ifqa.corpus.passage_store import PassageStore, generated_passage_line, get_passage_lists
 from ifqa.formats.runs import format_ranking
 from ifqa.pipeline.run import LLM_STAGES, Run
 from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
@@ -24,7 +24,7 @@ from ifqa.pipeline.system import Session, System, say_label, was_trained_on
 from ifqa.progress import bar, hide_progress, pluralize
 from ifqa.protocols import ProgressCallback, Reader, no_progress
 from ifqa.records import Hit, Passage, Question, StageUsage
-from ifqa.storage.append_log import Chunks
+from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.files import json_line
 from ifqa.workers.hardware import gpus
@@ -91,7 +91,7 @@ def ask(
         rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
     if others:
         folder, questions, rankings = others.folder, list(others.questions), iter(others.rankings)
-    log = Chunks(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
+    log = AppendLog(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
     total: Facts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
     for kept in log.kept:
         total = added(total, kept)
@@ -211,7 +211,7 @@ class ChunkRunner:
         return parts, sum(map(len, rankings))
 
     def _read(self, chunk: Chunk, advance: ProgressCallback) -> dict[str, bytes]:
-        passages = fetch_each(self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings])
+        passages = get_passage_lists(self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings])
         scores = [[hit.score for hit in ranking] for ranking in chunk.rankings]
         predictions = self._system.read(chunk.questions, passages, scores, advance)
         return {PREDICTIONS: b"".join(map(line_of, predictions))}

@@ -23,7 +23,7 @@ from ifqa.config.experiment import (
 )
 from ifqa.corpus import work_units
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.corpus.shards import files_of
+from ifqa.corpus.shards import read_file_records
 from ifqa.corpus.sources import open_sources
 from ifqa.corpus.work_units import FileRecord, KnownFiles, Source
 from ifqa.errors import IfqaError
@@ -100,7 +100,7 @@ class CorpusBuild(_Made):
     def built_files(self) -> dict[str, FileRecord]:
         """The files of documents of its finished passages."""
         passages = self.artifact("passages")
-        return files_of(passages.folder) if passages.manifest else {}
+        return read_file_records(passages.folder) if passages.manifest else {}
 
     @cached_property
     def known(self) -> dict[str, Sequence[int | str]]:

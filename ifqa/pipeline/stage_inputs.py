@@ -9,12 +9,12 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ifqa.config.experiment import Experiment
-from ifqa.corpus.passage_store import PassageFile, PassageStore, fetch_each
+from ifqa.corpus.passage_store import GeneratedPassages, PassageStore, get_passage_lists
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import iter_rankings
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
 from ifqa.settings import is_share
-from ifqa.storage.artifacts import files_of
+from ifqa.storage.artifacts import list_files
 from ifqa.storage.files import json_line, read_jsonl
 from ifqa.storage.files import typed_field as field_of
 
@@ -38,7 +38,7 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterat
 def steps_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Step]]:
     """The searches for each question, of a retriever that searches several times; else empty."""
     path = experiment.folder / "retrieve" / "steps.jsonl"
-    if not experiment.retriever or path not in files_of(path.parent):
+    if not experiment.retriever or path not in list_files(path.parent):
         return iter([list[Step]() for _ in questions])
     return (steps or [] for _, steps in _of_each(experiment, questions, _each_steps(path), path, "retrieve"))
 
@@ -76,15 +76,15 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
     """The passages of each ranking, from those that the retriever made or from the corpus; IfqaError if one is in neither."""
     stores, remaining = stores_of(experiment), iter(rankings)
     while some := list(islice(remaining, _AT_ONCE)):
-        yield from fetch_each(stores, [[hit.passage_id for hit in ranking] for ranking in some])
+        yield from get_passage_lists(stores, [[hit.passage_id for hit in ranking] for ranking in some])
 
 
 def stores_of(experiment: Experiment) -> list[PassageStore]:
     """Where the passages of an experiment's run are: those that the retriever made, and the corpus."""
     stores: list[PassageStore] = []
     path = experiment.folder / "retrieve" / "passages.jsonl"
-    if path in files_of(path.parent):
-        stores.append(PassageFile(path))
+    if path in list_files(path.parent):
+        stores.append(GeneratedPassages(path))
     if experiment.corpus:
         stores.append(PassageStore(experiment.corpus_folder / "passages"))
     return stores

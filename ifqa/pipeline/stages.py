@@ -17,9 +17,9 @@ from typing import Literal
 from ifqa.config.corpus import Corpus, build_settings
 from ifqa.config.overrides import write_resolved
 from ifqa.corpus.passage_store import write_id_index
-from ifqa.corpus.shards import BAD, Shards, bad_pages, files_of
-from ifqa.corpus.sources import require_room, size_of
-from ifqa.corpus.work_units import NO_FILES, FinishedBuild, make_shard
+from ifqa.corpus.shards import BAD, ShardWriter, read_bad_pages, read_file_records
+from ifqa.corpus.sources import require_room, total_size
+from ifqa.corpus.work_units import NO_FILES, BuildReport, make_shard
 from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import ask
 from ifqa.pipeline.run import LLM_STAGES, CorpusBuild, Run, Stage
@@ -56,19 +56,19 @@ def build_passages(corpus: Corpus) -> Path:
         if draft is None:
             return folder
         require_room(sources, draft.folder)
-        shards, before = Shards(draft.folder), build.built_files
+        shards, before = ShardWriter(draft.folder), build.built_files
         earlier = NO_FILES if passages.damage else before
         units = chain.from_iterable(source.work_units(earlier) for source in sources)
-        with bar(f"passages of {corpus.name}", size_of(sources), unit="bytes") as advance:
+        with bar(f"passages of {corpus.name}", total_size(sources), unit="bytes") as advance:
             for unit, shard in run_all(
                 make_shard, shards.unfinished(units, advance), workers=corpus.workers, engine=corpus.engine
             ):
                 shards.add(unit.number, shard)
                 advance(unit.read)
-        sums, after = shards.finish(), files_of(draft.folder)
-        done = FinishedBuild(corpus.name, sums["left_out"], bad_pages(draft.folder), folder / BAD, before, after)
+        sums, after = shards.finish(), read_file_records(draft.folder)
+        done = BuildReport(corpus.name, sums["left_out"], read_bad_pages(draft.folder), folder / BAD, before, after)
         if not sums["passages"]:
-            reasons = "; ".join(dict.fromkeys(source.why_empty(done) for source in sources))
+            reasons = "; ".join(dict.fromkeys(source.explain_empty(done) for source in sources))
             raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; {reasons}")
         if write_id_index(draft.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")

@@ -22,7 +22,7 @@ from ifqa.progress import bar, pluralize
 from ifqa.protocols import Reader
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.storage.append_log import Chunks
+from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import Artifact
 from ifqa.storage.files import json_line
 from ifqa.training.synthetic import RULES, VERSION, Made, make
@@ -46,7 +46,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
     number = min(most, len(store)) if most else len(store)
     with questions.make(lambda: _inputs(corpus, seed, most, check), resume="same") as draft:
         if draft is not None:
-            log = Chunks(draft.folder, [FILE], lambda facts: type(facts.get("passages")) is int)
+            log = AppendLog(draft.folder, [FILE], lambda facts: type(facts.get("passages")) is int)
             done, drafted, kept = 0, Counter[str](), Counter[str]()
             for facts in log.kept:
                 done += facts["passages"]

@@ -13,8 +13,8 @@ from typing import Self, TypeVar
 
 from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import RetrieverSettings, retriever_tables, search_settings
-from ifqa.corpus.passage_store import PassageStore, fetch
-from ifqa.corpus.sources import users_folders
+from ifqa.corpus.passage_store import PassageStore, get_passages
+from ifqa.corpus.sources import user_folders
 from ifqa.errors import IfqaError
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
@@ -219,7 +219,7 @@ class System:
         manifest = build.artifact("passages").manifest
         record = dict(manifest["record"]) if manifest else {}
         counts = [count if isinstance(count := record.get(key), int) else 0 for key in ("passages", "pages", "bad")]
-        folders = users_folders(build.corpus.sources)
+        folders = user_folders(build.corpus.sources)
         if not folders:
             return Searched(build.corpus.name, counts[0])
         return Searched(build.corpus.name, counts[0], folders, *counts[1:])
@@ -235,7 +235,7 @@ class System:
         generated = {passage.id: passage for ranking in rankings for passage in ranking.generated or ()}
         ids = [hit.passage_id for ranking in rankings for hit in ranking]
         missing = list(dict.fromkeys(passage_id for passage_id in ids if passage_id not in generated))
-        known = generated | dict(zip(missing, fetch(self._store, missing) if missing else (), strict=True))
+        known = generated | dict(zip(missing, get_passages(self._store, missing) if missing else (), strict=True))
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 
@@ -328,7 +328,7 @@ def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Ret
         ]
     if run.plugins.takes("retriever", name, "passages"):
         stores: list[PassageStore] = [PassageStore(corpus / "passages")] if experiment.corpus else []
-        arguments["passages"] = partial(fetch, stores)
+        arguments["passages"] = partial(get_passages, stores)
     if run.plugins.takes("retriever", name, "corpus"):
         arguments["corpus"] = PassageStore(corpus / "passages")
     if run.plugins.takes("retriever", name, "llm"):

@@ -23,7 +23,7 @@ from ifqa.prompting.calculator import CalculatorError, compute_brackets
 from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import StrictModel, Text, check_settings, parse_section
 from ifqa.storage.files import read_jsonl
-from ifqa.storage.resources import named_resource
+from ifqa.storage.resources import require_resource
 
 
 class DemosHeader(StrictModel):
@@ -66,7 +66,7 @@ class Demos:
 
 def demos_path(name: str, root: Path = Path()) -> Path:
     """The file of written demonstrations."""
-    return named_resource("demonstrations", "prompts/demos", ".jsonl", name, root)
+    return require_resource("demonstrations", "prompts/demos", ".jsonl", name, root)
 
 
 def load_demos(name: str, root: Path = Path()) -> Demos:

@@ -32,7 +32,7 @@ from ifqa.prompting.parsing import AnswerParser, ParsedAnswer, label_choices, ma
 from ifqa.records import Passage
 from ifqa.settings import Positive, StrictModel, Text, parse_section
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import named_resource
+from ifqa.storage.resources import require_resource
 
 Messages = tuple[tuple[str, str], ...]
 
@@ -154,7 +154,7 @@ class Prompt(StrictModel):
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
     """The file of a prompt."""
-    return named_resource("prompt", "prompts", ".toml", name, root)
+    return require_resource("prompt", "prompts", ".toml", name, root)
 
 
 def load_prompt(name: str, root: Path = Path()) -> Prompt:

@@ -14,15 +14,15 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.text import Text
 
-from ifqa.corpus.documents.chunking import place_of
-from ifqa.corpus.sentences import sentence_at, sentences
+from ifqa.corpus.documents.chunking import parse_locator
+from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import Searched, System
 from ifqa.progress import bar, pluralize
 from ifqa.records import Answer, Passage, Question, questions_identity
 from ifqa.report.table import plain
-from ifqa.storage.append_log import keep_whole_lines
+from ifqa.storage.append_log import truncate_log
 from ifqa.storage.artifacts import (
     compute_fingerprint,
     partial_folder,
@@ -59,14 +59,14 @@ def support_of(answer: Answer) -> Support | None:
             continue
         else:
             at = len(pieces[0])
-            start, end = sentence_at(passage.text, at, at + len(pieces[1]))
+            start, end = sentence_span(passage.text, at, at + len(pieces[1]))
         return Support(passage.text[start:end], source_of(passage, at), passage.id)
     return None
 
 
 def source_of(passage: Passage, at: int | None = None) -> str:
     """Where a passage, or its character `at`, stands: a document's file and page or line; of others, title and id."""
-    if place := place_of(passage.id, at):
+    if place := parse_locator(passage.id, at):
         _, _, headings = passage.title.partition(" › ")
         return f"{place} · {headings}" if headings else str(place)
     return f"{passage.title} · {passage.id}" if passage.title else passage.id
@@ -161,7 +161,7 @@ def excerpt(pieces: Sequence[str], question: str) -> list[str]:
         pieces: the passage's text; every second piece is marked.
         question: the question's text.
     """
-    every = sentences("".join(pieces))
+    every = split_sentences("".join(pieces))
     if len(every) <= 1:
         return list(pieces)
     edges = [0, *accumulate(map(len, every))]  # of the sentences
@@ -236,7 +236,7 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
 
 def _fill(place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None) -> None:
     (place / _ANSWERS).touch()
-    done = keep_whole_lines(place / _ANSWERS)
+    done = truncate_log(place / _ANSWERS)
     if done:
         logger.info(f"{out}: going on after {done:,} of {pluralize(len(questions), 'question')}")
     searched = system.searched

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from ifqa.config.expected import NEAR, OFF, verdict, with_measured_values
 from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.corpus.passage_filter import KEYWORDS, Drawn
+from ifqa.corpus.passage_filter import KEYWORDS, PassageSample
 from ifqa.errors import IfqaError
 from ifqa.pipeline.annotation import GoldScreened
 from ifqa.pipeline.check import requirements
@@ -264,7 +264,7 @@ def choose(
     return chosen
 
 
-def screened_json(drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int) -> dict[str, object]:
+def screened_json(drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> dict[str, object]:
     """Counts and shares, and examples, as JSON data."""
     kept = drawn.keywords.total()
     return {
@@ -288,7 +288,7 @@ def screened_json(drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int)
     }
 
 
-def show_screened(name: str, drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int) -> None:
+def show_screened(name: str, drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> None:
     """Print the share of passages that `ifqa screen` keeps, by keyword and of gold passages, and examples each way."""
     console = Console(highlight=False)
     kept, total = drawn.keywords.total(), drawn.passages

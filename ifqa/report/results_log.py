@@ -27,7 +27,7 @@ from ifqa.config.experiment import (
 )
 from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
-from ifqa.corpus.sources import FORMATS, kind_of, splits_of
+from ifqa.corpus.sources import FORMATS, question_splits, source_class
 from ifqa.errors import IfqaError
 from ifqa.models.hub import SMOLLM2, is_packaged
 from ifqa.pipeline.run import Run, identity_settings
@@ -39,7 +39,7 @@ from ifqa.scoring.score_files import ScoresJson, parse_scores, read_scores
 from ifqa.settings import Natural, NotNegative, check_shape, coerce_floats, default_settings
 from ifqa.storage.artifacts import Artifact, StageRecord, compute_fingerprint
 from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text
-from ifqa.storage.resources import PACKAGE, list_resources, plain_name
+from ifqa.storage.resources import PACKAGE, check_name, list_resources
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
         try:
             if name in here:
                 results.append(_result(load_experiment(name, root), records.get(name)))
-            elif base_experiments(plain_name(name, "experiment"), root):
+            elif base_experiments(check_name(name, "experiment"), root):
                 results.append(_result(_recorded_variant(records[name], root), records[name]))
         except IfqaError as error:
             logger.info(f"experiment {name} is left out: {error}")
@@ -215,7 +215,7 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     """What a run needs beside this package and the benchmark; from the experiment's file alone, the same on every machine."""
     wanted = []
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
-    kinds = set(map(kind_of, corpus.sources)) if corpus and corpus.name != "sample" else set()
+    kinds = set(map(source_class, corpus.sources)) if corpus and corpus.name != "sample" else set()
     wanted += [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
@@ -326,7 +326,7 @@ def _inputs(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
     """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
     splits = [(run.experiment.benchmark, run.experiment.split)]
     for source in run.corpus.corpus.sources if run.corpus else ():
-        splits += splits_of(source)
+        splits += question_splits(source)
     files = [path for name, split in splits for path in run.plugins.benchmark(name).files(split)]
     hashes = {_within(path): sha256(path) for path in files}
     hashes |= {_within(Path(path)): str(facts[2]) for path, facts in sources.items()}
@@ -395,7 +395,7 @@ def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
     """
     sources = []
     for source in corpus.sources:
-        kind = kind_of(source)
+        kind = source_class(source)
         settings = {key: value for key, value in source.items() if key != "path"}
         sources.append(_changed(kind, coerce_floats(kind, settings)) if kind else settings)
     searched = {}

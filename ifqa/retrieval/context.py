@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from ifqa.corpus.wikipedia.source import split
+from ifqa.corpus.wikipedia.source import split_article
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, SearchResult, gold_id
 from ifqa.retrieval.composition import rank_in_order
@@ -46,6 +46,6 @@ class Context(Retriever):
 
     def _passages(self, question: Question) -> list[Passage]:
         whole = [question.context] if question.context.strip() else []
-        texts = split(question.context, self._words, wrap=False) if self._words else whole
+        texts = split_article(question.context, self._words, wrap=False) if self._words else whole
         hashes = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] for text in texts}
         return [Passage(f"context/{identity}", "", text) for text, identity in hashes.items()]

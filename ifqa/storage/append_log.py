@@ -18,7 +18,7 @@ from ifqa.storage.files import json_line, write_bytes
 _PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
 
 
-class Chunks:
+class AppendLog:
     """Files of a folder to which chunks are added in their order.
 
     Attributes:
@@ -41,7 +41,9 @@ class Chunks:
 
             def fits(_: int, record: dict[str, object]) -> bool:
                 parts = record.pop(_PARTS, None)
-                if not isinstance(parts, dict) or not all(_is_there(handles.get(name), parts[name]) for name in parts):
+                if not isinstance(parts, dict) or not all(
+                    _matches_hash(handles.get(name), parts[name]) for name in parts
+                ):
                     return False
                 if not keep(record):
                     return False
@@ -49,7 +51,7 @@ class Chunks:
                 ends.update({name: handles[name].tell() for name in parts})
                 return True
 
-            keep_whole_lines(folder / LOG, fits)
+            truncate_log(folder / LOG, fits)
             for name, handle in handles.items():
                 handle.truncate(ends.get(name, 0))
         for name in handles.keys() - ends.keys():
@@ -73,7 +75,7 @@ class Chunks:
                 os.fsync(handle.fileno())
 
 
-def keep_whole_lines(path: Path, fits: Callable[[int, dict[str, object]], bool] = lambda number, record: True) -> int:
+def truncate_log(path: Path, fits: Callable[[int, dict[str, object]], bool] = lambda number, record: True) -> int:
     """Cut a JSON-lines file that a killed process left to its good lines; returns their number.
 
     The file is cut before the first line that is incomplete, is no JSON object, or for which `fits(number, record)` is false;
@@ -95,7 +97,7 @@ def keep_whole_lines(path: Path, fits: Callable[[int, dict[str, object]], bool] 
     return kept
 
 
-def _is_there(handle: IO[bytes] | None, part: object) -> bool:
+def _matches_hash(handle: IO[bytes] | None, part: object) -> bool:
     """Whether the next bytes of a file are those of a part, [bytes, SHA-256]."""
     match part:
         case [int(size), str(digest)] if handle and size >= 0:

@@ -28,17 +28,17 @@ from ifqa.errors import IfqaError
 from ifqa.records import StageUsage
 from ifqa.settings import Natural, NotNegative, check_shape
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
-from ifqa.storage.resources import circumstances
+from ifqa.storage.resources import describe_environment
 
 logger = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 INPUTS = "inputs.json"  # in the temporary folder: what it is being made from
 LOG = "chunks.jsonl"  # in the temporary folder: the chunks that are there (`ifqa.storage.append_log`)
-ONLY_THERE = (INPUTS, LOG)
+DRAFT_FILES = (INPUTS, LOG)
 _SMALL = 64_000_000  # bytes
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_OF_STAGE = {"passages": ("passages", "sources"), "index": ("passages",)}  # keys that its record has
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_STAGE_KEYS = {"passages": ("passages", "sources"), "index": ("passages",)}  # keys that its record has
 
 
 class _File(TypedDict):
@@ -105,7 +105,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise IfqaError(f"{error}; {mend}") from error
     manifest = check_shape(Manifest, value, str(path), mend)
     record = manifest["record"]
-    missing = [key for key in _OF_STAGE.get(str(manifest["inputs"].get("stage")), ()) if key not in record]
+    missing = [key for key in _STAGE_KEYS.get(str(manifest["inputs"].get("stage")), ()) if key not in record]
     outside = [name for name in record["files"] if PurePath(name).is_absolute() or ".." in PurePath(name).parts]
     if missing or outside:
         what = f"record.{missing[0]}: missing" if missing else f"record.files.{outside[0]}: outside the folder"
@@ -201,7 +201,7 @@ class Artifact:
                 logger.info(f"{folder}: nothing to do, made from exactly this before")
                 yield None
                 return
-            _refuse_strangers(folder)
+            _refuse_unlisted(folder)
             if self.copy(inputs, others):
                 yield None
                 return
@@ -227,9 +227,13 @@ class Artifact:
                         f"what {folder} is made from changed while it was being made; run the same command again"
                     )
                 failure.pop_all()
-            record = {"files": _facts(draft.folder), **circumstances(time.monotonic() - started), **draft.record}
+            record = {
+                "files": _hash_files(draft.folder),
+                **describe_environment(time.monotonic() - started),
+                **draft.record,
+            }
             write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
-            _refuse_strangers(folder)  # a file may have come during the work
+            _refuse_unlisted(folder)  # a file may have come during the work
             publish_draft(folder)
             self.reread()
 
@@ -293,7 +297,7 @@ def partial_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.partial")
 
 
-def _aside(folder: Path) -> Path:
+def _old_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
@@ -303,7 +307,7 @@ def refuse_links(folder: Path, *more: Path) -> None:
     Raises:
         IfqaError: one of them is a link.
     """
-    if link := next((path for path in (partial_folder(folder), _aside(folder), *more) if path.is_symlink()), None):
+    if link := next((path for path in (partial_folder(folder), _old_folder(folder), *more) if path.is_symlink()), None):
         raise IfqaError(f"{link} is a link, and its target is not part of {folder}; remove the link")
 
 
@@ -339,8 +343,8 @@ def _discard_empty(place: Path) -> None:
 
 def publish_draft(folder: Path) -> None:
     """Move the old folder aside, rename the new one into place, remove the old: a kill leaves the old, the new or none."""
-    aside = _aside(folder)
-    for name in ONLY_THERE:
+    aside = _old_folder(folder)
+    for name in DRAFT_FILES:
         (partial_folder(folder) / name).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
@@ -359,7 +363,7 @@ def report_full_disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in _DISK_FULL:
             raise
         free = shutil.disk_usage(folder.parent).free
         raise IfqaError(
@@ -372,7 +376,7 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
     """Copy an artifact's own files; whether the copy is complete. It is not if the artifact was replaced meanwhile."""
     shutil.rmtree(to, ignore_errors=True)
     try:
-        for path in (*files_of(artifact), artifact / MANIFEST):
+        for path in (*list_files(artifact), artifact / MANIFEST):
             target = to / path.relative_to(artifact)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target)
@@ -381,10 +385,10 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
     manifest = read_manifest(to)
     if manifest is None or compute_fingerprint(manifest["inputs"]) != compute_fingerprint(inputs):
         return False
-    return {name: facts for name, facts in _facts(to).items() if name != MANIFEST} == manifest["record"]["files"]
+    return {name: facts for name, facts in _hash_files(to).items() if name != MANIFEST} == manifest["record"]["files"]
 
 
-def files_of(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
     """The files of an artifact that its manifest lists and that exist; of a folder without a manifest, all files.
 
     So files that someone else put into the folder are never read as the artifact's own.
@@ -397,13 +401,13 @@ def files_of(folder: Path) -> list[Path]:
 
 def unlisted_files(folder: Path) -> list[str]:
     """Names of the files in an artifact's folder that its manifest does not list, without hidden ones (`.DS_Store`)."""
-    listed = {folder / MANIFEST, *files_of(folder)} if (folder / MANIFEST).exists() else set()
+    listed = {folder / MANIFEST, *list_files(folder)} if (folder / MANIFEST).exists() else set()
     others = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
     names = (path.relative_to(folder) for path in others)
     return [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
 
 
-def _refuse_strangers(folder: Path) -> None:
+def _refuse_unlisted(folder: Path) -> None:
     """Refuse to replace a folder that holds someone else's files: they would be lost."""
     if names := unlisted_files(folder):
         raise IfqaError(
@@ -427,8 +431,8 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield name
 
 
-def _facts(folder: Path) -> dict[str, _File]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in ONLY_THERE]
+def _hash_files(folder: Path) -> dict[str, _File]:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in DRAFT_FILES]
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }

@@ -28,15 +28,15 @@ logger = logging.getLogger(__name__)
 
 CONTACT = "IFQA_CONTACT"
 _CHUNK = 1 << 20
-_SILENCE = 60  # seconds without a byte, after which a connection counts as broken
+_TIMEOUT = 60  # seconds without a byte, after which a connection counts as broken
 _PAUSE = 5.0  # seconds between a connection that broke and the next
-_FAULTS = (OSError, http.client.HTTPException, ValueError)  # ValueError: a redirect to a malformed address
-_AGAIN = "run the same command again to go on"
+_CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError)  # ValueError: a redirect to a malformed address
+_RETRY = "run the same command again to go on"
 _Step = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteFile:
     """A file of a server and its place here.
 
     `size` is in bytes, `checksum` hexadecimal, `algorithm` its name in hashlib; what is not published is None or empty.
@@ -58,7 +58,7 @@ class Remote:
         return part.stat().st_size if part.exists() and self.beside("tag").exists() else 0
 
 
-class Unreachable(IfqaError):
+class DownloadError(IfqaError):
     """A file that cannot be fetched: `what` says so without how to mend it; `status` is the HTTP status, if there is one."""
 
     def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
@@ -69,7 +69,7 @@ class Unreachable(IfqaError):
         super().__init__(f"{self.what}{mend and '; '}{mend}")
 
 
-def read(url: str, most: int) -> bytes:
+def read_url(url: str, most: int) -> bytes:
     """The content of a small file.
 
     Raises:
@@ -81,19 +81,19 @@ def read(url: str, most: int) -> bytes:
             missing = int(response.headers.get("Content-Length", len(content))) - len(content)
             if missing > 0 and len(content) <= most:  # the connection was cut, which read(n) does not say
                 raise http.client.IncompleteRead(content, missing)
-    except _FAULTS as error:
-        raise Unreachable(url, error) from error
+    except _CONNECTION_ERRORS as error:
+        raise DownloadError(url, error) from error
     if len(content) > most:
         raise IfqaError(f"{url} has more than {most:,} bytes; is it the right place?")
     return content
 
 
-def download(url: str, path: Path) -> None:
+def download_file(url: str, path: Path) -> None:
     """Put one file, without a published checksum, into place; raises as `download_all`."""
-    download_all([Remote(url, path)], path.parent)
+    download_all([RemoteFile(url, path)], path.parent)
 
 
-def download_all(files: Sequence[Remote], folder: Path) -> None:
+def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
     """Put files into place, one after another.
 
     Files that are there with the published size are left alone, or with the published checksum if no size is published.
@@ -109,7 +109,7 @@ def download_all(files: Sequence[Remote], folder: Path) -> None:
         IfqaError: a file cannot be fetched, is not the published one, or the disk has no room for all of them.
     """
     with lock(folder):
-        todo = [file for file in files if not _is_here(file)]
+        todo = [file for file in files if not _is_downloaded(file)]
         for file in todo:
             file.path.parent.mkdir(parents=True, exist_ok=True)
             for place in (file.beside("part"), file.beside("tag")):
@@ -122,10 +122,10 @@ def download_all(files: Sequence[Remote], folder: Path) -> None:
             label = f"download of {todo[0].path.name if len(todo) == 1 else f'{len(todo)} files'}"
             with bar(label, total, unit="bytes") as advance:
                 for file in todo:
-                    _put(file, advance)
+                    _download_one(file, advance)
 
 
-def _is_here(file: Remote) -> bool:
+def _is_downloaded(file: RemoteFile) -> bool:
     if not file.path.exists():
         return False
     size = file.path.stat().st_size
@@ -136,23 +136,23 @@ def _is_here(file: Remote) -> bool:
     return file.size is not None or not file.checksum or _digest(file, file.path) == file.checksum
 
 
-def _digest(file: Remote, path: Path) -> str:
+def _digest(file: RemoteFile, path: Path) -> str:
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, file.algorithm).hexdigest()
 
 
-def _put(file: Remote, step: _Step) -> None:
+def _download_one(file: RemoteFile, step: _Step) -> None:
     """Fetch a file, over as many connections as it takes while each brings something; check it, and give it its name."""
     before = file.came()
     step(before)
     while True:
         try:
-            _fetch(file, step)
+            _fetch_rest(file, step)
             break
-        except _FAULTS as error:
+        except _CONNECTION_ERRORS as error:
             came = file.came()
             if isinstance(error, urllib.error.HTTPError) or came <= before:
-                raise Unreachable(file.url, error, f"{_AGAIN}, or put the file at {file.path}") from error
+                raise DownloadError(file.url, error, f"{_RETRY}, or put the file at {file.path}") from error
             before = came
             logger.info(f"{file.url}: the connection broke after {came:,} bytes; it goes on")
             time.sleep(_PAUSE)
@@ -174,7 +174,7 @@ def _put(file: Remote, step: _Step) -> None:
     logger.info(f"{file.path}: whole, {checked}")
 
 
-def _fetch(file: Remote, step: _Step) -> None:
+def _fetch_rest(file: RemoteFile, step: _Step) -> None:
     """One connection: the rest of a file, or all of it."""
     part, tag, here = file.beside("part"), file.beside("tag"), file.came()
     headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
@@ -194,7 +194,7 @@ def _fetch(file: Remote, step: _Step) -> None:
             here = 0
         length = response.headers.get("Content-Length")
         total = here + int(length) if length else None
-        _check_answer(file, response, here, total)
+        _check_response(file, response, here, total)
         _check_room(part.parent, (total or here) - here, [file])
         if not here:
             part.unlink(missing_ok=True)
@@ -213,14 +213,14 @@ def _fetch(file: Remote, step: _Step) -> None:
         raise http.client.IncompleteRead(b"", total - size)
 
 
-def _check_answer(file: Remote, response: http.client.HTTPResponse, here: int, total: int | None) -> None:
+def _check_response(file: RemoteFile, response: http.client.HTTPResponse, here: int, total: int | None) -> None:
     """Refuse an answer that is not the bytes that were wanted."""
     sent = response.headers.get("Content-Range", "")
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
     if here and (not match or int(match[1]) != here or match[2] not in ("*", str(total))):
         raise IfqaError(
             f"{file.url}: asked for the bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
-            f"{_AGAIN}, or remove {file.beside('part')} to begin anew"
+            f"{_RETRY}, or remove {file.beside('part')} to begin anew"
         )
     if file.size is not None and total not in (None, file.size):
         raise IfqaError(
@@ -234,14 +234,14 @@ def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     agent = f"ifqa/{__version__} ({contact}) Python-urllib/{platform.python_version()}"
     request = urllib.request.Request(url, headers={"User-Agent": agent, **headers})
     try:
-        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_SILENCE)
+        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()  # it holds the connection; its status and headers can still be read
         raise
     return response
 
 
-def _check_room(folder: Path, needed: int, files: Sequence[Remote]) -> None:
+def _check_room(folder: Path, needed: int, files: Sequence[RemoteFile]) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         what = files[0].url if len(files) == 1 else f"the download of {len(files)} files"

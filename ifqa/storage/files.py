@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-def _with_keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -34,8 +34,8 @@ def _with_keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return table
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_with_keys_once)
-_PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+_JSON = json.JSONDecoder(object_pairs_hook=_build_object)
+_OPENERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
 
 # Bytes of a line, unpacked. An article at MediaWiki's limit of 2 MB has 12 MB if JSON escapes all of it. A few packed
@@ -53,7 +53,7 @@ def require_file(path: Path, what: str) -> Path:
 def unpack(handle: BufferedReader) -> IO[bytes]:
     """A handle on the uncompressed bytes; the first bytes tell bz2, gzip, xz or plain."""
     first = handle.peek(6)[:6]
-    opened: IO[bytes] = next((opener(handle) for magic, opener in _PACKERS.items() if first.startswith(magic)), handle)
+    opened: IO[bytes] = next((opener(handle) for magic, opener in _OPENERS.items() if first.startswith(magic)), handle)
     return opened
 
 
@@ -110,13 +110,13 @@ def decode_object(line: str | bytes, where: str, decode: Callable[..., Any] = _J
     Raises:
         IfqaError: it is not JSON, no object, or, unless another decoder is given, has a key twice.
     """
-    record = _decoded(line, where, decode)
+    record = _decode(line, where, decode)
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
     return record
 
 
-def _decoded(text: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> Any:
+def _decode(text: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> Any:
     try:
         return decode(text)
     except (
@@ -229,7 +229,7 @@ def read_json(path: Path) -> Any:
         text = data.decode(json.detect_encoding(data), "surrogatepass")
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
-    return _decoded(text, str(path))
+    return _decode(text, str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

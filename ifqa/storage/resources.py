@@ -24,10 +24,10 @@ def find_resource(name: str, root: Path = Path()) -> Path | None:
     The repository is there for a checkout or an editable install; a wheel has the same files in the package under
     `bundled/`. None if the file is in none of them.
     """
-    return next((place / name for place in _places(root) if (place / name).is_file()), None)
+    return next((place / name for place in _resource_folders(root) if (place / name).is_file()), None)
 
 
-def named_resource(what: str, folder: str, suffix: str, name: str, root: Path = Path()) -> Path:
+def require_resource(what: str, folder: str, suffix: str, name: str, root: Path = Path()) -> Path:
     """The tracked file FOLDER/NAME.SUFFIX.
 
     Raises:
@@ -39,7 +39,7 @@ def named_resource(what: str, folder: str, suffix: str, name: str, root: Path = 
     return path
 
 
-def plain_name(name: str, what: str) -> str:
+def check_name(name: str, what: str) -> str:
     """A name that is safe as the name of a folder.
 
     Raises:
@@ -53,36 +53,36 @@ def plain_name(name: str, what: str) -> str:
 def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:
     """Name without suffix -> path of every tracked file of a folder; `root` hides the repository, which hides the package."""
     paths: dict[str, Path] = {}
-    for place in reversed(_places(root)):
+    for place in reversed(_resource_folders(root)):
         paths |= {path.name.removesuffix(suffix): path for path in sorted((place / folder).glob(f"*{suffix}"))}
     return paths
 
 
-def _places(root: Path) -> list[Path]:
+def _resource_folders(root: Path) -> list[Path]:
     checkout = [PACKAGE.parent] if (PACKAGE.parent / "pyproject.toml").is_file() else []
     return [root.absolute(), *checkout, BUNDLED]
 
 
-def circumstances(seconds: float) -> dict[str, object]:
+def describe_environment(seconds: float) -> dict[str, object]:
     """Time, versions, commit and hardware as a manifest's `record` has them; `seconds` is how long the work took."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 2),
         "ifqa": __version__,
-        "commit": commit(),
-        "libraries": versions(_LIBRARIES),
+        "commit": git_commit(),
+        "libraries": library_versions(_LIBRARIES),
         "python": platform.python_version(),
         "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
     }
 
 
-def versions(libraries: Iterable[str]) -> dict[str, str]:
+def library_versions(libraries: Iterable[str]) -> dict[str, str]:
     """Name -> version of those of the libraries that are installed."""
     return {name: package.version for name in libraries for package in metadata.distributions(name=name)}
 
 
 @cache
-def commit() -> str:
+def git_commit() -> str:
     """Commit of the checkout that the package runs from, with "+" if files were changed since; empty for an installed wheel."""
     root = PACKAGE.parent
     if not (root / ".git").exists():

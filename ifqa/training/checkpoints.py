@@ -20,7 +20,7 @@ from ifqa.models.devices import half_precision
 from ifqa.progress import bar
 from ifqa.protocols import no_progress
 from ifqa.storage.files import atomic_write, read_json, sha256, write_bytes, write_json
-from ifqa.storage.resources import versions
+from ifqa.storage.resources import library_versions
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -233,7 +233,7 @@ def finish(
     """
     paths = sorted({path for pattern in weights for path in folder.glob(pattern) if path.is_file()})
     files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
-    record = {**record, "versions": versions(_LIBRARIES), "files": files}
+    record = {**record, "versions": library_versions(_LIBRARIES), "files": files}
     manifest = {**inputs, **(record if flat else {"record": record})}
     write_json(folder / MANIFEST, manifest)
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)

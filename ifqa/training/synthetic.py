@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ifqa.corpus.sentences import sentences
+from ifqa.corpus.sentences import split_sentences
 
 VERSION = 3  # raised when the same passage gives other questions
 _REGULAR = (
@@ -122,7 +122,7 @@ def make(text: str, title: str, seed: str) -> list[Made]:
 
     `title` is of its article, empty if it is unknown; `seed` such as "0 PASSAGE_ID".
     """
-    clauses, questions = [clause for each in sentences(text) if (clause := _clause(each, title))], []
+    clauses, questions = [clause for each in split_sentences(text) if (clause := _clause(each, title))], []
     for rule in RULES:
         draw = random.Random(f"{seed} {rule}")
         if rule == "cause":
@@ -231,7 +231,7 @@ def _defeat(clause: _Clause, draw: random.Random) -> _Questions:
 
 
 def _causes(text: str) -> _Questions:
-    for sentence in sentences(text):
+    for sentence in split_sentences(text):
         plain = _unbracketed(sentence).removesuffix(".")
         if first := _CAUSE_FIRST.match(plain):
             effect, condition = _clause(_capital(first["rest"])), _without(first["cause"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ifqa.corpus.passage_filter import merge, screen, screen_shard
+from ifqa.corpus.passage_filter import find_causal_sentence, merge_samples, sample_shard
 from ifqa.corpus.passage_store import generated_passage_line
 from ifqa.records import Passage
 
@@ -17,7 +17,7 @@ from ifqa.records import Passage
     ],
 )
 def test_a_cause_told_in_the_past_tense_is_kept_with_its_keyword(text, keyword):
-    found = screen(text)
+    found = find_causal_sentence(text)
     assert (found.keyword, found.sentence in text) == (keyword, True)
 
 
@@ -31,7 +31,7 @@ def test_a_cause_told_in_the_past_tense_is_kept_with_its_keyword(text, keyword):
     ],
 )
 def test_a_passage_without_a_cause_in_the_past_is_left_out(text):
-    assert screen(text) is None
+    assert find_causal_sentence(text) is None
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def shards(tmp_path):
 
 def test_all_passages_are_counted_and_the_seed_alone_draws_some_from_all_shards(shards):
     def draw(paths, seed=0):
-        return merge((screen_shard(path, 7, 4, seed) for path in paths), 7, 4)
+        return merge_samples((sample_shard(path, 7, 4, seed) for path in paths), 7, 4)
 
     drawn = draw(shards)
     assert (drawn.passages, drawn.keywords) == (90, {"because": 60})

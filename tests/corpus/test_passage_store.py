@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 import ifqa.corpus.passage_store
 from ifqa.corpus.passage_store import (
-    PassageFile,
+    GeneratedPassages,
     PassageStore,
-    fetch,
     generated_passage_line,
+    get_passages,
     passage_line,
     shard_path,
     write_id_index,
@@ -127,12 +127,12 @@ def test_passages_without_their_own_whole_index_are_refused(tmp_path):
 def test_passages_come_from_the_first_of_several_stores_that_has_them(folder):
     path = folder / "made.jsonl"
     path.write_bytes(b"".join(map(generated_passage_line, [Passage("1-0", "Made", "made"), *passages("g")])))
-    store = PassageFile(path)
+    store = GeneratedPassages(path)
     assert (len(store), [passage.id for passage in store]) == (2, ["1-0", "g"])
-    fetched = fetch([store, PassageStore(folder)], ["1-1", "g", "1-0"])
+    fetched = get_passages([store, PassageStore(folder)], ["1-1", "g", "1-0"])
     assert fetched == [*passages("1-1", "g"), Passage("1-0", "Made", "made")]
     with pytest.raises(IfqaError, match=rf"no passage 'x' in {path}, {folder}; was the run"):
-        fetch([store, PassageStore(folder)], ["g", "x"])
+        get_passages([store, PassageStore(folder)], ["g", "x"])
     path.write_bytes(b"".join(map(generated_passage_line, passages("a", "b", "a"))))
     with pytest.raises(IfqaError, match=r"'a' appears twice: .*made\.jsonl:1 and .*made\.jsonl:3"):
-        PassageFile(path)
+        GeneratedPassages(path)

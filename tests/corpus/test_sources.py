@@ -9,7 +9,7 @@ import pytest
 from dumps import HEAD, TAIL, page
 
 from ifqa.corpus import work_units
-from ifqa.corpus.sources import open_source, open_sources, size_of
+from ifqa.corpus.sources import open_source, open_sources, total_size
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.storage.artifacts import compute_fingerprint
@@ -53,7 +53,7 @@ def dump(path="d.xml", **settings):
 def test_readable_sources_have_the_size_of_what_they_read():
     write_questions()
     good = [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
-    assert size_of(open_sources(good, questions_of=questions_of)) == len(DUMP) + len("1\ttext\ttitle\n")
+    assert total_size(open_sources(good, questions_of=questions_of)) == len(DUMP) + len("1\ttext\ttitle\n")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def _own_folder(page, tmp_path, tmp_path_factory, monkeypatch):
         few = tmp_path_factory.mktemp("few") / "experiments" / "sample.toml"
         few.parent.mkdir()
         few.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0])
-        places = resources._places
+        places = resources._resource_folders
         monkeypatch.setattr(
             resources, "_places", lambda root: [(every := places(root))[0], few.parent.parent, *every[1:]]
         )

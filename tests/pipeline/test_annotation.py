@@ -9,7 +9,7 @@ from command_line import ifqa_here
 
 from ifqa.benchmarks.file import File
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus.passage_filter import screen
+from ifqa.corpus.passage_filter import find_causal_sentence
 from ifqa.errors import IfqaError
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.stages import build_passages
@@ -27,12 +27,12 @@ def test_screen_tells_shares_shows_examples_and_writes_tasks_over_no_other_file(
     assert told["kept"] == sum(told["keywords"].values()) == round(426 * told["share"]) > 0
     texts = {text for question in open_benchmark("sample").questions("dev") for text in question.gold_passages}
     assert told["gold"]["dev"]["passages"] == len(texts)
-    assert told["gold"]["dev"]["kept"] == sum(screen(text) is not None for text in texts)
+    assert told["gold"]["dev"]["kept"] == sum(find_causal_sentence(text) is not None for text in texts)
     shown = ifqa("--show", "3", "--number", "5", "--to", "t.json")
     assert (shown.returncode, "5 passages to annotate: t.json, t.xml" in shown.stderr) == (0, True)
     tasks = json.loads(Path("t.json").read_text())
     assert [set(task["data"]) for task in tasks] == [{"passage_id", "title", "passage", "keyword"}] * 5
-    assert all(screen(task["data"]["passage"]).keyword == task["data"]["keyword"] for task in tasks)
+    assert all(find_causal_sentence(task["data"]["passage"]).keyword == task["data"]["keyword"] for task in tasks)
     assert all(task["data"]["passage_id"] in shown.stdout for task in tasks[:3])
     assert shown.stdout.count("…") >= 3
     Path("t.csv").write_text("mine")

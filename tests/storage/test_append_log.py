@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.storage.append_log import Chunks
+from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import LOG
 
 NAMES = ("a", "b")
@@ -14,7 +14,7 @@ PARTS = st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=6))
 
 
 def begun(folder, keep=lambda facts: True):
-    return Chunks(folder, NAMES, keep)
+    return AppendLog(folder, NAMES, keep)
 
 
 def content(folder):

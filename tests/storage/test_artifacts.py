@@ -10,7 +10,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.storage import artifacts
-from ifqa.storage.artifacts import Artifact, files_of, lock, read_manifest, unlisted_files
+from ifqa.storage.artifacts import Artifact, list_files, lock, read_manifest, unlisted_files
 from ifqa.storage.files import write_jsonl
 
 INPUTS = {"stage": "test", "settings": {"k": 5}}
@@ -271,7 +271,7 @@ def test_a_foreign_file_that_comes_during_the_work_is_kept(whole, tmp_path):
 def test_only_listed_files_are_an_artifacts_own_and_hidden_ones_and_empty_folders_do_not_matter(whole, tmp_path):
     assert unlisted_files(whole) == []
     (whole / "more.jsonl").write_text("{}\n")
-    assert files_of(whole) == [whole / "rows.jsonl"]
+    assert list_files(whole) == [whole / "rows.jsonl"]
     assert unlisted_files(whole) == ["more.jsonl"]
     (whole / "more.jsonl").unlink()
     (whole / ".DS_Store").write_text("")
@@ -279,5 +279,5 @@ def test_only_listed_files_are_an_artifacts_own_and_hidden_ones_and_empty_folder
     make(whole, OTHER)
     assert Artifact(whole).is_current_for(OTHER)
     (whole / "manifest.json").unlink()
-    assert files_of(whole) == [whole / "rows.jsonl"]
-    assert files_of(tmp_path / "nowhere") == []
+    assert list_files(whole) == [whole / "rows.jsonl"]
+    assert list_files(tmp_path / "nowhere") == []

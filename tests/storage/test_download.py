@@ -13,7 +13,7 @@ from file_server import serving
 
 from ifqa.errors import IfqaError
 from ifqa.storage import download
-from ifqa.storage.download import Remote
+from ifqa.storage.download import RemoteFile
 
 CONTENT = bytes(range(256)) * 40
 SHA1 = hashlib.sha1(CONTENT).hexdigest()
@@ -28,7 +28,7 @@ def server(monkeypatch):
 
 
 def fetch(server, folder, **published):
-    download.download_all([Remote(f"{server.url}/a.zip", folder / "a.zip", **published)], folder)
+    download.download_all([RemoteFile(f"{server.url}/a.zip", folder / "a.zip", **published)], folder)
 
 
 def left(folder):
@@ -43,7 +43,7 @@ def begin(folder, content=CONTENT[:3000], tag=None):
 
 def test_a_download_whose_connection_breaks_goes_on_by_itself(server, tmp_path):
     server.cut = 3000
-    download.download(f"{server.url}/a.zip", tmp_path / "new/a.zip")
+    download.download_file(f"{server.url}/a.zip", tmp_path / "new/a.zip")
     assert (tmp_path / "new/a.zip").read_bytes() == CONTENT
     assert [asked for _, asked in server.asked] == [None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
     assert left(tmp_path / "new") == {"a.zip"}
@@ -62,7 +62,7 @@ def test_a_connection_that_brings_nothing_ends_the_download_in_one_line(server, 
 
 
 def test_a_slow_server_is_waited_for_and_one_that_stalls_is_left(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "_SILENCE", 0.5)
+    monkeypatch.setattr(download, "_TIMEOUT", 0.5)
     server.slowly = 0.06  # 0.6 seconds in all
     fetch(server, tmp_path, size=len(CONTENT), algorithm="sha1", checksum=SHA1)
     assert len(server.asked) == 1
@@ -134,7 +134,7 @@ def test_a_wrong_checksum_leaves_nothing_and_finished_files_stay(server, tmp_pat
     assert left(tmp_path) == set()
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
     assert [asked for _, asked in server.asked] == [None, None]
-    files = [Remote(f"{server.url}/{name}", tmp_path / name) for name in ("a.zip", "absent", "last")]
+    files = [RemoteFile(f"{server.url}/{name}", tmp_path / name) for name in ("a.zip", "absent", "last")]
     with pytest.raises(IfqaError, match=r"absent .HTTP Error 404: Not Found"):
         download.download_all(files, tmp_path)
     assert left(tmp_path) == {"a.zip"}
@@ -160,7 +160,7 @@ def test_a_server_is_told_who_asks_and_its_refusal_is_one_line(server, tmp_path,
     assert agent.startswith("ifqa/")
     assert "(me@example.org)" in agent
     with pytest.raises(IfqaError, match=r"^cannot fetch http://127.0.0.1:9/a.zip \("):
-        download.download("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")
+        download.download_file("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")
 
 
 def test_a_redirect_is_followed_with_the_place_to_go_on_from_but_not_in_a_circle(server, tmp_path):
@@ -182,7 +182,7 @@ def test_a_disk_without_room_is_said_before_anything_is_fetched(server, tmp_path
         fetch(server, tmp_path)
     assert len(server.asked) == 1
     begin(tmp_path)
-    both = [Remote(f"{server.url}/{name}", tmp_path / name, 10_240) for name in ("a.zip", "b.zip")]
+    both = [RemoteFile(f"{server.url}/{name}", tmp_path / name, 10_240) for name in ("a.zip", "b.zip")]
     with pytest.raises(IfqaError, match=r"the download of 2 files needs 17,480 bytes more"):
         download.download_all(both, tmp_path)
     assert len(server.asked) == 1
@@ -202,7 +202,7 @@ def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(server, tmp_path, mo
 
 def test_a_killed_download_goes_on_where_it_was(server, tmp_path):
     server.files["/a.zip"], server.slowly = bytes(300_000), 0.001
-    code = f"from pathlib import Path; from ifqa.storage.download import download; download('{server.url}/a.zip', Path('a.zip'))"
+    code = f"from pathlib import Path; from ifqa.storage.download import download_file; download_file('{server.url}/a.zip', Path('a.zip'))"
     child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.getcwd()})
     part = tmp_path / ".a.zip.part"
     while not (part.exists() and part.stat().st_size > 100_000):

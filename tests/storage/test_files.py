@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.storage import files
-from ifqa.storage.append_log import keep_whole_lines
+from ifqa.storage.append_log import truncate_log
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import find_resource, list_resources
 
@@ -96,7 +96,7 @@ def test_fields_are_checked_by_name():
 def test_a_file_is_cut_before_the_first_bad_line(tmp_path, line):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 0}\n{"a": 1}\n' + line + b'{"a": 3}\n')
-    assert keep_whole_lines(path, lambda number, record: record["a"] == number) == 2
+    assert truncate_log(path, lambda number, record: record["a"] == number) == 2
     assert path.read_bytes() == b'{"a": 0}\n{"a": 1}\n'
 
 

@@ -31,7 +31,7 @@ from ifqa.formats.causalqa_files import Candidates, CausalTest, DatasetFile, Fil
 from ifqa.progress import bar
 from ifqa.settings import check_shape
 from ifqa.storage.artifacts import MANIFEST, Artifact, compute_fingerprint, damaged_files, read_manifest
-from ifqa.storage.download import download
+from ifqa.storage.download import download_file
 from ifqa.storage.files import (
     atomic_write,
     cached_by_file,
@@ -84,7 +84,7 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
     if folder is None:
         folder = root / "data" / "causalqa-release"
         if not (folder.is_dir() and release.find(folder)):
-            download(release.URL, folder / Path(release.URL).name)
+            download_file(release.URL, folder / Path(release.URL).name)
     if not folder.is_dir():
         raise IfqaError(f"--from {folder}: no such folder")
     sources, absent = find(folder)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from urllib.parse import quote, unquote_to_bytes
 
-from ifqa.corpus.documents.decoding import Run, clean
-from ifqa.corpus.sentences import sentences
+from ifqa.corpus.documents.decoding import TextRun, clean_text
+from ifqa.corpus.sentences import split_sentences
 from ifqa.records import Passage
 
 _ID = re.compile(r"(?s)(.+)#\d+:(page|line|paragraph|part|row)=(\d+)(?:-(\d+))?((?:,\d+@\d+)*)")
@@ -28,7 +28,9 @@ _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _Piece = tuple[str, int, bool]  # a run's text, the number of its page or line, and whether it opens a paragraph
 
 
-def cut(name: str, runs: Iterable[Run], unit: str, words: int = 100, overlap: int = 0) -> Iterator[Passage]:
+def chunk_document(
+    name: str, runs: Iterable[TextRun], unit: str, words: int = 100, overlap: int = 0
+) -> Iterator[Passage]:
     """The passages of a document, in its order.
 
     A passage's title is the file's name with the headings above the passage; a section's text begins with its own heading, as an
@@ -44,7 +46,7 @@ def cut(name: str, runs: Iterable[Run], unit: str, words: int = 100, overlap: in
     """
     number = 0
     for headings, pieces in _sections(runs):
-        title, text = " › ".join([clean(name), *headings]), " ".join(piece for piece, _, _ in pieces)
+        title, text = " › ".join([clean_text(name), *headings]), " ".join(piece for piece, _, _ in pieces)
         starts = list(accumulate((len(piece) + 1 for piece, _, _ in pieces[:-1]), initial=0))
         paragraphs = [start for start, (_, _, opens) in zip(starts, pieces, strict=True) if opens or not start]
         for start, end in _spans(text, _sentences(text, paragraphs, words), words, overlap):
@@ -56,14 +58,14 @@ def cut(name: str, runs: Iterable[Run], unit: str, words: int = 100, overlap: in
             number += 1
 
 
-def _sections(runs: Iterable[Run]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
+def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
     """The sections that hold more than their heading: the headings above, and the pieces with the section's own heading."""
     above: list[tuple[int, str]] = []
     pieces: list[_Piece] = []
     headings: tuple[str, ...] = ()
     bare = True  # of text that is no heading
     for run in runs:
-        text = clean(run.text)
+        text = clean_text(run.text)
         if not text:
             continue
         if not run.level:
@@ -86,7 +88,7 @@ def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple
     """Start and end of each sentence; none goes beyond a paragraph, and one of more than `longest` words is cut."""
     spans: list[tuple[int, int]] = []
     for start, end in pairwise([*paragraphs, len(text)]):
-        for sentence in sentences(text[start:end]):
+        for sentence in split_sentences(text[start:end]):
             if len(sentence) <= 2 * longest:  # so many words have more characters
                 spans.append((start, start + len(sentence.rstrip())))
             else:
@@ -122,7 +124,7 @@ def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: in
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Locator:
     """A place in a document: the file's path below its folder, to be read, and the pages or lines `first` to `last`."""
 
     file: str
@@ -153,7 +155,7 @@ def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, in
     return f"{named}#{number}:{unit}={where}"
 
 
-def place_of(passage_id: str, at: int | None = None) -> Place | None:
+def parse_locator(passage_id: str, at: int | None = None) -> Locator | None:
     """Where a passage stands; None for a passage that is from no document.
 
     Args:
@@ -168,5 +170,5 @@ def place_of(passage_id: str, at: int | None = None) -> Place | None:
     reached = [page for page, start in pages if at is None or start <= at]
     name = unquote_to_bytes(file).decode("utf-8", "replace")
     if unit == "page":
-        return Place(name, unit, reached[-1] if at is not None else reached[0], reached[-1])
-    return Place(name, unit, int(first), int(last or first))
+        return Locator(name, unit, reached[-1] if at is not None else reached[0], reached[-1])
+    return Locator(name, unit, int(first), int(last or first))

@@ -8,8 +8,8 @@ from ifqa.progress import CONTROLS
 
 _MULTIBYTE = 0.12  # share of bytes above 127 from which a text is hardly in a Latin script
 #: Encodings that are tried by their statistics where a text is neither UTF-8 nor in a Latin script.
-_OTHERS = "cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 koi8_r cp932 euc_jp gb18030 big5 euc_kr".split()
-_MARKS = [
+_OTHER_ENCODINGS = "cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 koi8_r cp932 euc_jp gb18030 big5 euc_kr".split()
+_BYTE_ORDER_MARKS = [
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -20,12 +20,12 @@ _SAMPLE = 1 << 16  # bytes by which an encoding is guessed
 _LETTERS = {0xAD: ""} | dict(enumerate("ff fi fl ffi ffl ft st".split(), start=0xFB00))  # soft hyphen, ligatures
 
 
-class Unreadable(IfqaError):
+class UnreadableFile(IfqaError):
     """Why a file is left out, in a few words. It is listed, and the other files are read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """A piece of a document's text on one page or line.
 
     Attributes:
@@ -41,7 +41,7 @@ class Run:
     level: int = 0
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text with single blanks for white space, without ligatures, soft hyphens and what could steer a terminal."""
     if text.isascii() and text.isprintable():  # most is, and has none of these
         return " ".join(text.split())
@@ -49,12 +49,12 @@ def clean(text: str) -> str:
     return " ".join(text.translate(_LETTERS).split())
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """The lines of a text as an editor counts them: `str.splitlines` also splits at form feeds and other separators."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def decode(data: bytes, declared: str = "") -> str:
+def decode_text(data: bytes, declared: str = "") -> str:
     """The text of bytes, by their byte order mark, as UTF-8, in the encoding that the file declares, or in a likely one.
 
     A text that is none of these is read as Windows-1252 if most of it is ASCII; otherwise the statistics of its bytes decide.
@@ -62,11 +62,11 @@ def decode(data: bytes, declared: str = "") -> str:
     Raises:
         Unreadable: the bytes are no text.
     """
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
     if b"\0" in data[:_SAMPLE]:
-        raise Unreadable("not a text: it holds null bytes")
+        raise UnreadableFile("not a text: it holds null bytes")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -74,19 +74,21 @@ def decode(data: bytes, declared: str = "") -> str:
     broken = text.count("\ufffd")
     if sum(char > "\x7f" for char in text) > 10 * broken:  # a cut or damaged character in a text in UTF-8
         return text
-    return _in_encoding(data, declared) or _in_encoding(data, _likely(data[:_SAMPLE])) or data.decode("latin-1")
+    return (
+        _try_encoding(data, declared) or _try_encoding(data, _guess_encoding(data[:_SAMPLE])) or data.decode("latin-1")
+    )
 
 
-def _likely(sample: bytes) -> str:
+def _guess_encoding(sample: bytes) -> str:
     if sum(byte > 127 for byte in sample) < _MULTIBYTE * len(sample):
         return "cp1252"
     from charset_normalizer import from_bytes
 
-    best = from_bytes(sample, cp_isolation=_OTHERS).best()
+    best = from_bytes(sample, cp_isolation=_OTHER_ENCODINGS).best()
     return best.encoding if best else "cp1252"
 
 
-def _in_encoding(data: bytes, encoding: str) -> str:
+def _try_encoding(data: bytes, encoding: str) -> str:
     """The text in an encoding; empty if it does not fit, or there is no such encoding of text that extends ASCII.
 
     A page whose declaration can be read as ASCII is not in UTF-16, though it may say so.

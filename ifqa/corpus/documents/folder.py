@@ -18,7 +18,7 @@ _REPORTS = {("experiments", name) for name in ("RESULTS.md", "RESULTS.jsonl", "r
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class FolderFile:
     """A file of a folder, or, with a reason, a file or folder that is left out.
 
     `kind` is empty for a file to read; else "hidden", "link", "large", "other" (no kind of document), "closed" (no permission),
@@ -33,7 +33,7 @@ class File:
     reason: str = ""  # why it is left out
 
 
-def existing(docs: str | Path, root: Path = Path()) -> Path:
+def require_documents(docs: str | Path, root: Path = Path()) -> Path:
     """The folder or file that `--docs` names, below `root` if it is relative, as a settings file can name it.
 
     Raises:
@@ -51,7 +51,7 @@ def existing(docs: str | Path, root: Path = Path()) -> Path:
     return place
 
 
-def scan(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: float) -> Iterator[File]:
+def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: float) -> Iterator[FolderFile]:
     """The files of a folder in the order of their paths, and what is left out; a folder that is left out is not looked into.
 
     Args:
@@ -61,10 +61,10 @@ def scan(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: floa
     """
     resolved = top.resolve()
     if any(_is_artifact(folder) for folder in (resolved, *resolved.parents)):
-        yield File(str(top), top.name, kind="ifqa", reason="written by ifqa")
+        yield FolderFile(str(top), top.name, kind="ifqa", reason="written by ifqa")
         return
     if not top.is_dir():
-        yield _judged(str(top), top.name, max_mb, named=True)
+        yield _classify_file(str(top), top.name, max_mb, named=True)
         return
     closed: list[OSError] = []
     for place, folders, names in os.walk(top, onerror=closed.append):
@@ -72,24 +72,24 @@ def scan(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: floa
         inside = []
         for name in sorted(folders):
             path = os.path.join(place, name)  # noqa: PTH118 - a Path costs more than the rest
-            if _fits_any(below + name, exclude):
+            if _matches_any(below + name, exclude):
                 continue
-            if left_out := _folder(path, name):
-                yield File(path, below + name, kind=left_out[0], reason=left_out[1])
+            if left_out := _folder_exclusion(path, name):
+                yield FolderFile(path, below + name, kind=left_out[0], reason=left_out[1])
             else:
                 inside.append(name)
         folders[:] = inside
         for name in sorted(names):
-            if not _fits_any(below + name, exclude):
-                file = _judged(os.path.join(place, name), below + name, max_mb)  # noqa: PTH118
-                if not include or file.kind == "link" or _fits_any(file.name, include):
+            if not _matches_any(below + name, exclude):
+                file = _classify_file(os.path.join(place, name), below + name, max_mb)  # noqa: PTH118
+                if not include or file.kind == "link" or _matches_any(file.name, include):
                     yield file
     for error in closed:
         name = Path(error.filename).relative_to(top).as_posix()
-        yield File(str(error.filename), name, kind="closed", reason=f"cannot be read ({error.strerror})")
+        yield FolderFile(str(error.filename), name, kind="closed", reason=f"cannot be read ({error.strerror})")
 
 
-def _folder(path: str, name: str) -> tuple[str, str] | None:
+def _folder_exclusion(path: str, name: str) -> tuple[str, str] | None:
     """The kind of a folder that is left out, and why."""
     if Path(path).is_symlink():
         return "link", "a link; links are not followed"
@@ -110,12 +110,12 @@ def _is_artifact(folder: Path) -> bool:
     return isinstance(manifest, dict) and all(isinstance(manifest.get(key), dict) for key in ("inputs", "record"))
 
 
-def _judged(path: str, name: str, max_mb: float, named: bool = False) -> File:
+def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> FolderFile:
     suffix, kind, reason = suffix_of(name), "", ""
     try:
         stat = os.stat(path, follow_symlinks=named)  # noqa: PTH116
     except OSError as error:
-        return File(path, name, kind="closed", reason=f"cannot be read ({error.strerror})")
+        return FolderFile(path, name, kind="closed", reason=f"cannot be read ({error.strerror})")
     if S_ISLNK(stat.st_mode):
         kind, reason = "link", "a link; links are not followed"
     elif not named and name.rpartition("/")[2].startswith((".", "~$")):
@@ -130,10 +130,10 @@ def _judged(path: str, name: str, max_mb: float, named: bool = False) -> File:
         kind, reason = "large", f"{stat.st_size / _MB:,.0f} MB, more than max_mb = {max_mb:g}"
     elif not os.access(path, os.R_OK):
         kind, reason = "closed", "no permission to read it"
-    return File(path, name, stat.st_size, stat.st_mtime_ns, kind, reason)
+    return FolderFile(path, name, stat.st_size, stat.st_mtime_ns, kind, reason)
 
 
-def _fits_any(name: str, patterns: Sequence[str]) -> bool:
+def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     """Whether a path below the folder fits a pattern; one without a slash is held against the last part of the path."""
     return any(
         fnmatchcase(name if "/" in pattern else name.rpartition("/")[2], pattern)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 
-from ifqa.corpus.documents.decoding import Run, decode
+from ifqa.corpus.documents.decoding import TextRun, decode_text
 
 _SKIPPED = frozenset(
     "nav header footer aside form button select template svg iframe object script style noscript".split()
@@ -28,33 +28,33 @@ _CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.I
 _HEADING = re.compile(r"h([1-6])")
 
 
-def read_html(data: bytes) -> list[Run]:
+def read_html(data: bytes) -> list[TextRun]:
     """The text of a page, with the line of each run.
 
     Raises:
         Unreadable: it is no text.
     """
     declared = _CHARSET.search(data[:2000])
-    return html_runs(decode(data, declared[1].decode("ascii") if declared else ""))
+    return html_runs(decode_text(data, declared[1].decode("ascii") if declared else ""))
 
 
-def html_runs(text: str) -> list[Run]:
+def html_runs(text: str) -> list[TextRun]:
     """The text of HTML: of its `main` if it has one, else of all but its menus; headings have their level."""
-    runs, unclosed = _read(text, _SKIPPED, True)
+    runs, unclosed = _parse(text, _SKIPPED, True)
     if unclosed:  # its end tag is missing, and the rest of the page is below it
-        runs, _ = _read(text, _SKIPPED - {unclosed}, False)
+        runs, _ = _parse(text, _SKIPPED - {unclosed}, False)
     within = [run for run, main in runs if main]
     return within if any(not run.level for run in within) else [run for run, _ in runs]
 
 
-def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[Run, bool]], str]:
+def _parse(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
     """The runs, each with whether it is in `main`; and the skipped element that never ends, or empty."""
-    runs: list[tuple[Run, bool]] = []
+    runs: list[tuple[TextRun, bool]] = []
     pieces: list[list[str]] = []  # of the text of each run
     skipping: list[str] = []  # the skipped element, and the elements of the same name within it
     line, level, main, article = 1, 0, 0, 0
     opens, glued = True, False
-    for kind, value, attributes in _tokens(text):
+    for kind, value, attributes in _tokenize(text):
         if kind == "text" and not skipping:
             parts = [unescape(part) for part in value.split("\n")]
             for number, part in enumerate(parts):
@@ -64,7 +64,7 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
                     pieces[-1] += [" ", part]  # a heading is one run, though it may be several pieces or lines
                     runs[-1] = runs[-1][0], main > 0
                 elif part.strip():
-                    runs.append((Run("", line + number, opens, level), main > 0))
+                    runs.append((TextRun("", line + number, opens, level), main > 0))
                     pieces.append([part])
                     opens = False
             glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
@@ -103,7 +103,7 @@ def _role(attributes: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
+def _tokenize(text: str) -> Iterator[tuple[str, str, str]]:
     """("text", text, ""), ("start" or "end", name, attributes), and ("raw", text, "") for what is not shown."""
     place, comments = 0, True
     while tag := _TAG.search(text, place):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ifqa.corpus.documents.decoding import Run, lines_of
+from ifqa.corpus.documents.decoding import TextRun, split_lines
 from ifqa.corpus.documents.html import html_runs
 
 if TYPE_CHECKING:
@@ -36,20 +36,20 @@ _RST = [
 ]
 
 
-def read_text(text: str) -> Iterator[Run]:
+def read_text(text: str) -> Iterator[TextRun]:
     """The lines of a plain text; a line above a rule of `===` or `---` is a heading."""
-    yield from _runs(lines_of(text), "txt")
+    yield from _runs(split_lines(text), "txt")
 
 
-def read_rst(text: str) -> Iterator[Run]:
+def read_rst(text: str) -> Iterator[TextRun]:
     """The lines of reStructuredText. Of directives, notes and the like keep their text; roles keep what they show."""
-    lines = lines_of(text)
+    lines = split_lines(text)
     if shown := {match[1]: match[2] for line in lines if (match := _REPLACE.match(line))}:
         lines = [_SUBSTITUTED.sub(lambda match: shown.get(match[1], match[0]), line) for line in lines]
     yield from _runs(lines, "rst")
 
 
-def _runs(lines: Sequence[str], kind: str) -> Iterator[Run]:
+def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
     opens, levels = True, list[str]()
     skip = -1  # the rule below a heading
     options = False  # below a directive
@@ -61,7 +61,7 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[Run]:
             continue
         if rule := _rule_below(lines, number, kind):
             levels += [rule] * (rule not in levels)
-            yield Run(_shown(line, kind), number, True, levels.index(rule) + 1)
+            yield TextRun(_strip_markup(line, kind), number, True, levels.index(rule) + 1)
             opens, skip = True, number + 1
             continue
         if _RULE.fullmatch(line) or (kind == "rst" and _TABLE_RULE.fullmatch(line)):
@@ -74,8 +74,8 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[Run]:
             elif line.lstrip().startswith(".. ") or (options and re.match(r"\s+:[\w-]+:", line)):
                 opens = True
                 continue
-        if shown := _shown(line, kind):
-            yield Run(shown, number, opens or bool(_BULLET.match(line)))
+        if shown := _strip_markup(line, kind):
+            yield TextRun(shown, number, opens or bool(_BULLET.match(line)))
             opens = False
 
 
@@ -90,7 +90,7 @@ def _rule_below(lines: Sequence[str], number: int, kind: str) -> str:
     return rule[1] if is_alone and fits and not _BULLET.match(line) else ""
 
 
-def _shown(line: str, kind: str) -> str:
+def _strip_markup(line: str, kind: str) -> str:
     """What a reader of the line sees."""
     if kind == "txt":
         return line.strip()
@@ -104,11 +104,11 @@ def _shown(line: str, kind: str) -> str:
     )
 
 
-def read_markdown(text: str) -> Iterator[Run]:
+def read_markdown(text: str) -> Iterator[TextRun]:
     """What a reader of Markdown sees, with its lines. Front matter, comments and links' addresses are left out."""
     from markdown_it import MarkdownIt
 
-    lines = lines_of(text)
+    lines = split_lines(text)
     if lines and lines[0].strip() == "---":  # front matter; a rule at its end is no heading's
         end = next((n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
         lines[: end + 1] = [""] * (end + 1)
@@ -116,7 +116,7 @@ def read_markdown(text: str) -> Iterator[Run]:
     yield from _token_runs(parser.parse("\n".join(lines)))
 
 
-def _token_runs(tokens: Sequence["Token"]) -> Iterator[Run]:
+def _token_runs(tokens: Sequence["Token"]) -> Iterator[TextRun]:
     level, cells = 0, list[str]()
     in_row = False
     for token in tokens:
@@ -128,17 +128,17 @@ def _token_runs(tokens: Sequence["Token"]) -> Iterator[Run]:
             if in_row:
                 cells, row = [], first
             elif any(cells):
-                yield Run(f"{'; '.join(filter(None, cells))}.", row)
+                yield TextRun(f"{'; '.join(filter(None, cells))}.", row)
         elif token.type == "inline" and in_row:
             cells.append(" ".join(_token_lines(token.children or [])).strip())
         elif token.type == "inline" and level:
-            yield Run(" ".join(_token_lines(token.children or [])), first, True, level)
+            yield TextRun(" ".join(_token_lines(token.children or [])), first, True, level)
         elif token.type == "inline":
             for number, line in enumerate(_token_lines(token.children or [])):
-                yield Run(line, first + number, number == 0)
+                yield TextRun(line, first + number, number == 0)
         elif token.type in ("fence", "code_block"):
             for number, line in enumerate(token.content.split("\n")):
-                yield Run(line, first + number + (token.type == "fence"), number == 0)
+                yield TextRun(line, first + number + (token.type == "fence"), number == 0)
         elif token.type == "html_block":
             for run in html_runs(token.content):
                 yield replace(run, place=first + run.place - 1)

@@ -11,7 +11,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from ifqa.corpus.documents.decoding import Run, Unreadable, decode
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 
 LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree takes ten times as much memory
@@ -29,7 +29,7 @@ class _Archive:
         try:
             self._zip = ZipFile(BytesIO(data))
         except _BROKEN as error:
-            raise Unreadable(f"not a whole zip archive ({error})") from error
+            raise UnreadableFile(f"not a whole zip archive ({error})") from error
         self._left = LARGEST
         self.names = frozenset(self._zip.namelist())
 
@@ -40,14 +40,14 @@ class _Archive:
             with self._zip.open(name) as handle:
                 # what bzip2 and LZMA unpack to cannot be bounded; neither format allows them
                 if self._zip.getinfo(name).compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-                    raise Unreadable(f"{name} in it is packed by another method than a document's")
+                    raise UnreadableFile(f"{name} in it is packed by another method than a document's")
                 data = handle.read(most + 1)
         except KeyError as error:
-            raise Unreadable(f"there is no {name} in it") from error
+            raise UnreadableFile(f"there is no {name} in it") from error
         except _BROKEN as error:
-            raise Unreadable(f"{name} in it cannot be unpacked ({error})") from error
+            raise UnreadableFile(f"{name} in it cannot be unpacked ({error})") from error
         if len(data) > most:
-            raise Unreadable(f"{name} in it unpacks to more than {most:,} bytes")
+            raise UnreadableFile(f"{name} in it unpacks to more than {most:,} bytes")
         self._left -= len(data)
         return data
 
@@ -56,33 +56,33 @@ class _Archive:
         try:
             tree: Element = fromstring(self.read(name), forbid_dtd=True)
         except ParseError as error:
-            raise Unreadable(f"{name} in it is not XML ({error})") from error
+            raise UnreadableFile(f"{name} in it is not XML ({error})") from error
         except DefusedXmlException as error:
-            raise Unreadable(f"{name} in it declares a document type; wanted plain XML") from error
+            raise UnreadableFile(f"{name} in it declares a document type; wanted plain XML") from error
         return tree
 
 
-def read_docx(data: bytes) -> Iterator[Run]:
+def read_docx(data: bytes) -> Iterator[TextRun]:
     """The paragraphs of a Word document, and the rows of its tables; headings by their styles. Deleted text is left out.
 
     A footnote or an endnote follows the paragraph or row that refers to it.
     """
     archive = _Archive(data)
     tree = archive.tree("word/document.xml")
-    styles = _levels(archive) if "word/styles.xml" in archive.names else {}
-    notes = {kind: _notes(archive, kind) for kind in ("footnote", "endnote")}
+    styles = _heading_styles(archive) if "word/styles.xml" in archive.names else {}
+    notes = {kind: _read_notes(archive, kind) for kind in ("footnote", "endnote")}
     for number, element in enumerate(_outermost(tree, f"{_WORD}p", f"{_WORD}tr"), start=1):
         if element.tag == f"{_WORD}tr":
             text = "; ".join(filter(None, (_text(cell).strip() for cell in _outermost(element, f"{_WORD}tc"))))
-            yield Run(f"{text}.", number)
+            yield TextRun(f"{text}.", number)
         else:
-            yield Run(_text(element), number, True, _level(element, styles))
+            yield TextRun(_text(element), number, True, _heading_level(element, styles))
         for kind, texts in notes.items():
             for reference in element.iter(f"{_WORD}{kind}Reference"):
-                yield Run(texts.pop(reference.get(f"{_WORD}id"), ""), number)
+                yield TextRun(texts.pop(reference.get(f"{_WORD}id"), ""), number)
 
 
-def _notes(archive: _Archive, kind: str) -> dict[str | None, str]:
+def _read_notes(archive: _Archive, kind: str) -> dict[str | None, str]:
     """Id -> text of the document's footnotes or endnotes."""
     part = f"word/{kind}s.xml"
     if part not in archive.names:
@@ -114,31 +114,31 @@ def _text(element: Element) -> str:
     return "".join(parts)
 
 
-def _levels(archive: _Archive) -> dict[str, int]:
+def _heading_styles(archive: _Archive) -> dict[str, int]:
     """Id -> level of the styles that are headings. Their names are English in every language's Word, their ids are not."""
     levels = {}
     for style in archive.tree("word/styles.xml").iter(f"{_WORD}style"):
         named = style.find(f"{_WORD}name")
         name = (named.get(f"{_WORD}val") or "").lower() if named is not None else ""
         heading = int(name[8:]) if name[:8] == "heading " and name[8:].isdecimal() else int(name == "title")
-        if level := _outline(style) or heading:
+        if level := _outline_level(style) or heading:
             levels[style.get(f"{_WORD}styleId") or ""] = level
     return levels
 
 
-def _level(paragraph: Element, styles: dict[str, int]) -> int:
+def _heading_level(paragraph: Element, styles: dict[str, int]) -> int:
     style = paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
-    return _outline(paragraph) or (styles.get(style.get(f"{_WORD}val") or "", 0) if style is not None else 0)
+    return _outline_level(paragraph) or (styles.get(style.get(f"{_WORD}val") or "", 0) if style is not None else 0)
 
 
-def _outline(element: Element) -> int:
+def _outline_level(element: Element) -> int:
     """The level that a paragraph or a style sets itself; 9 of Word is that of text."""
     level = element.find(f"{_WORD}pPr/{_WORD}outlineLvl")
     value = (level.get(f"{_WORD}val") or "") if level is not None else ""
     return int(value) + 1 if value in set("012345678") else 0
 
 
-def read_epub(data: bytes) -> Iterator[Run]:
+def read_epub(data: bytes) -> Iterator[TextRun]:
     """The text of a book, in the order of its spine, whose documents are its parts from 1; without its table of contents.
 
     Raises:
@@ -148,7 +148,7 @@ def read_epub(data: bytes) -> Iterator[Run]:
     root = next(iter(archive.tree("META-INF/container.xml").findall(".//{*}rootfile")), None)
     package = (root.get("full-path") or "") if root is not None else ""
     if not package:
-        raise Unreadable("its META-INF/container.xml names no book")
+        raise UnreadableFile("its META-INF/container.xml names no book")
     book = archive.tree(package)
     read = set[str]()
     items = {element.get("id"): element for element in book.findall(".//{*}item")}
@@ -161,5 +161,5 @@ def read_epub(data: bytes) -> Iterator[Run]:
         if name in read:  # some books name each heading of a document
             continue
         read.add(name)
-        for run in html_runs(decode(archive.read(name))):
-            yield Run(run.text, number, run.opens, run.level)
+        for run in html_runs(decode_text(archive.read(name))):
+            yield TextRun(run.text, number, run.opens, run.level)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from ifqa.corpus.documents.decoding import Run, Unreadable
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
 from ifqa.errors import IfqaError
 
 if TYPE_CHECKING:
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 LARGEST_TEXT = 50_000_000  # characters; a manual of 1,000 pages has 3 million
 _DEEPEST = 3  # levels of the outline
-_MOST = 10_000  # entries of the outline
+_MOST_ENTRIES = 10_000  # entries of the outline
 #: Accents that old TeX fonts set apart from their letter -> the combining accent.
 _ACCENTS = {
     "¨": "\u0308", "´": "\u0301", "`": "\u0300", "ˆ": "\u0302", "˜": "\u0303", "ˇ": "\u030c", "˘": "\u0306", "˙": "\u0307",
     "˚": "\u030a", "˝": "\u030b", "¸": "\u0327", "˛": "\u0328",
 }  # fmt: skip
-_APART = re.compile(rf"([{''.join(_ACCENTS)}]) ?([^\W\d_])")
+_SEPARATE_ACCENT = re.compile(rf"([{''.join(_ACCENTS)}]) ?([^\W\d_])")
 _EDGE = 2  # lines at a page's top and bottom that may be its running head or foot
-_FEW = 4  # pages from which on a line at the edge of half of them is a running head
+_FEWEST_PAGES = 4  # pages from which on a line at the edge of half of them is a running head
 _CHAPTER = 3  # neighbouring pages from which on a line at their edge is the running head of a chapter
 _HEADING_LINES = 4  # lines of the longest heading
 _LONGEST = 1_000  # characters of a line that may be a heading or end in leaders; patterns take time square in them
@@ -37,14 +37,14 @@ _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
 #: A word over two lines: PDFium's mark within a line that it joined, or a hyphen, with the beginning of the next line.
 _BROKEN = re.compile("(?<![^\\W\\d_])([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\W\\d_A-Z]))([^\\W\\d_]+)")
-_MARKS = re.compile("[\x02\ufffe]")
+_JOIN_MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 _Page = list[str]  # its lines
 _Heading = tuple[str, int]  # of the outline: title, and level from 1
 
 
-def read_pdf(data: bytes) -> Iterator[Run]:
+def read_pdf(data: bytes) -> Iterator[TextRun]:
     """The lines of a PDF with their pages. Headings are those of its outline, or lines that begin with a section's number.
 
     A heading of the outline stands where its text does, over up to four lines; if its page does not show it, it is left out.
@@ -52,12 +52,12 @@ def read_pdf(data: bytes) -> Iterator[Run]:
     Raises:
         Unreadable: it is no PDF, needs a password, or holds no text.
     """
-    raw, outline = _read(data)
-    pages = [_without_contents(page) for page in _without_edges(raw)]
+    raw, outline = _extract(data)
+    pages = [_drop_contents(page) for page in _drop_running_heads(raw)]
     if not any(pages):
-        raise Unreadable(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
+        raise UnreadableFile(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
     known = {word.casefold() for page in pages for line in page for word in _WORD.findall(line)}
-    return _runs([_with_whole_words(page, known) for page in pages], outline)
+    return _runs([_join_hyphenated(page, known) for page in pages], outline)
 
 
 def require_library(path: str) -> None:
@@ -73,27 +73,27 @@ def require_library(path: str) -> None:
         )
 
 
-def _without_edges(pages: Sequence[_Page]) -> list[_Page]:
+def _drop_running_heads(pages: Sequence[_Page]) -> list[_Page]:
     """The pages without page numbers and running heads: lines at the edge of half of the pages, or of neighbouring ones."""
-    shapes = [{n: _PAGE_NUMBER.sub("#", page[n]) for n in _edge(page)} for page in pages]
+    shapes = [{n: _PAGE_NUMBER.sub("#", page[n]) for n in _edge_lines(page)} for page in pages]
     places: dict[str, list[int]] = {}
     for number, edge in enumerate(shapes):
         for shape in set(edge.values()):
             places.setdefault(shape, []).append(number)
-    heads = {shape: _repeated(shape, numbers, len(pages)) for shape, numbers in places.items()}
+    heads = {shape: _running_head_pages(shape, numbers, len(pages)) for shape, numbers in places.items()}
     return [
         [line for n, line in enumerate(page) if n not in edge or number not in heads[edge[n]]]
         for number, (page, edge) in enumerate(zip(pages, shapes, strict=True))
     ]
 
 
-def _edge(page: _Page) -> Iterator[int]:
+def _edge_lines(page: _Page) -> Iterator[int]:
     return (n for n in range(len(page)) if n < _EDGE or n >= len(page) - _EDGE)
 
 
-def _repeated(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
+def _running_head_pages(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
     """The pages of which a line of this shape is the running head."""
-    if shape == "#" or (pages >= _FEW and len(numbers) * 2 >= pages):
+    if shape == "#" or (pages >= _FEWEST_PAGES and len(numbers) * 2 >= pages):
         return frozenset(numbers)
     if sum(map(str.isalpha, shape)) < 3:  # a row of numbers
         return frozenset()
@@ -106,7 +106,7 @@ def _repeated(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
     return frozenset(repeated)
 
 
-def _without_contents(page: _Page) -> _Page:
+def _drop_contents(page: _Page) -> _Page:
     """The page without the lines of a table of contents.
 
     If they are a third of it, what stands between them is of it too, and the lines above and below stay if there is a sentence.
@@ -118,7 +118,7 @@ def _without_contents(page: _Page) -> _Page:
     return around if any(" " in line and _ENDED.search(line) for line in around) else []
 
 
-def _with_whole_words(page: _Page, known: set[str]) -> _Page:
+def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
     """Words over two lines are put together; the hyphen stays if the file writes the word only with it."""
 
     def whole(match: re.Match[str]) -> str:
@@ -132,59 +132,61 @@ def _with_whole_words(page: _Page, known: set[str]) -> _Page:
         if (put := _BROKEN.sub(whole, both)) != both and "\n" not in put:
             joined[-1] = put
         else:
-            joined.append(_MARKS.sub("-", _BROKEN.sub(whole, line)))
+            joined.append(_JOIN_MARKS.sub("-", _BROKEN.sub(whole, line)))
     return joined
 
 
-def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> Iterator[Run]:
+def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> Iterator[TextRun]:
     before = ""
     for number, page in enumerate(pages):
-        placed = _placed(page, outline.get(number, ()))
+        placed = _place_headings(page, outline.get(number, ()))
         skip = 0
         for at, line in enumerate(page):
             for (_, level), lines in placed.get(at, ()):
-                yield Run(" ".join(page[at : at + lines]), number + 1, True, level)
+                yield TextRun(" ".join(page[at : at + lines]), number + 1, True, level)
                 before, skip = ".", at + lines
             if at < skip:
                 continue
             numbered = _NUMBERED.fullmatch(line) if not outline and (not before or _ENDED.search(before)) else None
             if numbered:
-                yield Run(line, number + 1, True, numbered[1].count(".") + 1)
+                yield TextRun(line, number + 1, True, numbered[1].count(".") + 1)
             else:
-                yield Run(line, number + 1, not before or bool(_BULLET.match(line)))
+                yield TextRun(line, number + 1, not before or bool(_BULLET.match(line)))
             before = "." if numbered else line
 
 
-def _placed(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, Sequence[tuple[_Heading, int]]]:
+def _place_headings(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, Sequence[tuple[_Heading, int]]]:
     """Index in the page -> the headings that stand there, each with the number of its lines.
 
     Letters and digits count, with and without the section's number; those of a heading may stand among as many other characters.
     """
-    rooms = [2 * (max(map(len, _forms(title)), default=0) + 20) for title, _ in headings]
+    rooms = [2 * (max(map(len, _heading_keys(title)), default=0) + 20) for title, _ in headings]
     windows: dict[str, list[tuple[int, int, int]]] = {}  # letters -> index, lines from there on, characters of them
     for at in range(len(page) if headings else 0):
         for lines in range(1, _HEADING_LINES + 1):
             text = " ".join(page[at : at + lines])
             if len(text) > max(rooms):
                 break
-            for form in _forms(text):
+            for form in _heading_keys(text):
                 windows.setdefault(form, []).append((at, lines, len(text)))
     placed: dict[int, list[tuple[_Heading, int]]] = {}
     for heading, room in zip(headings, rooms, strict=True):
-        standing = [window for form in _forms(heading[0]) for window in windows.get(form, ()) if window[2] <= room]
+        standing = [
+            window for form in _heading_keys(heading[0]) for window in windows.get(form, ()) if window[2] <= room
+        ]
         if standing:
             at, lines, _ = min(standing)
             placed.setdefault(at, []).append((heading, lines))
     return placed
 
 
-def _forms(heading: str) -> set[str]:
+def _heading_keys(heading: str) -> set[str]:
     """The letters and digits of a heading, with and without the number that it begins with."""
     bare = _NUMBER.sub("", heading, count=1) if len(heading) <= _LONGEST else heading
     return {re.sub(r"[\W_]+", "", text).casefold() for text in (heading, bare)} - {""}
 
 
-def _read(data: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
+def _extract(data: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
     """The lines of each page of a PDF, and the outline's headings by page, from 0.
 
     U+0002 or U+FFFE in a line joins a word that was over two lines.
@@ -201,20 +203,20 @@ def _read(data: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
                 page = document[number]
                 text: str = page.get_textpage().get_text_range()
                 page.close()  # and with it the text
-                lines = (_composed(line).strip() for line in text.replace("\r", "").split("\n"))
+                lines = (_compose_accents(line).strip() for line in text.replace("\r", "").split("\n"))
                 pages.append([line for line in lines if line])
                 characters += len(text)
                 if characters > LARGEST_TEXT:
-                    raise Unreadable(f"it holds more than {LARGEST_TEXT:,} characters")
-            return pages, _outline(document)
+                    raise UnreadableFile(f"it holds more than {LARGEST_TEXT:,} characters")
+            return pages, _read_outline(document)
     except PdfiumError as error:
         what = str(error)
         if "password" in what.lower():
-            raise Unreadable("it needs a password") from error
-        raise Unreadable(f"not a whole PDF ({what.partition(' (PDFium')[0].strip(' .')})") from error
+            raise UnreadableFile("it needs a password") from error
+        raise UnreadableFile(f"not a whole PDF ({what.partition(' (PDFium')[0].strip(' .')})") from error
 
 
-def _composed(line: str) -> str:
+def _compose_accents(line: str) -> str:
     """The line with each accent that stands beside its letter put onto it: `Schr¨oder` is Schröder."""
 
     def compose(match: re.Match[str]) -> str:
@@ -222,12 +224,12 @@ def _composed(line: str) -> str:
         composed = unicodedata.normalize("NFC", letter + _ACCENTS[match[1]])
         return composed if len(composed) == 1 else match[0]
 
-    return _APART.sub(compose, line)
+    return _SEPARATE_ACCENT.sub(compose, line)
 
 
-def _outline(document: "PdfDocument") -> dict[int, list[_Heading]]:
+def _read_outline(document: "PdfDocument") -> dict[int, list[_Heading]]:
     outline: dict[int, list[_Heading]] = {}
-    for _, entry in zip(range(_MOST), document.get_toc(max_depth=_DEEPEST), strict=False):
+    for _, entry in zip(range(_MOST_ENTRIES), document.get_toc(max_depth=_DEEPEST), strict=False):
         aim, title = entry.get_dest(), entry.get_title().strip()
         page = aim.get_index() if aim else None
         if page is not None and title:

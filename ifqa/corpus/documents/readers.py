@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import html, markup, office, pdf, tables
-from ifqa.corpus.documents.chunking import cut
-from ifqa.corpus.documents.decoding import Run, Unreadable, decode
+from ifqa.corpus.documents.chunking import chunk_document
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
 from ifqa.corpus.documents.worker import Worker
 from ifqa.corpus.passage_store import passage_line
 from ifqa.errors import IfqaError
@@ -16,27 +16,27 @@ from ifqa.errors import IfqaError
 VERSION = 3  # raised when passages of an earlier version must not be used again
 
 #: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
-READERS: Mapping[str, tuple[str, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {
-    ".txt": ("line", lambda data, _: markup.read_text(decode(data))),
-    ".text": ("line", lambda data, _: markup.read_text(decode(data))),
-    ".log": ("line", lambda data, _: markup.read_text(decode(data))),
-    ".md": ("line", lambda data, _: markup.read_markdown(decode(data))),
-    ".markdown": ("line", lambda data, _: markup.read_markdown(decode(data))),
-    ".rst": ("line", lambda data, _: markup.read_rst(decode(data))),
+READERS: Mapping[str, tuple[str, Callable[[bytes, tuple[str, ...]], Iterable[TextRun]]]] = {
+    ".txt": ("line", lambda data, _: markup.read_text(decode_text(data))),
+    ".text": ("line", lambda data, _: markup.read_text(decode_text(data))),
+    ".log": ("line", lambda data, _: markup.read_text(decode_text(data))),
+    ".md": ("line", lambda data, _: markup.read_markdown(decode_text(data))),
+    ".markdown": ("line", lambda data, _: markup.read_markdown(decode_text(data))),
+    ".rst": ("line", lambda data, _: markup.read_rst(decode_text(data))),
     ".html": ("line", lambda data, _: html.read_html(data)),
     ".htm": ("line", lambda data, _: html.read_html(data)),
     ".xhtml": ("line", lambda data, _: html.read_html(data)),
     ".pdf": ("page", lambda data, _: pdf.read_pdf(data)),
     ".docx": ("paragraph", lambda data, _: office.read_docx(data)),
     ".epub": ("part", lambda data, _: office.read_epub(data)),
-    ".csv": ("line", lambda data, columns: tables.read_csv(decode(data), columns)),
-    ".tsv": ("line", lambda data, columns: tables.read_csv(decode(data), columns, "\t")),
-    ".jsonl": ("line", lambda data, columns: tables.read_jsonl(decode(data), columns)),
+    ".csv": ("line", lambda data, columns: tables.read_csv(decode_text(data), columns)),
+    ".tsv": ("line", lambda data, columns: tables.read_csv(decode_text(data), columns, "\t")),
+    ".jsonl": ("line", lambda data, columns: tables.read_jsonl(decode_text(data), columns)),
 }
 
 
 @dataclass(frozen=True)
-class Cutting:
+class Chunking:
     """How documents become passages: see `ifqa.corpus.documents.source.Documents`."""
 
     words: int = 100
@@ -44,7 +44,7 @@ class Cutting:
     columns: tuple[str, ...] = ()
 
 
-def read_passages(path: Path, name: str, expected: str, cutting: Cutting) -> tuple[bytes, int, int]:
+def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> tuple[bytes, int, int]:
     """The passages of a file as lines of a shard, with their number and their words.
 
     Args:
@@ -60,12 +60,12 @@ def read_passages(path: Path, name: str, expected: str, cutting: Cutting) -> tup
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise Unreadable(f"cannot be read ({error.strerror})") from error
+        raise UnreadableFile(f"cannot be read ({error.strerror})") from error
     if hashlib.sha256(data).hexdigest() != expected:
         raise IfqaError(f"{path} changed while it was being read; run the same command again")
     if not data.strip():
-        raise Unreadable("empty")
-    request = {"name": name, "suffix": path.suffix.lower(), **asdict(cutting)}
+        raise UnreadableFile("empty")
+    request = {"name": name, "suffix": path.suffix.lower(), **asdict(chunking)}
     facts, lines = WORKER.read(request, data)
     return lines, facts["passages"], facts["words"]
 
@@ -74,7 +74,7 @@ def read_request(request: Mapping[str, Any], data: bytes) -> tuple[dict[str, int
     """The passages of a document, in the process that reads documents (see `ifqa.corpus.documents.worker`).
 
     Args:
-        request: the file's `name` below its folder, its `suffix`, and a `Cutting`.
+        request: the file's `name` below its folder, its `suffix`, and a `Chunking`.
         data: its bytes.
 
     Raises:
@@ -83,11 +83,11 @@ def read_request(request: Mapping[str, Any], data: bytes) -> tuple[dict[str, int
     unit, reader = READERS[request["suffix"]]
     lines, words = list[bytes](), 0
     runs = reader(data, tuple(request["columns"]))
-    for passage in cut(request["name"], runs, unit, request["words"], request["overlap"]):
+    for passage in chunk_document(request["name"], runs, unit, request["words"], request["overlap"]):
         lines.append(passage_line(passage.id, passage.title, passage.text))
         words += len(passage.text.split())
     if not lines:
-        raise Unreadable("no text in it")
+        raise UnreadableFile("no text in it")
     return {"passages": len(lines), "words": words}, b"".join(lines)
 
 

@@ -12,20 +12,20 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.corpus.documents import pdf
-from ifqa.corpus.documents.decoding import Unreadable
-from ifqa.corpus.documents.folder import File, scan, suffix_of
-from ifqa.corpus.documents.readers import VERSION, Cutting, read_passages
+from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.corpus.documents.folder import FolderFile, scan_folder, suffix_of
+from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
 from ifqa.corpus.work_units import (
     NO_FILES,
+    BuildReport,
     FileRecord,
     FileRecords,
-    FinishedBuild,
     KnownFiles,
     Shard,
     SkippedPages,
     Source,
     WorkUnit,
-    lines_of,
+    read_passage_lines,
 )
 from ifqa.errors import IfqaError
 from ifqa.progress import pluralize
@@ -48,12 +48,12 @@ _KINDS = {
 class Document:
     """A file to read."""
 
-    file: File
+    file: FolderFile
     sha256: str  # of its bytes; empty if they could not be read
     key: str  # as a `FileRecord` has it
     earlier: FileRecord | None = None  # its passages, if an earlier build made them from the same bytes and settings
 
-    def read(self, cutting: Cutting) -> tuple[FileRecord, bytes]:
+    def read(self, chunking: Chunking) -> tuple[FileRecord, bytes]:
         """The record of the file, and its passages: those of an earlier build, or read from it now.
 
         Raises:
@@ -61,11 +61,11 @@ class Document:
         """
         file = self.file
         if self.earlier:
-            return replace(self.earlier, modified=file.modified), lines_of(self.earlier)
+            return replace(self.earlier, modified=file.modified), read_passage_lines(self.earlier)
         lines, passages, words, reason = b"", 0, 0, ""
         try:
-            lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, cutting)
-        except Unreadable as error:
+            lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, chunking)
+        except UnreadableFile as error:
             reason = str(error)
         return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
 
@@ -75,7 +75,7 @@ class DocumentsUnit(WorkUnit):
     """Files that become a shard together; none in a unit that lists what is left out."""
 
     documents: tuple[Document, ...] = ()
-    cutting: Cutting
+    chunking: Chunking
 
     @property
     def is_current(self) -> bool:
@@ -83,12 +83,12 @@ class DocumentsUnit(WorkUnit):
 
     def hashed(self) -> Iterator[bytes]:
         files = [(document.file.name, document.sha256) for document in self.documents]
-        yield repr((VERSION, asdict(self.cutting), files)).encode("utf-8", "surrogatepass")
+        yield repr((VERSION, asdict(self.chunking), files)).encode("utf-8", "surrogatepass")
 
     def make_shard(self) -> Shard:
         tally, records, data = self.tally.copy(), list[FileRecord](), list[bytes]()
         for document in self.documents:
-            record, lines = document.read(self.cutting)
+            record, lines = document.read(self.chunking)
             records.append(record)
             data.append(lines)
             if record.reason:
@@ -114,7 +114,7 @@ class Documents(Source):
 
     format = "documents"
     unit = "file"
-    is_users_folder = True
+    is_user_folder = True
 
     path: str
     include: Sequence[str] = ()
@@ -133,14 +133,14 @@ class Documents(Source):
             raise IfqaError(f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}")
 
     @cached_property
-    def scanned(self) -> list[File]:
+    def scanned(self) -> list[FolderFile]:
         """The files of the folder, and what is left out."""
-        return list(scan(Path(self.path), self.include, self.exclude, self.max_mb))
+        return list(scan_folder(Path(self.path), self.include, self.exclude, self.max_mb))
 
     @property
-    def cutting(self) -> Cutting:
+    def chunking(self) -> Chunking:
         """How its documents become passages."""
-        return Cutting(self.words, self.overlap, tuple(self.columns))
+        return Chunking(self.words, self.overlap, tuple(self.columns))
 
     def settings(self) -> dict[str, object]:
         """As `Source`, with the version of the readers: passages of an earlier one are made anew."""
@@ -152,7 +152,7 @@ class Documents(Source):
         Raises:
             IfqaError: one is a PDF, and pypdfium2 is not installed.
         """
-        settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.cutting)], sort_keys=True)
+        settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.chunking)], sort_keys=True)
         folder = hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         files = [file for file in self.scanned if not file.kind]
         for file in [file for file in files if suffix_of(file.name) == ".pdf"][:1]:
@@ -160,7 +160,7 @@ class Documents(Source):
         for file in files:
             key = f"{folder}/{file.name}"
             if file.name not in self._hashes:
-                self._hashes[file.name] = _hash(file, known.get(key, (0, 0, "")))
+                self._hashes[file.name] = _hash_file(file, known.get(key, (0, 0, "")))
             yield Document(file, self._hashes[file.name], key)
 
     def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
@@ -182,12 +182,12 @@ class Documents(Source):
             tally = SkippedPages()
             for file in left_out[first : first + _LISTED]:
                 tally.leave_out(file.name, file.name, file.reason, file.kind)
-            yield DocumentsUnit(cutting=self.cutting, where=self.path, read=0, tally=tally)
+            yield DocumentsUnit(chunking=self.chunking, where=self.path, read=0, tally=tally)
 
     def _unit(self, documents: Sequence[Document]) -> DocumentsUnit:
         where = documents[0].file.path + (f" and {len(documents) - 1} more" if len(documents) > 1 else "")
         read = sum(document.file.size for document in documents)
-        return DocumentsUnit(documents=tuple(documents), cutting=self.cutting, where=where, read=read)
+        return DocumentsUnit(documents=tuple(documents), chunking=self.chunking, where=where, read=read)
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         """As `Source`. The files are known by their names and bytes."""
@@ -199,17 +199,17 @@ class Documents(Source):
     def size(self) -> int:
         return sum(file.size for file in self.scanned if not file.kind)
 
-    def summary(self, build: FinishedBuild) -> Iterator[str]:
-        yield f"{build.corpus}: {_changes(build.before, build.after)}"
-        yield from _left_out(build.bad)
+    def summary(self, build: BuildReport) -> Iterator[str]:
+        yield f"{build.corpus}: {_describe_changes(build.before, build.after)}"
+        yield from _describe_skipped(build.bad)
         if any("kind" in file for file in build.bad):
             yield f"all that is left out, with reasons: {build.listed}"
 
-    def why_empty(self, build: FinishedBuild) -> str:
-        return "; ".join(_left_out(build.bad)) or f"no file in {self.path}"
+    def explain_empty(self, build: BuildReport) -> str:
+        return "; ".join(_describe_skipped(build.bad)) or f"no file in {self.path}"
 
 
-def _hash(file: File, before: Sequence[int | str]) -> str:
+def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
     """The SHA-256 of a file, or that of `before` if nothing changed; empty if it cannot be read: its reader says why."""
     if (file.size, file.modified) == tuple(before[:2]) and before[2]:
         return str(before[2])
@@ -219,24 +219,24 @@ def _hash(file: File, before: Sequence[int | str]) -> str:
         return ""
 
 
-def _changes(before: FileRecords, after: FileRecords) -> str:
+def _describe_changes(before: FileRecords, after: FileRecords) -> str:
     """Which files were read, new, changed or removed since the build before; both by their keys."""
     if not {key.partition("/")[0] for key in before} & {key.partition("/")[0] for key in after}:
         return f"{pluralize(len(after), 'file')} read"  # nothing was built before, or with other settings
     new, gone = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256}
-    parts = [_names("changed", changed), _names("new", new), _names("removed", gone)]
+    parts = [_name_files("changed", changed), _name_files("new", new), _name_files("removed", gone)]
     read, same = pluralize(len(changed) + len(new), "file"), len(after) - len(changed) - len(new)
     return f"{read} read again, {same:,} unchanged{''.join(parts)}"
 
 
-def _names(what: str, keys: Iterable[str]) -> str:
+def _name_files(what: str, keys: Iterable[str]) -> str:
     names = sorted(key.partition("/")[2] for key in keys)
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"; {len(names):,} {what} ({', '.join(names[:_NAMED])}{more})" if names else ""
 
 
-def _left_out(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:
+def _describe_skipped(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:
     """What was left out, in a few lines."""
     files = [file for file in bad if "kind" in file]
     counts = Counter(file["kind"] for file in files)

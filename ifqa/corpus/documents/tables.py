@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, islice
 
-from ifqa.corpus.documents.decoding import Run, Unreadable, lines_of
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
 
 _TITLE = "title"  # a column of this name is its row's heading
 _TOP, _PREAMBLE = 100, 20  # rows that are looked at for the separator and the header; rows of a preamble
 _FIELD = 1 << 26  # characters of a field, more than a file has; Python's own limit is 131,072
 
 
-def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[Run]:
+def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[TextRun]:
     """The rows of a table below the row that names its columns; what stands above that row is kept as text.
 
     Of two columns with one name the second is "name (2)"; a cell beyond the last name is in "column 7", by its place.
@@ -23,21 +23,21 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
         Unreadable: a named column is not there.
     """
     lines = StringIO(text, newline="").readlines()
-    separator = separator or max(",;\t|", key=lambda mark: _fit(lines, mark))
-    rows = _rows(lines, separator)
+    separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
+    rows = _read_rows(lines, separator)
     top = list(islice(rows, _TOP))
-    header = _header([row for _, row in top])
+    header = _find_header([row for _, row in top])
     for line, row in top[:header]:
         if shown := "; ".join(filter(None, map(str.strip, row))):
-            yield Run(f"{shown}.", line)
-    names = _names(top[header][1]) if top else []
-    _require(columns, names)
+            yield TextRun(f"{shown}.", line)
+    names = _column_names(top[header][1]) if top else []
+    _require_columns(columns, names)
     for line, row in chain(top[header + 1 :], rows):
         beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
-        yield from _row(dict(zip(chain(names, beyond), row, strict=False)), columns, line)
+        yield from _row_runs(dict(zip(chain(names, beyond), row, strict=False)), columns, line)
 
 
-def _rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+def _read_rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """The number of its first line, from 1, and the cells of each row; an empty line has none."""
     csv.field_size_limit(_FIELD)
     reader, first = csv.reader(lines, delimiter=separator), 1
@@ -46,26 +46,26 @@ def _rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]
         first = reader.line_num + 1
 
 
-def _fit(lines: Sequence[str], separator: str) -> tuple[int, int]:
+def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, int]:
     """How many of the first rows have the commonest number of cells, and that number; (0, 0) if that is 1."""
-    width, count = _width([row for _, row in _rows(lines[:_TOP], separator)])
+    width, count = _common_width([row for _, row in _read_rows(lines[:_TOP], separator)])
     return (count, width) if width > 1 else (0, 0)
 
 
-def _width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+def _common_width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
     """The commonest number of cells, and how many rows have it."""
     counts = Counter(map(len, filter(None, rows)))
     return max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))
 
 
-def _header(rows: Sequence[Sequence[str]]) -> int:
+def _find_header(rows: Sequence[Sequence[str]]) -> int:
     """The index of the row that names the columns: the first one, or the one below a preamble.
 
     A preamble's rows have one cell where the table has several, or less than half of the table's and an empty line below them.
     R and pandas leave the name of the rows' names empty, so that a table of two columns may have one name.
     """
     cells = [sum(map(bool, map(str.strip, row))) for row in rows]
-    width, _ = _width(rows)
+    width, _ = _common_width(rows)
     empty = [n for n, count in enumerate(cells[:_PREAMBLE]) if not count]
     header = empty[-1] + 1 if empty and all(count * 2 < width for count in cells[: empty[-1]]) else 0
     while header + 1 < len(rows) and width > 1 and cells[header] <= (0 if len(rows[header]) == 2 else 1):
@@ -73,7 +73,7 @@ def _header(rows: Sequence[Sequence[str]]) -> int:
     return min(header, len(rows) - 1)
 
 
-def _names(header: Sequence[str]) -> list[str]:
+def _column_names(header: Sequence[str]) -> list[str]:
     names, seen = list[str](), Counter[str]()
     for place, cell in enumerate(header, start=1):
         name = cell.strip() or f"column {place}"
@@ -82,46 +82,46 @@ def _names(header: Sequence[str]) -> list[str]:
     return names
 
 
-def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[Run]:
+def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
     """The objects of JSON lines, whose keys are the columns.
 
     Raises:
         Unreadable: a line is no object, or has none of the named columns.
     """
-    for number, line in enumerate(lines_of(text), start=1):
+    for number, line in enumerate(split_lines(text), start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise Unreadable(f"line {number} is not JSON ({error})") from error
+            raise UnreadableFile(f"line {number} is not JSON ({error})") from error
         if not isinstance(row, dict):
-            raise Unreadable(f"line {number}: wanted a JSON object, found {type(row).__name__}")
-        _require(columns, list(row), f"line {number}: ")
-        yield from _row(row, columns, number)
+            raise UnreadableFile(f"line {number}: wanted a JSON object, found {type(row).__name__}")
+        _require_columns(columns, list(row), f"line {number}: ")
+        yield from _row_runs(row, columns, number)
 
 
-def _require(columns: Sequence[str], names: Sequence[str], where: str = "") -> None:
+def _require_columns(columns: Sequence[str], names: Sequence[str], where: str = "") -> None:
     if missing := [column for column in columns if column not in names]:
-        raise Unreadable(f"{where}no column {missing[0]!r}; found {', '.join(map(repr, names)) or 'none'}")
+        raise UnreadableFile(f"{where}no column {missing[0]!r}; found {', '.join(map(repr, names)) or 'none'}")
 
 
-def _row(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterator[Run]:
+def _row_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterator[TextRun]:
     """A heading from the column `title` if there is one, and a paragraph for each other column, "name: value"."""
-    cells = {name: _shown(row[name]) for name in columns or row if name}
+    cells = {name: _cell_text(row[name]) for name in columns or row if name}
     title = next((name for name in cells if name.lower() == _TITLE), "") if len(cells) > 1 else ""
     if cells.get(title):
-        yield Run(cells[title], line, True, 1)
+        yield TextRun(cells[title], line, True, 1)
     has_names = len(cells) - bool(title) > 1
     for name, text in cells.items():
         if text and name != title:
             ended = "" if text.rstrip().endswith((".", "!", "?")) or not has_names else "."
-            yield Run(f"{name}: {text}{ended}" if has_names else text, line)
+            yield TextRun(f"{name}: {text}{ended}" if has_names else text, line)
 
 
-def _shown(value: object) -> str:
+def _cell_text(value: object) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_cell_text, value))
     return json.dumps(value, ensure_ascii=False)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from ifqa.corpus.documents.decoding import Unreadable
+from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.storage.resources import PACKAGE
 from ifqa.workers.pool import block_interrupts
 
@@ -58,12 +58,12 @@ class Worker:
                         _send(process.stdin, request, data)
                     answer = _receive(process.stdout)
                 if answer is None:
-                    raise Unreadable(self._reason(process.wait(), said))
+                    raise UnreadableFile(self._reason(process.wait(), said))
             finally:
                 if not answer:  # it ended, or the question was interrupted
                     self.close()
         if "why" in answer[0]:
-            raise Unreadable(answer[0]["why"])
+            raise UnreadableFile(answer[0]["why"])
         return answer
 
     def _started(self) -> tuple["subprocess.Popen[bytes]", IO[bytes]]:
@@ -137,7 +137,7 @@ def main() -> None:
         _end_with_parent(True)
         try:
             answer = read(*received)
-        except Unreadable as error:
+        except UnreadableFile as error:
             answer = {"why": str(error)[:_REASON]}, b""
         faulthandler.cancel_dump_traceback_later()
         _end_with_parent(False)

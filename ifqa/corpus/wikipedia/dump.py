@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from xml.parsers import expat
 
-from ifqa.corpus.wikipedia.wikitext import in_english, unknown_names
+from ifqa.corpus.wikipedia.wikitext import find_local_prefixes, translate_prefixes
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
 
@@ -71,7 +71,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         IfqaError: reading a block fails, or the XML is not whole, is not a dump, or has an element without end; the
             message names the last whole page.
     """
-    reader = _Reader(where, tally)
+    reader = _PageParser(where, tally)
     source = iter(blocks)
     block = b"\0"
     while block:
@@ -97,7 +97,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         reader.pages.clear()
 
 
-class _Reader:
+class _PageParser:
     """expat's callbacks; they append each article to `pages` when it ends."""
 
     def __init__(self, where: str, tally: SkippedPages) -> None:
@@ -172,7 +172,7 @@ class _Reader:
             self._values[name] = value
             if name == "namespace":
                 self._namespaces[value] = self._values["key"]
-                self._renamed = unknown_names(self._namespaces)
+                self._renamed = find_local_prefixes(self._namespaces)
         elif self.depth == 2 and name == "page":
             self._end_page()
         self.depth -= 1
@@ -200,7 +200,7 @@ class _Reader:
                 reason = f"<{values['too long']}> of more than {LONGEST:,} characters"
             self.tally.leave_out(page_id, title or f"page {self._number}", reason)
         else:
-            self.pages.append(Page(page_id, title, in_english(text, self._renamed) if self._renamed else text))
+            self.pages.append(Page(page_id, title, translate_prefixes(text, self._renamed) if self._renamed else text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def stream_header(path: Path) -> bytes | None:
     return opening[: first.start()].rstrip() if first else opening
 
 
-def cut_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
+def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
     """Cut a multistream dump into pieces of as few streams as make `size` bytes.
 
     Raises:

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from ifqa.corpus.passage_store import hash_id, id_bytes, passage_line
 from ifqa.corpus.wikipedia import wikitext
-from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, cut_streams, parse_pages, stream_header
+from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, parse_pages, split_streams, stream_header
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
-from ifqa.corpus.work_units import FileSource, Shard, SkippedPages, WorkUnit, files_below, hashed_text, in_order
+from ifqa.corpus.work_units import FileSource, Shard, SkippedPages, WorkUnit, sort_files, text_to_hash, walk_files
 from ifqa.errors import IfqaError
 from ifqa.settings import Positive
 from ifqa.storage.files import read_jsonl, require_file, text_field, typed_field, unicode_text, unpack
@@ -25,7 +25,7 @@ _ROWS = 10  # rows of a parquet file in memory: a text that the file has once ma
 _ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
 
 
-def split(text: str, words: int = 100, wrap: bool = True) -> list[str]:
+def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
     """Split an article into disjoint passages of `words` words; words are separated by white space.
 
     The last passage may be shorter. With `wrap` it is filled up with the article's first words, each used at most once
@@ -54,7 +54,7 @@ class _PagesUnit(WorkUnit):
             yield b"%d %d " % (self.content.first, self.content.last) + self.content.header
             yield self.content.data
         else:
-            yield from (hashed_text(page.id, page.title, page.text) for page in self.content)
+            yield from (text_to_hash(page.id, page.title, page.text) for page in self.content)
 
     def make_shard(self) -> Shard:
         tally, words, wrap = self.tally.copy(), self.settings["words"], self.settings["wrap"]
@@ -68,7 +68,7 @@ class _PagesUnit(WorkUnit):
         for page in pages:
             pages_read += 1
             text = to_text(page.text, self.settings["profile"]) if "profile" in self.settings else page.text
-            passages = split(text, words=words, wrap=wrap)
+            passages = split_article(text, words=words, wrap=wrap)
             lines += [passage_line(f"{page.id}-{place}", page.title, passage) for place, passage in enumerate(passages)]
             if passages:
                 count += (len(passages) - 1) * words + passages[-1].count(" ") + 1
@@ -124,10 +124,10 @@ class Dump(FileSource):
     words: Positive = 100
     wrap: bool = True
 
-    def units_of(self, file: Path) -> Iterator[WorkUnit]:
+    def read_units(self, file: Path) -> Iterator[WorkUnit]:
         header = stream_header(file)
         if header is not None:
-            yield from map(self._streams_unit, cut_streams(file, header, PACKED))
+            yield from map(self._streams_unit, split_streams(file, header, PACKED))
             return
         tally = SkippedPages()
         with open(file, "rb") as handle, unpack(handle) as xml:
@@ -146,8 +146,8 @@ class Dump(FileSource):
         kept = {"profile": self.profile, "disambiguation": "keep"}
         return kept | super().settings() | {"text": wikitext.VERSION}
 
-    def files_in(self, folder: Path) -> list[Path]:
-        return in_order(file for file in folder.iterdir() if self.names.fullmatch(file.name))
+    def list_folder(self, folder: Path) -> list[Path]:
+        return sort_files(file for file in folder.iterdir() if self.names.fullmatch(file.name))
 
 
 @dataclass
@@ -170,13 +170,13 @@ class Articles(FileSource):
     wrap: bool = True
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
-    def units_of(self, file: Path) -> Iterator[WorkUnit]:
+    def read_units(self, file: Path) -> Iterator[WorkUnit]:
         tally, bound = SkippedPages(), self.share * 2**64
         pages = (pair for pair in read_articles(file, tally) if hash_id(id_bytes(pair[0].id)) < bound)
         return _page_units(pages, str(file), {"words": self.words, "wrap": self.wrap}, tally)
 
-    def files_in(self, folder: Path) -> list[Path]:
-        return sorted(file for file in files_below(folder) if self.names.fullmatch(file.name))
+    def list_folder(self, folder: Path) -> list[Path]:
+        return sorted(file for file in walk_files(folder) if self.names.fullmatch(file.name))
 
 
 def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]:
@@ -192,7 +192,7 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
         raise IfqaError(f"{file} is empty; fetch it again, or remove it")
     with open(file, "rb") as handle:
         if file.suffix == ".parquet":
-            records = _rows(file, handle)
+            records = _read_parquet(file, handle)
         else:
             records = ((number, record, handle.tell()) for number, record in read_jsonl(file, handle))
         for number, record, position in records:
@@ -201,7 +201,7 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
                 keys = ", ".join(map(repr, record)) or "no keys"
                 raise IfqaError(f"{where}: key {missing[0]!r} is missing; found {keys}")
             try:
-                page = _page(record, where)
+                page = _parse_page(record, where)
             except IfqaError as error:
                 title = str(record["title"]).encode("utf-8", "replace").decode()
                 tally.leave_out(str(record["id"])[:100], title[:200], str(error))
@@ -209,7 +209,7 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
                 yield page, position
 
 
-def _page(record: dict[str, object], where: str) -> Page:
+def _parse_page(record: dict[str, object], where: str) -> Page:
     if type(record["id"]) is int:
         record["id"] = str(record["id"])
     page_id, title = text_field(record, "id", where), text_field(record, "title", where)
@@ -221,7 +221,7 @@ def _page(record: dict[str, object], where: str) -> Page:
     return Page(page_id, title, text)
 
 
-def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
+def _read_parquet(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
     """Number and values of each row of a parquet file, and the bytes read, estimated from the share of rows."""
     try:
         from pyarrow import ArrowException

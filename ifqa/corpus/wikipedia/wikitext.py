@@ -72,17 +72,17 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
     if "<" in text:
         if "<nowiki" not in text:  # it may contain the marks of comments and references
             text = _ASIDE.sub("", text)
-        text = resolve_opaque(text)
+        text = resolve_opaque_tags(text)
     if "{{" in text:
-        text = without_gaps(_drop_templates(text, "" if release else GAP))
+        text = remove_gaps(_drop_templates(text, "" if release else GAP))
     if "<" in text:
-        text = _drop(text, _HTML_LIST)
+        text = _drop_nested(text, _HTML_LIST)
         if not release:  # 10<sup>2</sup> is not 102
             text = _RAISED.sub("^", _FRACTION.sub(" ", text))
         text = _TAG.sub("", _BREAK.sub(" ", text))
     if "{|" in text:
-        text = "\n".join(_outside_tables(text))
-    text = without_lists("\n" + text, prose=not release)
+        text = "\n".join(_drop_tables(text))
+    text = remove_lists("\n" + text, prose=not release)
     text = _resolve_links(text)
     text = _resolve_quotes(text)
     if any(char in text for char in "{}[]"):
@@ -101,10 +101,10 @@ def _drop_templates(text: str, gap: str) -> str:
         text, count = _TEMPLATE.subn(gap, text)
         if not count or "{{" not in text:
             break
-    return _drop(text, _BRACES) if "{{" in text else text
+    return _drop_nested(text, _BRACES) if "{{" in text else text
 
 
-def _drop(text: str, mark: re.Pattern[str]) -> str:
+def _drop_nested(text: str, mark: re.Pattern[str]) -> str:
     """Remove the stretches from an opening mark (group 1 of `mark`) to the closing mark of the same depth.
 
     Group 2, if `mark` has it, is an opening mark of stretches to keep. Marks without a partner stay.
@@ -128,7 +128,7 @@ def _drop(text: str, mark: re.Pattern[str]) -> str:
     return "".join(pieces)
 
 
-def _outside_tables(text: str) -> Iterator[str]:
+def _drop_tables(text: str) -> Iterator[str]:
     """The lines outside tables; a table that is never closed ends at the next heading."""
     depth = 0
     for line in text.split("\n"):
@@ -147,11 +147,11 @@ def _outside_tables(text: str) -> Iterator[str]:
 def _resolve_links(text: str) -> str:
     # split() with one group alternates the text between matches and the labels: a replacement at C speed
     if "[[" in text:
-        text = in_english(text)
+        text = translate_prefixes(text)
         text = "".join(_LINK.split(text))
         text = _UNSEEN_LINK.sub("", text)
         if "[[" in text:  # files in the captions of files
-            text = _drop(text, _NESTED_LINK)
+            text = _drop_nested(text, _NESTED_LINK)
     return "".join(_EXTERNAL_LINK.split(text))
 
 
@@ -160,22 +160,22 @@ def _resolve_quotes(text: str) -> str:
     if "''" not in text:
         return text
     if "'''" in text:
-        text = _with_possessives(text)
+        text = _mark_possessives(text)
     text = "".join(_BOLD_ITALIC.split(text)).replace("'''''", "''").replace("'''", "")
     text = _QUOTE_IN_ITALIC.sub(r"''\1''", text)
     return _ITALIC_IN_QUOTE.sub(r"''\1''", text).replace("''", '"')
 
 
-def _with_possessives(text: str) -> str:
+def _mark_possessives(text: str) -> str:
     """If neither bold nor italics end in a line, a ''' in it is an apostrophe and italics: ''Emma'''s, L'''Emma''.
 
     It is the first ''' that ends italics at a word; else, as in MediaWiki, the first after a single letter; else the
     first after a word.
     """
-    return "\n".join(_with_possessive(line) if "'''" in line else line for line in text.split("\n"))
+    return "\n".join(_mark_possessive(line) if "'''" in line else line for line in text.split("\n"))
 
 
-def _with_possessive(line: str) -> str:
+def _mark_possessive(line: str) -> str:
     runs = [match.span() for match in _QUOTES.finditer(line)]
     italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five and more
     bold = [end - start > 2 for start, end in runs]
@@ -230,7 +230,7 @@ _FORMULAS = {"math", "chem", "ce"}
 _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 
 
-def resolve_opaque(text: str) -> str:
+def resolve_opaque_tags(text: str) -> str:
     """Remove the content of tags that is not prose, number the formulas, and protect <nowiki> from further steps."""
     pieces: list[str] = []
     formulas: dict[str, int] = {}
@@ -275,21 +275,23 @@ _ENGLISH = {"6": "File", "14": "Category"}  # by namespace number
 _PREFIX = re.compile(r"\[\[\s*+([^\[\]|:\n]{2,30}+):")
 
 
-def in_english(text: str, names: Mapping[str, str] = _KNOWN) -> str:
+def translate_prefixes(text: str, names: Mapping[str, str] = _KNOWN) -> str:
     """Translate file and category prefixes of links to English; `names` maps a prefix to "File" or "Category"."""
     if "[[" not in text:
         return text
-    return _PREFIX.sub(lambda link: f"[[{english}:" if (english := names.get(_plain(link[1]))) else link[0], text)
+    return _PREFIX.sub(
+        lambda link: f"[[{english}:" if (english := names.get(_normalize_prefix(link[1]))) else link[0], text
+    )
 
 
-def unknown_names(siteinfo: Mapping[str, str]) -> dict[str, str]:
-    """The names in a dump's siteinfo (name -> namespace number) that `in_english` does not know: name -> English name."""
+def find_local_prefixes(siteinfo: Mapping[str, str]) -> dict[str, str]:
+    """The names in a dump's siteinfo (name -> namespace number) that `translate_prefixes` does not know: name -> English name."""
     known = _KNOWN | {english.lower(): english for english in _ENGLISH.values()}
-    found = {_plain(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH}
+    found = {_normalize_prefix(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH}
     return {name: english for name, english in found.items() if known.get(name) != english}
 
 
-def _plain(name: str) -> str:
+def _normalize_prefix(name: str) -> str:
     return " ".join(name.replace("_", " ").split()).lower()
 
 
@@ -305,7 +307,7 @@ _CURRENCY = re.compile(r"(?<![0-9A-Z])(?<![0-9] )(?:(?:US|CA|AU|NZ|HK|NT|[ACRS])
 _CURRENCY_ENDS = set("$£€¥₹;")
 
 
-def without_gaps(text: str) -> str:
+def remove_gaps(text: str) -> str:
     """Remove the gaps, and the brackets, blanks and separators that belonged to the dropped templates.
 
     A blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing. Text that touches no
@@ -326,13 +328,13 @@ def without_gaps(text: str) -> str:
         for quotes in ("'''''", "'''", "''"):
             if left.endswith(quotes) and right.startswith(quotes):  # they enclosed the gap alone
                 left, right = left.removesuffix(quotes), right.removeprefix(quotes)
-        pieces[-1], right = _joined(left, right)
+        pieces[-1], right = _join_at_gap(left, right)
         if right:  # the end is a piece of its own, so that the next step searches a short text
             pieces += right[:-32], right[-32:]
     return "".join(pieces)
 
 
-def _joined(left: str, right: str) -> tuple[str, str]:
+def _join_at_gap(left: str, right: str) -> tuple[str, str]:
     """The text before and after a gap, without the marks that belonged to the dropped template."""
     before, after = left.rstrip(" "), right.lstrip(" ")
     if before.endswith("("):  # "(gap; born" and "(gap)"
@@ -376,7 +378,7 @@ _NEAR = 100  # characters kept of the text before a line, so that time stays lin
 _TERM = "======="  # a heading one level below MediaWiki's: it is shown only if text follows it
 
 
-def without_lists(text: str, prose: bool) -> str:
+def remove_lists(text: str, prose: bool) -> str:
     """Remove list lines; `prose` keeps indented lines that are prose, and makes a `;` line above text a heading."""
     if not prose or ("\n:" not in text and "\n;" not in text):
         return _LIST_LINE.sub("", text)
@@ -393,7 +395,7 @@ def without_lists(text: str, prose: bool) -> str:
             if words and not words.startswith("[["):  # a file, a category: between paragraphs
                 before, label, in_list = "" if words[0] == "=" else words[-_NEAR:], -1, False
         elif mark.strip(":;") or (in_list and mark[0] == ":"):  # a list item, or the continuation of an item
-            in_list, label = True, _dropped(lines, label)
+            in_list, label = True, _drop_label(lines, label)
         elif (mark[0] == ";" and not _is_sentence(words.rstrip(": "))) or _BOLD.fullmatch(words):
             label, in_list = len(lines), False
             lines.append(f"{_TERM} {words.rstrip(': ')} {_TERM}")
@@ -401,11 +403,11 @@ def without_lists(text: str, prose: bool) -> str:
             lines.append(words)
             before, label, in_list = words[-_NEAR:], -1, False
         else:
-            in_list, label = False, _dropped(lines, label)
+            in_list, label = False, _drop_label(lines, label)
     return "\n".join(lines)
 
 
-def _dropped(lines: list[str], label: int) -> int:
+def _drop_label(lines: list[str], label: int) -> int:
     """Remove a label without text under it; returns -1, for no label."""
     if label >= 0:
         lines[label] = ""

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.corpus.documents.chunking import place_of
-from ifqa.corpus.sentences import sentence_at
+from ifqa.corpus.documents.chunking import parse_locator
+from ifqa.corpus.sentences import sentence_span
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import is_packaged, model_requirement
@@ -121,7 +121,9 @@ class Extractive(Reader):
         for question, ranking in zip(questions, passages, strict=True):
             pairs = []
             for passage in ranking:
-                is_document = place_of(passage.id) is not None  # of a user's own, which writes dates in its own way
+                is_document = (
+                    parse_locator(passage.id) is not None
+                )  # of a user's own, which writes dates in its own way
                 pairs.append(make_pair(self._encoder, question.text, passage.text, as_written=is_document))
             asked.append((question, ranking, pairs))
         answers = self._read(asked, self._first)
@@ -260,11 +262,11 @@ def explain(pair: "Pair", passage_id: str, answer: str, source: tuple[int, ...])
     """Where a candidate comes from: `answer` is its text, and `source` what `best_candidates` gives with it."""
     if len(source) == 2:
         span = pair.offsets[source[0] - pair.start][0], pair.offsets[source[1] - pair.start][1]
-        return Explanation(passage_id, sentence_at(pair.text, *span), span)
+        return Explanation(passage_id, sentence_span(pair.text, *span), span)
     row, number, step = source
     first = pair.numbers[row][0]
     span = first.start, first.end
-    return Explanation(passage_id, sentence_at(pair.text, *span), span, _calculation(pair, answer, row, number, step))
+    return Explanation(passage_id, sentence_span(pair.text, *span), span, _calculation(pair, answer, row, number, step))
 
 
 def _calculation(pair: "Pair", answer: str, row: int, number: int, step: int) -> Calculation:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ifqa.config.corpus import Corpus
-from ifqa.corpus.passage_store import shards_of
+from ifqa.corpus.passage_store import list_shards
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
@@ -131,7 +131,7 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
     """
     folder = corpus.folder / "passages"
     recorded = CorpusBuild(corpus).passages["record"]["passages"]
-    paths = list(shards_of(folder).values())
+    paths = list(list_shards(folder).values())
     texts = (text for split in questions_by_split.values() for question in split for text in question.gold_passages)
     measure_shard = partial(_measure_shard, tuple(dict.fromkeys(texts)))
     lengths, gold, best, best_with_gold = Counter[int](), 0, dict[str, float](), dict[str, float]()

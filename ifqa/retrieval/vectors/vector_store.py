@@ -25,7 +25,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.records import BuildCost, Hit, Passage, SearchResult
 from ifqa.settings import StoredModel, parse_stored
-from ifqa.storage.append_log import keep_whole_lines
+from ifqa.storage.append_log import truncate_log
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, require_file, sha256, write_bytes, write_jsonl
 from ifqa.workers.pool import Engine, map_tasks
 
@@ -164,7 +164,7 @@ class ShardWriter:
     def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
         """Read which shards are there."""
         self.folder, self._kinds = folder, (*kinds, "ids")
-        keep_whole_lines(folder / SHARDS_FILE)
+        truncate_log(folder / SHARDS_FILE)
         self._lines: dict[int, _ShardRecord] = {}
         for _, line in read_jsonl(folder / SHARDS_FILE) if (folder / SHARDS_FILE).exists() else ():
             with suppress(IfqaError):  # other lines are ignored, and their shards encoded again

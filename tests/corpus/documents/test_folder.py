@@ -12,7 +12,7 @@ from mixed_documents import make
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus import shards
 from ifqa.corpus.documents import readers, source
-from ifqa.corpus.documents.folder import existing
+from ifqa.corpus.documents.folder import require_documents
 from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
@@ -51,7 +51,7 @@ def read(monkeypatch):
 
 def listed():
     """What the build left out, with the reasons."""
-    return {bad["id"]: bad["reason"] for bad in shards.bad_pages(Path("indexes/mine/passages"))}
+    return {bad["id"]: bad["reason"] for bad in shards.read_bad_pages(Path("indexes/mine/passages"))}
 
 
 def test_every_kind_of_document_is_read_and_the_rest_listed_and_the_folder_is_left_as_it_was(docs, capsys):
@@ -161,7 +161,7 @@ def test_a_folder_without_text_or_the_library_of_its_pdfs_is_refused(docs, monke
     with pytest.raises(IfqaError, match=r"its sources hold no passage; left out: a\.txt: empty"):
         build(docs / "only")
     with pytest.raises(IfqaError, match="--docs ~nobody-of-this-name/papers: there is no "):
-        existing("~nobody-of-this-name/papers")
+        require_documents("~nobody-of-this-name/papers")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
     assert "no permission to read it" in {file.reason for file in Documents(str(docs)).scanned if file.kind == "closed"}
     monkeypatch.setattr("ifqa.corpus.documents.pdf.find_spec", lambda name: None)
@@ -196,7 +196,7 @@ def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, caps
     (docs / "experiments/mine.md").write_text("The keeper is Ada.")
     after = build(docs)
     assert after.keys() - before.keys() == {"experiments/mine.md#0:line=1"}
-    ours = {bad["id"] for bad in shards.bad_pages(Path("indexes/mine/passages")) if bad["kind"] == "ifqa"}
+    ours = {bad["id"] for bad in shards.read_bad_pages(Path("indexes/mine/passages")) if bad["kind"] == "ifqa"}
     assert ours == {"indexes/mine/passages", "notes/another/indexes/mine/passages", "experiments/RESULTS.md"}
     capsys.readouterr()
     build(docs)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.corpus.documents.decoding import Unreadable
+from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.worker import Worker
 
 
@@ -25,9 +25,9 @@ def read(request, data):
         case b"raise":
             int("1" * 5_000)
         case b"refuse":
-            raise Unreadable("no text in it")
+            raise UnreadableFile("no text in it")
         case b"refuse at length":
-            raise Unreadable("no column " * 1_000_000)
+            raise UnreadableFile("no column " * 1_000_000)
         case b"print":
             print("not an answer")
         case b"mutter":
@@ -53,7 +53,7 @@ def worker():
     ],
 )
 def test_a_file_that_cannot_be_read_is_left_out_alone(worker, data, reason):
-    with pytest.raises(Unreadable, match=reason) as caught:
+    with pytest.raises(UnreadableFile, match=reason) as caught:
         worker.read({}, data)
     assert len(str(caught.value)) <= 300
     assert worker.read({}, b"fine")[1] == b"FINE"
@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_read_is_left_out_alone(worker, data, reason):
 
 def test_one_process_reads_many_files_and_what_it_says_of_them_is_no_answer_and_no_later_reason(worker):
     assert len({worker.read({}, data)[0]["process"] for data in (b"a", b"print", b"mutter", b"b" * 1_000_000)}) == 1
-    with pytest.raises(Unreadable, match=r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB"):
+    with pytest.raises(UnreadableFile, match=r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB"):
         worker.read({}, b"crash")
 
 

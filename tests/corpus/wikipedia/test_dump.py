@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.corpus.wikipedia import dump
-from ifqa.corpus.wikipedia.dump import Page, cut_streams, parse_pages, stream_header
+from ifqa.corpus.wikipedia.dump import Page, parse_pages, split_streams, stream_header
 from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
@@ -198,7 +198,7 @@ STREAMED = (HEAD + "".join(ARTICLES) + TAIL).encode()
 def titles(path, size):
     head = stream_header(path)
     assert head is not None
-    pieces = list(cut_streams(path, head, size))
+    pieces = list(split_streams(path, head, size))
     assert b"".join(piece.data for piece in pieces) == path.read_bytes()
     return [
         page.title

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.wikitext import GAP, Profile, to_text, without_gaps, without_lists
+from ifqa.corpus.wikipedia.wikitext import GAP, Profile, remove_gaps, remove_lists, to_text
 
 # wikitext, its text in the profile "release", and that in the profile "ifqa" where it differs
 CONSTRUCTS = {
@@ -174,7 +174,7 @@ def test_the_release_drops_all_indented_lines(wikitext: str) -> None:
 
 @given(st.lists(st.text("ab:;*# .='\"[", max_size=9), max_size=9))
 def test_lines_without_a_mark_are_kept_in_order(lines: list[str]) -> None:
-    kept = iter(without_lists("\n" + "\n".join(lines), prose=True).split("\n"))
+    kept = iter(remove_lists("\n" + "\n".join(lines), prose=True).split("\n"))
     assert all(line in kept for line in lines if line[:1] not in (":", ";", "*", "#"))
 
 
@@ -184,20 +184,20 @@ SOUP = st.text(" ,;:.()'-$€abc", max_size=12)
 @given(SOUP)
 @example("main() { f(, , 1); } ( ) ,, :-) .. ;)")
 def test_text_without_dropped_templates_is_unchanged(text: str) -> None:
-    assert without_gaps(text) == text
+    assert remove_gaps(text) == text
     assert to_text(f"a {text}") == to_text(f"a {text}", "release")
 
 
 @given(SOUP, SOUP)
 def test_text_that_touches_no_gap_is_unchanged(before: str, after: str) -> None:
-    assert without_gaps(f"{before} a {GAP} b {after}") == f"{before} a  b {after}"
+    assert remove_gaps(f"{before} a {GAP} b {after}") == f"{before} a  b {after}"
 
 
 @given(st.text(f" ,;:.()'$a{GAP}", max_size=20))
 def test_no_gap_is_left_and_closing_again_changes_nothing(text: str) -> None:
-    closed = without_gaps(text)
+    closed = remove_gaps(text)
     assert GAP not in closed
-    assert without_gaps(closed) == closed
+    assert remove_gaps(closed) == closed
 
 
 MARKS = (

@@ -10,7 +10,7 @@ import time
 import pytest
 from mixed_documents import pdf
 
-from ifqa.corpus.documents.chunking import cut
+from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.readers import READERS
 
 PROSE = "The keeper lit the lamp at nine and wrote it down.\n"
@@ -48,7 +48,7 @@ def steps(name, data):
     before = sys.gettrace()  # that of coverage
     sys.settrace(trace)
     try:
-        for _ in cut(name, reader(data.encode(), ()), unit):
+        for _ in chunk_document(name, reader(data.encode(), ()), unit):
             pass
     finally:
         sys.settrace(before)
@@ -66,5 +66,5 @@ def test_a_long_document_is_read_in_seconds(name):
     content = LONG_DOCUMENTS[name]()
     unit, reader = READERS["." + name.rpartition(".")[2]]
     start = time.process_time()
-    assert any(cut(name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit))
+    assert any(chunk_document(name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit))
     assert time.process_time() - start < 15

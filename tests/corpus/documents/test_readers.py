@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, docx, epub, pdf
 
 from ifqa.corpus.documents import markup, office, worker
-from ifqa.corpus.documents.chunking import cut
-from ifqa.corpus.documents.decoding import Unreadable, clean, decode
+from ifqa.corpus.documents.chunking import chunk_document
+from ifqa.corpus.documents.decoding import UnreadableFile, clean_text, decode_text
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.pdf import LARGEST_TEXT
 from ifqa.corpus.documents.readers import READERS
@@ -23,7 +23,11 @@ WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 def runs(ending, data, columns=()):
     """(place, level, text) of each run."""
     data = data if isinstance(data, bytes) else data.encode()
-    return [(run.place, run.level, clean(run.text)) for run in READERS[ending][1](data, columns) if clean(run.text)]
+    return [
+        (run.place, run.level, clean_text(run.text))
+        for run in READERS[ending][1](data, columns)
+        if clean_text(run.text)
+    ]
 
 
 def texts(ending, data):
@@ -154,7 +158,7 @@ def test_letters_of_a_pdf_are_put_together(lines, shown):
     ],
 )  # fmt: skip
 def test_a_broken_document_is_unreadable_with_a_reason(ending, data, reason):
-    with pytest.raises(Unreadable, match=reason):
+    with pytest.raises(UnreadableFile, match=reason):
         runs(ending, data)
 
 
@@ -195,7 +199,7 @@ def test_what_an_archive_unpacks_to_is_bounded(limit, parts, monkeypatch):
     monkeypatch.setattr(office, limit, 1000)
     assert runs(".docx", archive({"word/document.xml": text})) == [(1, 0, "A lamp.")]
     files = {f"word/{part}.xml": text + " " * 200 * (2 - len(parts)) for part in parts}
-    with pytest.raises(Unreadable, match=r"in it unpacks to more than (1,000|100) bytes"):
+    with pytest.raises(UnreadableFile, match=r"in it unpacks to more than (1,000|100) bytes"):
         runs(".docx", archive(files))
 
 
@@ -228,11 +232,14 @@ def test_the_rows_of_a_table_have_their_columns_names():
     assert runs(".csv", "title;year\nElm;1901\nOak;\n") == [(2, 1, "Elm"), (2, 0, "1901"), (3, 1, "Oak")]
     assert runs(".tsv", "a\tb\n1\t2\n", ("b",)) == [(2, 0, "2")]
     row = ",".join(" ".join([f"word{column}"] * 40) for column in range(5))
-    parts = [passage.text for passage in cut("t.csv", READERS[".csv"][1](f"a,b,c,d,e\n{row}\n".encode(), ()), "line")]
+    parts = [
+        passage.text
+        for passage in chunk_document("t.csv", READERS[".csv"][1](f"a,b,c,d,e\n{row}\n".encode(), ()), "line")
+    ]
     assert len(parts) > 1
     assert all(part[1] == ":" for part in parts)  # a long row is cut between its cells
     assert runs(".jsonl", '{"a": "x", "b": ["y", 2]}\n') == [(1, 0, "a: x."), (1, 0, "b: y, 2.")]
-    with pytest.raises(Unreadable, match="no column 'c'; found 'a', 'b'"):
+    with pytest.raises(UnreadableFile, match="no column 'c'; found 'a', 'b'"):
         runs(".csv", "a,b\n1,2\n", ("c",))
 
 
@@ -242,9 +249,9 @@ def test_the_rows_of_a_table_have_their_columns_names():
      ("cp1251", "Договор аренды. Арендатор обязан вносить плату до пятого числа каждого месяца.")],
 )  # fmt: skip
 def test_encodings_are_detected(encoding, text):
-    assert decode(text.encode(encoding)) == text
+    assert decode_text(text.encode(encoding)) == text
     text = "Größe, Maß, Öl, Übung, Äther, süß. " * 5
-    assert decode(text.encode() + b"\xff") == f"{text}\ufffd"  # one damaged character changes no others
+    assert decode_text(text.encode() + b"\xff") == f"{text}\ufffd"  # one damaged character changes no others
 
 
 @pytest.mark.parametrize("declared", ["utf-16-le", "cp037", "no-such"])
@@ -259,7 +266,7 @@ def test_a_page_that_declares_what_it_cannot_be_is_read_by_its_bytes(declared):
 def test_any_bytes_are_read_or_unreadable(ending, data):
     try:
         found = runs(ending, data)
-    except Unreadable:
+    except UnreadableFile:
         return
     assert all(place > 0 and "\x1b" not in text for place, _, text in found)
 
@@ -298,10 +305,10 @@ def test_notes_of_a_word_document_follow_what_refers_to_them_and_tables_in_table
     ],
 )
 def test_a_document_that_could_grow_without_end_is_refused(options, reason, monkeypatch):
-    with pytest.raises(Unreadable, match=reason):
+    with pytest.raises(UnreadableFile, match=reason):
         runs(".docx", word(paragraph("x" * 1_000_000), **options))
     monkeypatch.setattr("ifqa.corpus.documents.pdf.LARGEST_TEXT", 100)
-    with pytest.raises(Unreadable, match="holds more than 100 characters"):
+    with pytest.raises(UnreadableFile, match="holds more than 100 characters"):
         runs(".pdf", pdf(HANDBOOK))
 
 

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from ifqa.corpus.sources import open_source, read_passages
 from ifqa.corpus.wikipedia.dump import Page
-from ifqa.corpus.wikipedia.source import read_articles, split
+from ifqa.corpus.wikipedia.source import read_articles, split_article
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
@@ -219,7 +219,7 @@ def test_a_larger_share_contains_every_smaller_share(tmp_path):
 def test_an_article_is_cut_into_passages_of_100_words(count, wrap, passages):
     words = [f"w{number}" for number in range(count)]
     wanted = [[word for a, b in zip(ends[::2], ends[1::2], strict=True) for word in words[a:b]] for ends in passages]
-    assert [passage.split() for passage in split(" ".join(words), wrap=wrap)] == wanted
+    assert [passage.split() for passage in split_article(" ".join(words), wrap=wrap)] == wanted
 
 
 TEXTS = st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join)
@@ -228,9 +228,9 @@ TEXTS = st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join)
 @given(TEXTS, st.integers(1, 7))
 def test_the_passages_are_the_words_of_the_text_and_with_wrap_as_long_as_wanted(text, size):
     article = text.split()
-    passages = split(text, words=size, wrap=False)
+    passages = split_article(text, words=size, wrap=False)
     assert " ".join(passages) == " ".join(article)
     assert all(len(passage.split()) == size for passage in passages[:-1])
-    wrapped = [passage.split() for passage in split(text, words=size)]
+    wrapped = [passage.split() for passage in split_article(text, words=size)]
     assert [word for passage in wrapped for word in passage][: len(article)] == article
     assert all(len(passage) == min(size, 2 * len(article)) for passage in wrapped)

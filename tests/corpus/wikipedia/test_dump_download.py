@@ -11,10 +11,10 @@ from file_server import serving
 
 from ifqa.cli.setup import data
 from ifqa.corpus.sources import open_source
-from ifqa.corpus.wikipedia import download
+from ifqa.corpus.wikipedia import dump_download
 from ifqa.errors import IfqaError
 from ifqa.storage import download as storage_download
-from ifqa.storage.download import Remote
+from ifqa.storage.download import RemoteFile
 
 DATE = "20260801"
 NAMES = [f"enwiki-{DATE}-pages-articles-multistream{n}.xml-p{n}p{n + 9}.bz2" for n in (1, 2, 10)]
@@ -41,7 +41,7 @@ def server(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(storage_download, "_PAUSE", 0.0)
     with serving() as state:
-        monkeypatch.setattr(download, "WIKIMEDIA", state.url)
+        monkeypatch.setattr(dump_download, "WIKIMEDIA", state.url)
         dates = ["20260720", DATE, "20260820", "20260901"]
         links = "".join(f'<a href="{date}/">{date}/</a> 01-Aug-2026\n' for date in dates)
         state.files["/enwiki/"] = f'<a href="../">../</a>{links}<a href="latest/">latest/</a>'.encode()
@@ -152,14 +152,14 @@ def test_a_status_file_without_checked_files_of_a_dump_is_refused(status, server
 
 def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys):
     content = b"id\ttext\ttitle\n1\tAaron is a prophet\tAaron\n"
-    known = Remote(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
+    known = RemoteFile(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
     server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
-    monkeypatch.setattr(download, "_PSGS", known)
+    monkeypatch.setattr(dump_download, "_PSGS", known)
     with pytest.raises(IfqaError, match=r"SHA256 .*, published is 000000000000…; it was removed"):
         data("psgs_w100")
     assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
-    right = Remote(known.url, known.path, known.size, "sha256", hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(download, "_PSGS", right)
+    right = RemoteFile(known.url, known.path, known.size, "sha256", hashlib.sha256(content).hexdigest())
+    monkeypatch.setattr(dump_download, "_PSGS", right)
     data("psgs_w100", url=f"{server.url}/mine/")
     assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == content
     assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"

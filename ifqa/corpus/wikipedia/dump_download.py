@@ -20,7 +20,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import pluralize
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.artifacts import partial_folder, refuse_links
-from ifqa.storage.download import Remote, Unreachable, download_all, read
+from ifqa.storage.download import DownloadError, RemoteFile, download_all, read_url
 from ifqa.storage.files import read_json, write_json
 from ifqa.storage.resources import find_resource
 
@@ -30,7 +30,7 @@ WIKIMEDIA = "https://dumps.wikimedia.org"
 PASSAGES = "psgs_w100"
 RECORD = "dump.json"  # beside a dump's files: its date, where it is from, and the size and SHA-1 of each file
 _JOB = "articlesmultistreamdump"
-_PSGS = Remote(
+_PSGS = RemoteFile(
     "https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz",
     Path("psgs_w100.tsv.gz"),
     # Its publisher gives no checksum. These are of Hugging Face's `datasets`, datasets/wiki_dpr/dataset_infos.json; the size is
@@ -39,7 +39,7 @@ _PSGS = Remote(
     "sha256",
     "c39b020c855a2b5c25ffef3abe4a3b6f9b829ad7dbc14ec3d163d34d7c53ea8d",
 )
-_MOST = 1 << 24  # bytes of a list of files
+_LARGEST_LISTING = 1 << 24  # bytes of a list of files
 
 
 class _File(StoredModel):
@@ -58,14 +58,14 @@ def is_published(name: str) -> bool:
     return name == PASSAGES or re.fullmatch(r"[a-z][a-z_]*wiki", name) is not None
 
 
-def how_to_get(path: str) -> str:
+def fetch_hint(path: str) -> str:
     """How to get a source that is not there: the command that fetches what lies below data/NAME/, if one does."""
     parts = Path(path).parts
     names = [name for before, name in pairwise(parts) if before == "data" and is_published(name)]
     return f"fetch it with: ifqa data {names[-1]}" if names else "put it there or name another in the corpus file"
 
 
-def fetch(name: str, date: str = "", url: str = "", root: Path = Path()) -> Iterator[str]:
+def fetch_source(name: str, date: str = "", url: str = "", root: Path = Path()) -> Iterator[str]:
     """Fetch a wiki's dump or DPR's passages into `data/NAME/`, which appears when all of it is there and checked.
 
     What a stopped fetch left is in `data/.NAME.partial/`, and the next one goes on with it. Yields lines for the user.
@@ -109,22 +109,22 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     if there and not (folder / RECORD).exists():
         raise IfqaError(f"{folder} is there, and no {RECORD} in it says which dump it holds; move it to fetch another")
     place = folder if there else draft
-    dump = _recorded(place)
+    dump = _read_record(place)
     if dump and date not in ("", dump.date):
         what = "holds" if there else "has begun"
         raise IfqaError(f"{place} {what} the dump of {dump.date}; remove it, or name no --date to keep it")
     if dump is None:
-        dump = _published(wiki, date, url or WIKIMEDIA)
+        dump = _find_dump(wiki, date, url or WIKIMEDIA)
         write_json(draft / RECORD, dump.model_dump())
     base = f"{url or dump.url}/{wiki}/{dump.date}"
     files = [
-        Remote(f"{base}/{name}", place / name, facts.size, "sha1", facts.sha1) for name, facts in dump.files.items()
+        RemoteFile(f"{base}/{name}", place / name, facts.size, "sha1", facts.sha1) for name, facts in dump.files.items()
     ]
     total = sum(facts.size for facts in dump.files.values())
     logger.info(f"{wiki} of {dump.date}: {pluralize(len(files), 'file')}, {total:,} bytes, from {base}")
     try:
         download_all(files, root / "data")
-    except Unreachable as error:
+    except DownloadError as error:
         if error.status != 404:
             raise
         raise IfqaError(
@@ -136,21 +136,21 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     yield f"{folder}: dump of {dump.date}, {pluralize(len(files), 'file')}, {total:,} bytes, {state}"
 
 
-def _recorded(folder: Path) -> _Dump | None:
+def _read_record(folder: Path) -> _Dump | None:
     path = folder / RECORD
     if not path.exists():
         return None
     return parse_stored(_Dump, read_json(path), str(path), f"remove {folder} to fetch the dump again")
 
 
-def _published(wiki: str, date: str, url: str) -> _Dump:
+def _find_dump(wiki: str, date: str, url: str) -> _Dump:
     """The dump of a date, or the newest that is finished; as the server lists it."""
     try:
-        dates = [date] if date else _dates(f"{url}/{wiki}/")
+        dates = [date] if date else _list_dates(f"{url}/{wiki}/")
         for day in dates:
-            if dump := _listed(wiki, day, url, must=bool(date)):
+            if dump := _read_listing(wiki, day, url, must=bool(date)):
                 return dump
-    except Unreachable as error:
+    except DownloadError as error:
         wanted = (
             "wanted a wiki's name (dewiki), and a --date that the server keeps"
             if error.status == 404
@@ -160,20 +160,20 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
     raise IfqaError(f"{url}/{wiki}/: the articles of {', '.join(dates)} are not finished; take another --date or --url")
 
 
-def _dates(url: str) -> list[str]:
+def _list_dates(url: str) -> list[str]:
     """The dates in a wiki's list of dumps, newest first."""
-    dates = re.findall(r'href="(?:[^"]*/)?(\d{8})/?"', read(url, _MOST).decode("utf-8", "replace"))
+    dates = re.findall(r'href="(?:[^"]*/)?(\d{8})/?"', read_url(url, _LARGEST_LISTING).decode("utf-8", "replace"))
     if not dates:
         raise IfqaError(f"{url} lists no dump; wanted links to folders such as 20260801/; take another --url")
     return sorted(set(dates), reverse=True)
 
 
-def _listed(wiki: str, date: str, url: str, must: bool) -> _Dump | None:
+def _read_listing(wiki: str, date: str, url: str, must: bool) -> _Dump | None:
     """A dump, with the files of its articles; None if they are not finished, or not begun and no `must`."""
     where, name = f"{url}/{wiki}/{date}/dumpstatus.json", f"{wiki}-{date}-pages-articles-multistream"
     try:
-        status = read(where, _MOST)
-    except Unreachable as error:
+        status = read_url(where, _LARGEST_LISTING)
+    except DownloadError as error:
         if must or error.status != 404:
             raise
         return None
