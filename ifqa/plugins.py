@@ -144,7 +144,7 @@ def accepted_arguments(function: Callable[..., object], **given: object) -> dict
 
 
 def resolve_paths(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
-    """A plugin's settings. A setting of type `protocols.Locator` gets `root` in front if that file or folder is there."""
+    """A plugin's settings. A setting of type `protocols.Place` gets `root` in front if that file or folder is there."""
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters

@@ -163,7 +163,7 @@ def get_passages(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Pas
 
 
 def get_passage_lists(stores: Sequence[PassageStore], lists: Sequence[Sequence[str]]) -> list[list[Passage]]:
-    """The passages of lists of ids, as `fetch` finds them; each passage is looked up once."""
+    """The passages of lists of ids, as `get_passages` finds them; each passage is looked up once."""
     ids = list(dict.fromkeys(chain.from_iterable(lists)))
     passages = dict(zip(ids, get_passages(stores, ids), strict=True))
     return [[passages[passage_id] for passage_id in wanted] for wanted in lists]

@@ -66,7 +66,7 @@ class OpenedT5:
     ) -> list[tuple["Reading", str]]:
         """What the decoder gives for each question, and its text; `texts` has one or more inputs for each question.
 
-        `decode_text` takes the arguments of `ifqa.reading.t5.model.read`, which is the default.
+        `decode` takes the arguments of `ifqa.reading.t5.model.read`, which is the default.
         """
         from ifqa.reading.t5.model import read
 
