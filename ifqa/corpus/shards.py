@@ -57,7 +57,7 @@ class CorpusTotals(TypedDict):
     bad: int
 
 
-class ShardWriter:
+class CorpusWriter:
     """A folder to which shards are added."""
 
     def __init__(self, folder: Path) -> None:
