@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self, Unpack
 
-from ifqa.config.corpus import corpus_of, load_corpus
+from ifqa.config.corpus import ensure_docs_corpus, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.flags import FLAGS, Changes
 from ifqa.config.overrides import override
@@ -63,11 +63,11 @@ def open(
         >>> [hit.passage_id for hit in ranking.hits]
         ['141-0', '254-0', '254-4']
     """
-    run = _run_of(experiment, root, settings, changes)
+    run = _load_run(experiment, root, settings, changes)
     if docs is not None:
         if "corpus" in changes:
             raise IfqaError("docs and corpus are given; wanted one of them")
-        run = Run(override(run.experiment, {"corpus": corpus_of(docs, run.experiment)}))
+        run = Run(override(run.experiment, {"corpus": ensure_docs_corpus(docs, run.experiment)}))
     return stages.open_system(run).open()
 
 
@@ -81,7 +81,7 @@ def ask(
     **changes: Unpack[Changes],
 ) -> Answer:
     """Answer one question, with the least confidence `threshold` as `System.ask` takes it. For several, `open` a system."""
-    with stages.open_system(_run_of(experiment, root, settings, changes)) as system:
+    with stages.open_system(_load_run(experiment, root, settings, changes)) as system:
         return system.ask(question, threshold)
 
 
@@ -105,7 +105,7 @@ def run(
         >>> list(ifqa.run("sample-llm", reader="none"))[:2]
         ['gold_any@1', 'gold_any@5']
     """
-    chosen = _run_of(experiment, root, settings, changes)
+    chosen = _load_run(experiment, root, settings, changes)
     return scores_of(chosen.experiment, stages.run(chosen))
 
 
@@ -138,7 +138,7 @@ def evaluate(
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
     asked = questions(benchmark, split, root=root)
-    by = load_scheme(benchmark, tuple(measures), _existing_folder(root), split)
+    by = load_scheme(benchmark, tuple(measures), _check_root(root), split)
     by_question: dict[str, Prediction] = {}
     for prediction in _predictions(answers, asked):
         if not isinstance(prediction, Prediction) or not isinstance(prediction.answer, str):
@@ -167,7 +167,7 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         >>> print(answer, "/", answer.question.answers[0], "/", answer.evidence[0].title)
         stationary engines / stationary engines / Liverpool and Manchester Railway
     """
-    run = _run_of(experiment, root, None, {})
+    run = _load_run(experiment, root, None, {})
     _ = run.reader  # raises if there is none
     run.artifact("read").require(f"ifqa run {experiment}")
     run.inputs("score")  # raises if run, answers or passages are older than the settings
@@ -193,7 +193,7 @@ def compare(
         common: whether to compare over the questions that both have, where they differ in others.
         root: their folder.
     """
-    both = [load_experiment(name, _existing_folder(root)) for name in (first, second)]
+    both = [load_experiment(name, _check_root(root)) for name in (first, second)]
     return comparison(both[0], both[1], measure, count, common)
 
 
@@ -205,7 +205,7 @@ def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path
         >>> len(ifqa.questions("sample", "dev"))
         83
     """
-    return open_benchmark(benchmark, _existing_folder(root)).questions(split)
+    return open_benchmark(benchmark, _check_root(root)).questions(split)
 
 
 class Corpus:
@@ -220,7 +220,7 @@ class Corpus:
 
     def __init__(self, name: str = "sample", *, root: str | Path = ".") -> None:
         """Read `indexes/NAME.toml`."""
-        self.settings = load_corpus(name, _existing_folder(root))
+        self.settings = load_corpus(name, _check_root(root))
         self.name = name
 
     def build(self) -> Self:
@@ -263,17 +263,17 @@ def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction
         yield from answers
 
 
-def _run_of(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Run:
+def _load_run(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Run:
     """An experiment with settings changed by keyword arguments, as flags change them, and by `settings`."""
     if strange := changes.keys() - FLAGS:
         raise unknown_name("argument", min(strange), [*FLAGS, "root", "settings"])
     if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
         raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
     by_flag = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}
-    return Run(override(load_experiment(name, _existing_folder(root)), by_flag | dict(settings or {})))
+    return Run(override(load_experiment(name, _check_root(root)), by_flag | dict(settings or {})))
 
 
-def _existing_folder(root: str | Path) -> Path:
+def _check_root(root: str | Path) -> Path:
     """The folder that names and relative paths count from."""
     if not isinstance(root, str | Path) or not Path(root).is_dir():
         raise IfqaError(f"root: wanted the path of a folder, found {root!r:.80}")

@@ -68,10 +68,10 @@ def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
         IfqaError: the name is unknown, the extra that the plugin needs is not installed, it is no plugin of that kind, or its
             constructor needs an argument that it is not handed.
     """
-    plugin = _find(kind, name, root)
+    plugin = _import_plugin(kind, name, root)
     if not isinstance(plugin, type):
         raise IfqaError(f"{kind} {name!r}: wanted a class, found {type(plugin).__name__} {plugin!r:.80}")
-    return _with_role(kind, name, plugin)
+    return _add_role(kind, name, plugin)
 
 
 def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
@@ -80,7 +80,7 @@ def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
     Raises:
         IfqaError: as `load`; or the object of that name is no measure.
     """
-    measure = _find("measure", name, root)
+    measure = _import_plugin("measure", name, root)
     if not isinstance(measure, AnyMeasure):
         raise IfqaError(
             f"measure {name!r}: wanted a Measure, RankingMeasure, SetMeasure or ColumnMeasure, found {measure!r:.80}"
@@ -111,7 +111,7 @@ class Plugins:
         """The class of a retriever."""
         return self.load("retriever", name)
 
-    def indexed(self, name: str) -> type[IndexedRetriever]:
+    def indexed_retriever(self, name: str) -> type[IndexedRetriever]:
         """The class of a retriever that builds an index; one without `build` is refused."""
         plugin = self.retriever(name)
         if not issubclass(plugin, IndexedRetriever):
@@ -181,7 +181,7 @@ def source_file(module: str) -> Path:
         raise IfqaError(f"module {module!r} is built into Python; name a module of your own") from error
 
 
-def _find(kind: str, name: str, root: Path) -> object:
+def _import_plugin(kind: str, name: str, root: Path) -> object:
     """The object of a name; its module is imported."""
     wanted = f"my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
     if not isinstance(name, str) or (":" in name and not re.fullmatch(r"\w[\w.]*:\w+", name)):
@@ -216,7 +216,7 @@ def _find(kind: str, name: str, root: Path) -> object:
 
 
 @cache
-def _with_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
+def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
     """The class itself if it has its whole role; else a class of the same name that inherits from it and from the role."""
     role, method, handed = _ROLES[kind]
     if not callable(getattr(plugin, method, None)):
@@ -234,15 +234,15 @@ def _with_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
             )
     own = {name: getattr(plugin, name) for name in ("__module__", "__doc__", "__qualname__")}
     if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
-        own[method] = _advancing(getattr(plugin, method))
+        own[method] = _report_progress(getattr(plugin, method))
     elif kind == "retriever" and not plugin.__module__.startswith("ifqa."):
-        own[method] = _searching(plugin.search)
+        own[method] = _wrap_hits(plugin.search)
     elif issubclass(plugin, role):
         return plugin
     return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
 
 
-def _searching(search: Callable[..., object]) -> Callable[..., object]:
+def _wrap_hits(search: Callable[..., object]) -> Callable[..., object]:
     """The method `search`; a plain list of hits that it returns for a question becomes a `SearchResult`."""
 
     @wraps(search)
@@ -255,7 +255,7 @@ def _searching(search: Callable[..., object]) -> Callable[..., object]:
     return searching
 
 
-def _advancing(method: Callable[..., object]) -> Callable[..., object]:
+def _report_progress(method: Callable[..., object]) -> Callable[..., object]:
     """The method with a parameter `advance`; it is called once at the end, with the number of questions or requests."""
 
     @wraps(method)

@@ -1,7 +1,6 @@
 """Progress on stderr: bars with ETA for work of more than two seconds, and the messages of the package's logger."""
 
 import logging
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -9,13 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Literal
 
-#: Characters that could steer a terminal or hide in it: C0 but tab and newline, DEL and C1; zero-width ones; the marks that
-#: reverse the order of text; line and paragraph separators; half surrogate pairs; tags. The joiners U+200C and U+200D are
-#: part of words in Persian and Hindi, and stay.
-CONTROLS = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
-    r"\U000e0000-\U000e007f]"
-)
+from ifqa.formatting import printable_line
 
 _quiet = False
 
@@ -58,29 +51,6 @@ def hide_progress() -> None:
 def is_quiet() -> bool:
     """Whether progress is hidden in this process."""
     return _quiet
-
-
-def printable(text: str) -> str:
-    """The text with U+FFFD for each of `CONTROLS`: text from outside cannot steer a terminal; it may have several lines."""
-    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def printable_line(text: str) -> str:
-    """As `printable`, in one line: a name or a title from outside cannot begin a line of its own."""
-    return printable(text).replace("\n", " ").replace("\t", " ")
-
-
-def pluralize(count: float, one: str, several: str = "") -> str:
-    """A count with its noun: "1 page", "2,000 pages"; `several` is the plural if it is not `one` and an s."""
-    number = f"{count:,.0f}"
-    return f"{number} {one if number == '1' else several or one + 's'}"
-
-
-def duration(seconds: float) -> str:
-    """A duration in one unit: "90 s", "12 min", "3.5 h"."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager

@@ -42,18 +42,20 @@ def no_progress(done: float) -> None:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A thing that is needed; `how` says how to get it, and is empty if the thing is here."""
+    """A file, model or key that a command needs; `remedy` says how to get it, and is empty if it is present."""
 
-    what: str
-    how: str = ""
+    name: str
+    remedy: str = ""
 
     @property
-    def here(self) -> bool:
+    def present(self) -> bool:
         """Whether it is here."""
-        return not self.how
+        return not self.remedy
 
     def __str__(self) -> str:
-        return f"  {'here   ' if self.here else 'missing'}  {self.what}" + (f": {self.how}" if self.how else "")
+        return f"  {'here   ' if self.present else 'missing'}  {self.name}" + (
+            f": {self.remedy}" if self.remedy else ""
+        )
 
 
 class Plugin:
@@ -86,7 +88,7 @@ class Trainable(Plugin):
     question_ids: Collection[str] = ()  # of a file of answers or rankings: its questions, all of the experiment's split
 
     @classmethod
-    def trained(cls, *_: Any, **settings: Any) -> str:
+    def training_family(cls, *_: Any, **settings: Any) -> str:
         """The split family of these settings' weights or demonstrations, without loading them."""
         return ""
 
@@ -128,7 +130,7 @@ class IndexedRetriever(Retriever):
         return None
 
     @classmethod
-    def built_from(cls, *_: Any, **settings: Any) -> str:
+    def build_fingerprint(cls, *_: Any, **settings: Any) -> str:
         """One hash of the files that `build` uses, such as a model's; empty if it uses none."""
         return ""
 
@@ -192,14 +194,14 @@ class LanguageModel(Trainable):
         return Estimate(len(requests), 0, sum(request.max_tokens for request in requests), None)
 
     @classmethod
-    def refuse(cls, *_: Any, **settings: Any) -> None:
+    def refuse_settings(cls, *_: Any, **settings: Any) -> None:
         """Raise IfqaError for settings that no file may hold, such as a URL with a key in it."""
 
     @classmethod
     def require_access(cls, *_: Any, **settings: Any) -> None:
         """Raise IfqaError before hours of work if there is no key and no completion is kept from before."""
 
-    def ready(self) -> None:
+    def check_ready(self) -> None:
         """Raise IfqaError if the model cannot be asked; for example, there is no key."""
 
 
@@ -325,7 +327,7 @@ class Benchmark(Plugin):
         """The family of the split, empty for none: families share questions, so weights of one are not tested on another."""
         return ""
 
-    def training(self, split: str) -> str:
+    def training_split(self, split: str) -> str:
         """The training split that a subset of this split depends on; empty for none. If it changes, scores are made again."""
         return ""
 
@@ -348,7 +350,7 @@ class TrainingData:
     sources: Mapping[str, str] = field(default_factory=dict)
     scores: Sequence[Sequence[float]] = ()
 
-    def only(self, numbers: Sequence[int]) -> "TrainingData":
+    def select(self, numbers: Sequence[int]) -> "TrainingData":
         """Some of the questions, by number, with their passages."""
         scores = [self.scores[n] for n in numbers] if self.scores else ()
         questions, rankings = [self.questions[n] for n in numbers], [self.rankings[n] for n in numbers]
@@ -359,7 +361,7 @@ NO_DATA = TrainingData()
 
 
 @dataclass(frozen=True)
-class Flag:
+class TrainerFlag:
     """Marks a setting of a trainer, in its `Annotated` type, that has a flag of its own beside `--set`; with the flag's help."""
 
     help: str
@@ -389,7 +391,7 @@ class Trainer(Plugin):
     recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; settings that are given count more
     recipe: str = ""  # the name of the recipe whose settings it has
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Raise the errors of `train` that need no rankings, before passages are retrieved."""
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> object:

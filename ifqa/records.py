@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
-from ifqa.progress import printable, printable_line
+from ifqa.formatting import printable, printable_line
 
 GOLD = "gold/"  # ids of gold passages begin with it
 
@@ -48,7 +48,7 @@ class Question:
 _LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
 
 
-def questions_identity(questions: Iterable[Question]) -> str:
+def fingerprint_questions(questions: Iterable[Question]) -> str:
     """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
     digest, names = hashlib.sha256(b'{"questions": ['), [field.name for field in fields(Question)]
     for number, question in enumerate(questions):  # so that a large split is never one string
@@ -241,7 +241,7 @@ class Prediction:
         """Whether the reader found its best candidate too doubtful; `n_abstained` counts these."""
         return not self.failed and not self.answer.strip()
 
-    def below(self, threshold: float) -> "Prediction":
+    def abstain_below(self, threshold: float) -> "Prediction":
         """This prediction as an abstention if its confidence is below the threshold, otherwise unchanged."""
         if self.failed or self.abstained or self.confidence is None or self.confidence >= threshold:
             return self
@@ -271,10 +271,10 @@ class Answer:
 
     def __str__(self) -> str:
         computed = str(self.how.calculation) if self.text and self.how and self.how.calculation else ""
-        return printable(computed or self.text or f"({self.why_not})")
+        return printable(computed or self.text or f"({self.no_answer_reason})")
 
     @property
-    def why_not(self) -> str:
+    def no_answer_reason(self) -> str:
         """Why there is no answer, with the best candidate of a system that abstained; empty if there is one."""
         if self.text:
             return ""
@@ -283,7 +283,7 @@ class Answer:
             return f"no answer found in these passages; the best candidate is {self.candidate}{sure}"
         return f"no answer: {self.error or 'the reader found nothing'}"
 
-    def marked(self, passage: Passage) -> list[str]:
+    def highlights(self, passage: Passage) -> list[str]:
         """The text of a passage in pieces; every second piece is the answer, or a number that it was computed from."""
         if self.how and self.how.passage_id == passage.id:
             return self.how.pieces(passage.text)
@@ -292,7 +292,7 @@ class Answer:
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
         sure = f" <small>confidence {self.confidence:.0%}</small>" if self.text and self.confidence is not None else ""
-        found = "".join(f"<li>{_passage_html(passage, self.marked(passage))}</li>" for passage in self.evidence)
+        found = "".join(f"<li>{_passage_html(passage, self.highlights(passage))}</li>" for passage in self.evidence)
         return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b>{sure}</p>{factual}<ol>{found}</ol>"
 
 
@@ -410,9 +410,9 @@ class TokenUsage:
 
 
 if TYPE_CHECKING:
-    Tally = int
+    Count = int
 else:
-    Tally = object  # a manifest of a corpus has a table there, which is not checked
+    Count = object  # a manifest of a corpus has a table there, which is not checked
 
 
 class TokenUsageJson(TypedDict):
@@ -435,7 +435,7 @@ class StageUsage(TypedDict, total=False):
     not_asked: int  # questions not asked, because a cap was reached
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions in whose completion no answer was found
-    left_out: Tally  # passages left out, because the model's window was full; a corpus has a table
+    left_out: Count  # passages left out, because the model's window was full; a corpus has a table
     cut: int  # questions whose completion was cut at its longest
 
 

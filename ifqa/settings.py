@@ -36,7 +36,7 @@ _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "at most",
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_Table = TypeVar("_Table", bound="StrictModel")
+_Model = TypeVar("_Model", bound="StrictModel")
 _Shape = TypeVar("_Shape", bound=Mapping[str, object])
 
 
@@ -50,7 +50,7 @@ class StoredModel(StrictModel, extra="allow"):
     """A JSON object that this program wrote; unknown keys, as of a later version, are ignored."""
 
 
-def parse_stored(model: type[_Table], value: object, where: str, mend: str = "") -> _Table:
+def parse_stored(model: type[_Model], value: object, where: str, mend: str = "") -> _Model:
     """A value that this program wrote as its model; `where` begins the error, and `mend` ends it.
 
     Raises:
@@ -60,27 +60,27 @@ def parse_stored(model: type[_Table], value: object, where: str, mend: str = "")
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"][issubclass(model, _Holder) :])) or "all of it"
+        place = ".".join(map(str, first["loc"][issubclass(model, _ShapeModel) :])) or "all of it"
         ending = f"; {mend}" if mend else ""
         raise IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']}){ending}") from error
 
 
 def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
     """A value that this program wrote, as it is, if it has the shape of a TypedDict; else raises as `parse_stored`."""
-    parse_stored(_holder(shape), {"value": value}, where, mend)
+    parse_stored(_shape_model(shape), {"value": value}, where, mend)
     return value  # type: ignore[return-value]  # it has just been found to be one
 
 
-class _Holder(StoredModel):
+class _ShapeModel(StoredModel):
     """A model of a shape, the key `value`, which it checks as strictly as a `StoredModel` its own keys."""
 
 
 @cache
-def _holder(shape: type[Mapping[str, object]]) -> type[_Holder]:
-    return create_model("Holder", __base__=_Holder, value=(shape, ...))
+def _shape_model(shape: type[Mapping[str, object]]) -> type[_ShapeModel]:
+    return create_model("Holder", __base__=_ShapeModel, value=(shape, ...))
 
 
-def parse_section(model: type[_Table], table: object, where: str) -> _Table:
+def parse_section(model: type[_Model], table: object, where: str) -> _Model:
     """A table of a file as its model; `where` names the table at the start of an error.
 
     Raises:
@@ -88,7 +88,7 @@ def parse_section(model: type[_Table], table: object, where: str) -> _Table:
     """
     if not isinstance(table, Mapping):
         raise IfqaError(f"{where}: wanted a table, found {'nothing' if table is None else repr(table)}")
-    return _fit(model, table, "key", where)
+    return _validate(model, table, "key", where)
 
 
 def check_settings(
@@ -107,7 +107,7 @@ def check_settings(
     Raises:
         IfqaError: a setting is missing, unknown, or of the wrong type or size.
     """
-    _fit(settings_model(function, frozenset(given)), settings, what, where, beside)
+    _validate(settings_model(function, frozenset(given)), settings, what, where, beside)
 
 
 def coerce_floats(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
@@ -142,7 +142,7 @@ def check_arguments(what: str, given: Iterable[str] = INJECTED) -> Callable[[Cal
         def call(*args: _P.args, **named: _P.kwargs) -> _R:
             settings = dict(zip(inspect.signature(function).parameters, args, strict=False)) | named
             own = {name: value for name, value in settings.items() if name not in left and name not in _SELF}
-            _fit(settings_model(function, left, whole=False), own, what)
+            _validate(settings_model(function, left, whole=False), own, what)
             return function(*args, **named)
 
         return call
@@ -161,11 +161,11 @@ def settings_model(
             continue
         default = ... if whole and parameter.default is parameter.empty else None
         # with an alias, because a field called "copy" or "json" would hide a method of the model
-        fields[f"setting_{len(fields)}"] = (_kind(function, parameter), Field(default, alias=name))
+        fields[f"setting_{len(fields)}"] = (_setting_type(function, parameter), Field(default, alias=name))
     return create_model("Settings", __base__=StrictModel, **fields)
 
 
-def _kind(function: Callable[..., object], parameter: inspect.Parameter) -> object:
+def _setting_type(function: Callable[..., object], parameter: inspect.Parameter) -> object:
     """The type of a setting: its annotation; if that is missing or cannot be resolved, the type of its default."""
     annotation, default = parameter.annotation, parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
@@ -175,11 +175,11 @@ def _kind(function: Callable[..., object], parameter: inspect.Parameter) -> obje
         except (NameError, AttributeError, SyntaxError, TypeError):  # a name that is imported only for type checkers
             annotation = parameter.empty
     if annotation is not parameter.empty:
-        return _checkable(annotation)
-    return _checkable(type(default)) if default is not parameter.empty and default is not None else Any
+        return _checkable_type(annotation)
+    return _checkable_type(type(default)) if default is not parameter.empty and default is not None else Any
 
 
-def _checkable(kind: object) -> object:
+def _checkable_type(kind: object) -> object:
     """The part of an annotation that a value of a file can be checked against; Any for the rest."""
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if kind in (bool, int, float, str, NoneType) or origin is Literal:
@@ -187,18 +187,18 @@ def _checkable(kind: object) -> object:
     if kind is Path:
         return str | Path
     if origin is Annotated:
-        return kind if _checkable(inner[0]) == inner[0] else _checkable(inner[0])
+        return kind if _checkable_type(inner[0]) == inner[0] else _checkable_type(inner[0])
     if origin in (Union, UnionType):
-        return Union[tuple(map(_checkable, inner))]  # noqa: UP007 - a union of any number of types
+        return Union[tuple(map(_checkable_type, inner))]  # noqa: UP007 - a union of any number of types
     if origin in (list, tuple, Sequence):
-        one = _checkable(inner[0]) if len({*inner} - {...}) == 1 else Any
+        one = _checkable_type(inner[0]) if len({*inner} - {...}) == 1 else Any
         return Sequence[one]  # type: ignore[valid-type]
     return dict[str, Any] if origin in (dict, Mapping) else Any
 
 
-def _fit(
-    model: type[_Table], values: Mapping[str, object], what: str, where: str = "", beside: Iterable[str] = ()
-) -> _Table:
+def _validate(
+    model: type[_Model], values: Mapping[str, object], what: str, where: str = "", beside: Iterable[str] = ()
+) -> _Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
@@ -213,28 +213,28 @@ def _fit(
     if name not in values:
         if misspelt := get_close_matches(name, [str(one) for one in values if one not in names], n=1):
             raise IfqaError(f"{opening}{unknown_name(what, misspelt[0], names)}")
-        raise IfqaError(f"{opening}{what} {name!r} is missing; wanted {_wanted(schema)}")
-    value, choices = values[name], _choices(schema)
+        raise IfqaError(f"{opening}{what} {name!r} is missing; wanted {_describe_schema(schema)}")
+    value, choices = values[name], _list_choices(schema)
     if choices and isinstance(value, str):
         raise IfqaError(f"{opening}{what} {name!r}: {unknown_name('value', value, choices)}")
-    raise IfqaError(f"{opening}{what} {name!r}: wanted {_wanted(schema)}, found {value!r:.200}")
+    raise IfqaError(f"{opening}{what} {name!r}: wanted {_describe_schema(schema)}, found {value!r:.200}")
 
 
-def _choices(schema: Mapping[str, Any]) -> list[Any]:
+def _list_choices(schema: Mapping[str, Any]) -> list[Any]:
     """The values that a JSON schema lists; empty if other values fit too."""
     if "anyOf" in schema:
-        several = [_choices(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        several = [_list_choices(one) for one in schema["anyOf"] if one.get("type") != "null"]
         return [choice for one in several for choice in one] if all(several) else []
     return [schema["const"]] if "const" in schema else schema.get("enum", [])
 
 
-def _wanted(schema: Mapping[str, Any]) -> str:
+def _describe_schema(schema: Mapping[str, Any]) -> str:
     """A JSON schema in words: "a whole number from 1", "a list of texts"."""
     if "description" in schema:
         return str(schema["description"])
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_wanted(one) for one in schema["anyOf"] if one.get("type") != "null"))
-    if choices := _choices(schema):
+        return " or ".join(dict.fromkeys(_describe_schema(one) for one in schema["anyOf"] if one.get("type") != "null"))
+    if choices := _list_choices(schema):
         return " or ".join(map(repr, choices))
     kind = schema.get("type", "")
     if kind == "array":

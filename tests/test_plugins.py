@@ -79,7 +79,7 @@ def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside
     plain = plugins.load_plugin("reader", f"{outside}:Plain")
     heard = []
     assert plain("yes").answer(["one", "two"], [[], []], advance=heard.append) == ["yes", "yes"]
-    assert (heard, plain().chunk, plain.trained(), plain.fingerprint(said="x")) == ([2], 32, "", "")
+    assert (heard, plain().chunk, plain.training_family(), plain.fingerprint(said="x")) == ([2], 32, "", "")
     assert (plain.__module__, plain.__qualname__, plain.__doc__) == (outside, "Plain", "Answers nothing.")
     assert default_settings(plain.__init__) == {"said": "no"}
     assert plugins.load_plugin("reader", f"{outside}:Plain") is plain
@@ -88,9 +88,9 @@ def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside
 
 
 def test_a_retriever_with_build_has_an_index(outside):
-    assert plugins.Plugins().indexed(f"{outside}:Finds").forecast(10) is None
+    assert plugins.Plugins().indexed_retriever(f"{outside}:Finds").forecast(10) is None
     with pytest.raises(IfqaError, match="retriever 'gold' has no index to build"):
-        plugins.Plugins().indexed("gold")
+        plugins.Plugins().indexed_retriever("gold")
 
 
 def test_a_class_without_the_method_of_its_role_is_refused(outside):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa import progress
-from ifqa.progress import bar, pluralize, printable, printable_line
+from ifqa.formatting import pluralize, printable, printable_line
+from ifqa.progress import bar
 
 logger = logging.getLogger("ifqa.test")
 

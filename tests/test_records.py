@@ -14,7 +14,7 @@ from ifqa.records import (
     Question,
     Ranking,
     Term,
-    questions_identity,
+    fingerprint_questions,
     split_at_answer,
 )
 from ifqa.storage.artifacts import compute_fingerprint
@@ -27,12 +27,12 @@ from ifqa.storage.artifacts import compute_fingerprint
 )  # fmt: skip
 def test_all_that_a_question_holds_is_in_its_identity(change):
     question = Question("q", "If?", ("a", "b"), ("Gold.",))
-    before = questions_identity([question])
+    before = fingerprint_questions([question])
     records = [asdict(question)]
     for later in ("context", "group", "labels"):
         del records[0][later]
-    assert questions_identity([replace(question)]) == before == compute_fingerprint({"questions": records})
-    assert questions_identity([replace(question, **change)]) != before
+    assert fingerprint_questions([replace(question)]) == before == compute_fingerprint({"questions": records})
+    assert fingerprint_questions([replace(question, **change)]) != before
 
 
 def test_a_printed_answer_or_ranking_steers_no_terminal():
@@ -58,13 +58,17 @@ def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
 
 def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
     sure, unsure = Prediction("q", "a", confidence=0.5), Prediction("q", "a", confidence=0.49)
-    assert sure.below(0.5) == sure
-    assert unsure.below(0.5) == Prediction("q", "", confidence=0.49, candidate="a")
-    assert unsure.below(0.5).below(0.9) == unsure.below(0.5)
-    assert Prediction("q", "a").below(1.0) == Prediction("q", "a")  # a reader without confidences never abstains
+    assert sure.abstain_below(0.5) == sure
+    assert unsure.abstain_below(0.5) == Prediction("q", "", confidence=0.49, candidate="a")
+    assert unsure.abstain_below(0.5).abstain_below(0.9) == unsure.abstain_below(0.5)
+    assert Prediction("q", "a").abstain_below(1.0) == Prediction(
+        "q", "a"
+    )  # a reader without confidences never abstains
     failed = Prediction("q", "", error="no passages", confidence=0.0)
-    assert failed.below(1.0) == failed
-    states = {one: (one.failed, one.abstained) for one in (sure, unsure.below(0.5), failed, Prediction("q", " "))}
+    assert failed.abstain_below(1.0) == failed
+    states = {
+        one: (one.failed, one.abstained) for one in (sure, unsure.abstain_below(0.5), failed, Prediction("q", " "))
+    }
     assert list(states.values()) == [(False, False), (False, True), (True, False), (True, False)]
 
 
@@ -75,7 +79,7 @@ def test_an_abstention_shows_its_best_candidate_and_confidence():
     assert "&lt;Jim&gt; Lovell (confidence 12%)" in abstained._repr_html_()
     assert "<mark>Lovell</mark>" in replace(abstained, candidate="Lovell")._repr_html_()
     answered = Answer(question, "Lovell", confidence=0.7)
-    assert (str(answered), answered.why_not) == ("Lovell", "")
+    assert (str(answered), answered.no_answer_reason) == ("Lovell", "")
     assert "<b>Lovell</b> <small>confidence 70%</small>" in answered._repr_html_()
 
 

@@ -58,7 +58,7 @@ class IfQA(Benchmark):
         self.subsets = (NUMERIC, OTHER, Subset("no_overlap", self._is_apart, in_tables=True, about=_APART))
 
     def _is_apart(self, question: Question) -> bool | None:
-        training = self.training(question.id.split("/")[1])
+        training = self.training_split(question.id.split("/")[1])
         if not training:
             return None
         trained_on = _gold_passages(self.path(training), self.name, training)
@@ -93,7 +93,7 @@ class IfQA(Benchmark):
         """The split family, on which a model that was trained on this split may be tested: "ifqa/full" or "ifqa/few"."""
         return f"{self.name}/{split.partition('-')[0]}"
 
-    def training(self, split: str) -> str:
+    def training_split(self, split: str) -> str:
         """The training split of a split's family: "full-train" for "full-dev"; empty if its file is missing."""
         training = self._train(split)
         return training if (self.folder / self.paths[training]).exists() else ""

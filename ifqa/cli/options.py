@@ -10,7 +10,8 @@ import typer
 
 from ifqa.config.flags import FLAGS, TYPES, Verbs
 from ifqa.errors import IfqaError
-from ifqa.progress import CONTROLS, hide_progress, printable_line
+from ifqa.formatting import CONTROLS, printable_line
+from ifqa.progress import hide_progress
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
@@ -114,10 +115,10 @@ def searching(experiment: object) -> Decorator:
             raise IfqaError("--include and --exclude are for --docs; wanted: --docs FOLDER --include PATTERN")
         run = changed_run(name, changes)
         if docs is not None:
-            from ifqa.config.corpus import corpus_of
+            from ifqa.config.corpus import ensure_docs_corpus
             from ifqa.config.overrides import override
 
-            corpus = corpus_of(docs, run.experiment, include or (), exclude or ())
+            corpus = ensure_docs_corpus(docs, run.experiment, include or (), exclude or ())
             run = type(run)(override(run.experiment, {"corpus": corpus}))
         return {"run": run, "changed": [*changes]}
 

@@ -98,7 +98,7 @@ def doctor(json: Json = False) -> None:
     vital = [_working("Java", _java), _working("the encoder", _encoder)]
     key = Requirement(f"{KEY}, for language models of a server", "" if os.environ.get(KEY) else "set it")
     needs = [*starmap(_package, _PACKAGES), *vital, key]
-    problems = [need.how for need in vital if not need.here]
+    problems = [need.remedy for need in vital if not need.present]
     if all(map(_version, ("faiss-cpu", "faiss-gpu"))):
         problems.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
     if json:

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from ifqa.cli.options import print_line, quietly, settings_of_flags, show_help, with_options
 from ifqa.plugins import load_plugin, plugin_names
-from ifqa.protocols import Flag, Trainer
+from ifqa.protocols import Trainer, TrainerFlag
 
 _NONE, _LAST = "'' for none.", "none: the last is kept."
 _CORPUS = "Corpus whose BM25 index the training passages come from."
@@ -101,7 +101,7 @@ def _options(trainer: type[Trainer], folder: Path, settings: Mapping[str, Parame
 def _flag(parameter: Parameter) -> object:
     """The option of a setting that has a flag of its own; None for another."""
     for mark in getattr(parameter.annotation, "__metadata__", ()):
-        if isinstance(mark, Flag):
+        if isinstance(mark, TrainerFlag):
             repeats = isinstance(parameter.default, tuple)
             kind: Any = list[str] | None if repeats else str
             return Annotated[kind, typer.Option(help=mark.help)], None if repeats else parameter.default

@@ -34,7 +34,7 @@ _ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote th
 """
 
 
-class CorpusTable(StrictModel):
+class CorpusFile(StrictModel):
     """A corpus file; `index` holds a table for each index."""
 
     passages: dict[str, object]
@@ -42,7 +42,7 @@ class CorpusTable(StrictModel):
     about: str = ""
 
 
-class PassagesTable(StrictModel):
+class PassagesSection(StrictModel):
     """[passages] of a corpus file."""
 
     sources: Annotated[list[dict[str, object]], Field(min_length=1, description="at least one [[passages.sources]]")]
@@ -58,7 +58,7 @@ class IndexSettings(TypedDict):
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusConfig:
     """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_sources` checks the sources.
 
     `engine` ("local", "ray") and `workers` (0: one a core) say where passages are built; they do not change the passages.
@@ -84,7 +84,7 @@ def build_settings(table: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in table.items() if key != "retriever"}
 
 
-def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object) -> Corpus:
+def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object) -> CorpusConfig:
     """The corpus of `indexes/NAME.toml`, checked. `changes` replace values of its [passages], unless they are None.
 
     `plugins` are those that are loaded already.
@@ -98,10 +98,10 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     if path is None:
         raise unknown_name("corpus", name, list_resources("indexes", ".toml", root))
     where = str(path)
-    file = parse_section(CorpusTable, read_toml(path), where)
-    passages = parse_section(PassagesTable, file.passages, f"{where}: [passages]")
+    file = parse_section(CorpusFile, read_toml(path), where)
+    passages = parse_section(PassagesSection, file.passages, f"{where}: [passages]")
     changes = {key: value for key, value in changes.items() if value is not None}
-    passages = parse_section(PassagesTable, passages.model_dump() | changes, f"--{' --'.join(changes)}")
+    passages = parse_section(PassagesSection, passages.model_dump() | changes, f"--{' --'.join(changes)}")
     plugins = plugins or Plugins(root)
     for index, table in file.index.items():
         at = f"{where}: [index.{check_name(index, 'index')}]"
@@ -109,15 +109,17 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
             raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
         if "retriever" not in table:
             raise IfqaError(f"{at}: key 'retriever' is missing; wanted the name of one with an index")
-        plugin = plugins.indexed(table["retriever"])
+        plugin = plugins.indexed_retriever(table["retriever"])
         own = build_settings(table)
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, ["retriever"])
         table |= coerce_floats(plugin.build, own)
     indexes = {name: check_shape(IndexSettings, table, where) for name, table in file.index.items()}
-    return Corpus(name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins)
+    return CorpusConfig(
+        name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins
+    )
 
 
-def corpus_of(
+def ensure_docs_corpus(
     path: str | Path, experiment: Experiment, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> str:
     """The name of the corpus of a folder, or of a file, of documents.
@@ -146,15 +148,15 @@ def corpus_of(
             source: dict[str, object] = {"format": "documents", "path": str(place)}
             source |= ({"include": list(include)} if include else {}) | ({"exclude": list(exclude)} if exclude else {})
             about = tomli_w.dumps({"about": f"Documents of {place}."})
-            _append(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
+            _append_sections(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
         known = load_corpus(name, experiment.root).indexes
         for index in experiment.indexes:
             if index not in known:
-                _append(file, "\n", {"index": {index: dict(indexes[index])}})
+                _append_sections(file, "\n", {"index": {index: dict(indexes[index])}})
     return name
 
 
-def _append(file: Path, text: str, tables: Mapping[str, object]) -> None:
+def _append_sections(file: Path, text: str, tables: Mapping[str, object]) -> None:
     before = file.read_bytes() if file.exists() else b""
     with atomic_write(file) as handle:
         write_bytes(handle, before + text.encode() + tomli_w.dumps(tables, multiline_strings=False).encode())

@@ -54,7 +54,7 @@ def parse_expected(value: object, where: str, by: ScoringScheme) -> tuple[Expect
     return tuple(expected)
 
 
-def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, object]]]:
+def expected_sections(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, object]]]:
     """The tables of [expected], which `parse_expected` reads back as the same values."""
     tables: dict[str, list[dict[str, object]]] = {}
     for score in expected:
@@ -63,14 +63,14 @@ def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, 
     return tables
 
 
-def with_measured_values(scores: ScoresJson, measure: str) -> ScoreInterval | None:
+def find_score(scores: ScoresJson, measure: str) -> ScoreInterval | None:
     """Value and interval of a measure in an experiment's scores, as `Aggregator.scores` gives them; None if it is absent."""
     part, _, name = measure.rpartition(".")
-    over = part_of(scores, part)
+    over = part_scores(scores, part)
     return over["measures"].get(name) if over else None
 
 
-def part_of(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | MacroScores | None:
+def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | MacroScores | None:
     """The scores over a subset, a group or "macro"; all scores if `part` is empty; None if there is no such part."""
     if not part:
         return scores
@@ -81,7 +81,7 @@ def part_of(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | MacroS
 
 def verdict(scores: ScoresJson, expected: Expected) -> str:
     """OK if the score is within the tolerance; near if the expected value is within the 95% interval; else off."""
-    score = with_measured_values(scores, expected.measure)
+    score = find_score(scores, expected.measure)
     if expected.retired:
         return RETIRED
     if score is None:

@@ -37,7 +37,7 @@ from ifqa.storage.resources import check_name, find_resource, list_resources
 _CHANGE = re.compile(r"[\w.]+=[\w.~-]*")  # as `overrides.override` writes it into a name
 
 
-class ExperimentTable(StrictModel):
+class ExperimentFile(StrictModel):
     """An experiment file; the tables of its plugins are checked separately."""
 
     benchmark: Text
@@ -55,7 +55,7 @@ class ExperimentTable(StrictModel):
     measures: list[Text] = Field(default_factory=list)
 
 
-class RetrieverTable(StrictModel, extra="allow"):
+class RetrieverSection(StrictModel, extra="allow"):
     """The keys of a [retriever], or of one of its parts, that are not settings of the plugin."""
 
     name: Text
@@ -66,7 +66,7 @@ class RetrieverTable(StrictModel, extra="allow"):
     weight: NotNegative = 1.0
 
 
-class ReaderTable(StrictModel, extra="allow"):
+class ReaderSection(StrictModel, extra="allow"):
     """The keys of a [reader] that are not settings of the plugin."""
 
     name: Text
@@ -151,18 +151,18 @@ class Experiment:
     @property
     def indexes(self) -> list[str]:
         """Names of the corpus's indexes that the retriever and its parts search, each once."""
-        tables = list(retriever_tables(self.retriever)) if self.retriever else []
+        tables = list(retriever_sections(self.retriever)) if self.retriever else []
         return list(dict.fromkeys(table["index"] for table in tables if "index" in table))
 
     def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
         """The name of the first plugin of its retriever, or reader, that takes a language model; empty if none does."""
-        tables = [self.reader] if kind == "reader" else retriever_tables(self.retriever) if self.retriever else []
+        tables = [self.reader] if kind == "reader" else retriever_sections(self.retriever) if self.retriever else []
         return next((table["name"] for table in tables if table and self.plugins.takes(kind, table["name"], "llm")), "")
 
     @property
     def reader_settings(self) -> dict[str, object]:
         """The settings that go to the reader's constructor."""
-        return {key: value for key, value in (self.reader or {}).items() if key not in ReaderTable.model_fields}
+        return {key: value for key, value in (self.reader or {}).items() if key not in ReaderSection.model_fields}
 
     @property
     def llm_settings(self) -> dict[str, object]:
@@ -172,14 +172,14 @@ class Experiment:
 
 def search_settings(table: Mapping[str, object]) -> dict[str, object]:
     """The settings of a [retriever], or of a part, that go to its constructor."""
-    return {key: value for key, value in table.items() if key not in RetrieverTable.model_fields}
+    return {key: value for key, value in table.items() if key not in RetrieverSection.model_fields}
 
 
-def retriever_tables(table: RetrieverSettings) -> Iterator[RetrieverSettings]:
+def retriever_sections(table: RetrieverSettings) -> Iterator[RetrieverSettings]:
     """A [retriever], all of its parts, and all of their parts."""
     yield table
     for part in table.get("parts", ()):
-        yield from retriever_tables(part)
+        yield from retriever_sections(part)
 
 
 def base_experiments(name: str, root: Path = Path()) -> list[str]:
@@ -228,15 +228,17 @@ def parse_experiment(
     name: str, tables: Mapping[str, object], where: str, root: Path = Path(), plugins: Plugins | None = None
 ) -> Experiment:
     """An experiment from its tables; every error message starts with `where`. `plugins` are those that are loaded already."""
-    table = parse_section(ExperimentTable, tables, where)
+    table = parse_section(ExperimentFile, tables, where)
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     plugins = plugins or Plugins(root)
     scheme = load_scheme(table.benchmark, table.measures, root, table.split, plugins)
     checked = dict(table) | {
-        "retriever": None if table.retriever is None else _retriever(table.retriever, where, plugins),
-        "reader": None if table.reader is None else _reader(table.reader, table.retriever is not None, where, plugins),
-        "llm": None if table.llm is None else _llm(table.llm, where, plugins),
+        "retriever": None if table.retriever is None else _parse_retriever(table.retriever, where, plugins),
+        "reader": None
+        if table.reader is None
+        else _parse_reader(table.reader, table.retriever is not None, where, plugins),
+        "llm": None if table.llm is None else _parse_llm(table.llm, where, plugins),
         "expected": parse_expected(table.expected, where, scheme),
         "questions": tuple(table.questions),
         "measures": tuple(table.measures),
@@ -245,19 +247,19 @@ def parse_experiment(
     if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
         raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:
-        for part in retriever_tables(experiment.retriever):
+        for part in retriever_sections(experiment.retriever):
             if "index" in part or plugins.takes("retriever", part["name"], "corpus"):
                 raise IfqaError(f"{where}: retriever {part['name']!r} searches passages; name the corpus that has them")
     return experiment
 
 
-def _retriever(
+def _parse_retriever(
     table: Mapping[str, object], where: str, plugins: Plugins, at: str = "[retriever]", k: int = 100
 ) -> RetrieverSettings:
     """A retriever's table, checked, with all defaults; `k` is the default of its key k."""
-    common = parse_section(RetrieverTable, table, f"{where}: {at}")
+    common = parse_section(RetrieverSection, table, f"{where}: {at}")
     name, plugin = common.name, plugins.retriever(common.name)
-    own = _own_settings(f"setting of retriever {name!r}", plugin, table, RetrieverTable.model_fields, where)
+    own = _plugin_settings(f"setting of retriever {name!r}", plugin, table, RetrieverSection.model_fields, where)
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **own}, where)
     if at != "[retriever]":
         filled["weight"] = common.weight
@@ -280,11 +282,11 @@ def _retriever(
         parts, inner = table.get("parts", list(plugin.default_parts)), f"[[{at.strip('[]')}.parts]]"
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants {inner}, found {parts!r}")
-        filled["parts"] = [_retriever(part, where, plugins, inner, filled["k"]) for part in parts]
+        filled["parts"] = [_parse_retriever(part, where, plugins, inner, filled["k"]) for part in parts]
     return filled
 
 
-def _reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins) -> ReaderSettings:
+def _parse_reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins) -> ReaderSettings:
     if not retrieves:
         if table.get("passages"):
             raise IfqaError(
@@ -292,21 +294,23 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: P
                 "take it out, or name a retriever"
             )
         table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
-    common = parse_section(ReaderTable, table, f"{where}: [reader]")
+    common = parse_section(ReaderSection, table, f"{where}: [reader]")
     name, passages = common.name, common.passages if retrieves else 0
-    own = _own_settings(f"setting of reader {name!r}", plugins.reader(name), table, ReaderTable.model_fields, where)
+    own = _plugin_settings(
+        f"setting of reader {name!r}", plugins.reader(name), table, ReaderSection.model_fields, where
+    )
     return check_shape(ReaderSettings, {"name": name, "passages": passages, **own}, where)
 
 
-def _llm(table: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
+def _parse_llm(table: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
     name = table.get("name", "openai")
     plugin = plugins.llm(name)
-    own = _own_settings(f"setting of llm {name!r}", plugin, table, ["name"], where)
-    plugin.refuse(**own)
+    own = _plugin_settings(f"setting of llm {name!r}", plugin, table, ["name"], where)
+    plugin.refuse_settings(**own)
     return check_shape(ModelSettings, {"name": name, **own}, where)
 
 
-def _own_settings(
+def _plugin_settings(
     what: str, plugin: type[Plugin], table: Mapping[str, object], beside: Collection[str], where: str
 ) -> dict[str, object]:
     """The plugin's own settings of a table, without the keys `beside` them, checked, and defaults for the rest."""

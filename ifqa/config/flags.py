@@ -12,7 +12,7 @@ _PAYING: tuple[Verbs, ...] = ("retrieve", "read", "ask")
 
 
 @dataclass(frozen=True)
-class Flag:
+class ExperimentFlag:
     """A flag: the setting that it changes, its help, the verbs that have it, and its least value."""
 
     setting: str
@@ -24,21 +24,27 @@ class Flag:
 class Changes(TypedDict, total=False):
     """The flags with the types of their values."""
 
-    k: Annotated[int, Flag("k", "Passages to retrieve for each question.")]
-    retriever: Annotated[str, Flag("retriever", "Retriever: a name, or my_module:Class.")]
-    reader: Annotated[str, Flag("reader", "Reader: a name, my_module:Class, or none.", _READING)]
-    passages: Annotated[int, Flag("reader.passages", "Passages to read for each question.", _READING)]
-    corpus: Annotated[str, Flag("corpus", "Corpus to search instead.", ("ask",))]
-    checkpoint: Annotated[str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub's model.", _READING)]
-    prompt: Annotated[str, Flag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READING)]
-    model: Annotated[str, Flag("llm.model", "Language model to ask.")]
-    max_cost: Annotated[float, Flag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAYING, 0)]
-    max_tokens: Annotated[int, Flag("llm.max_total_tokens", "Tokens this run may take; 0: no cap.", _PAYING, 0)]
+    k: Annotated[int, ExperimentFlag("k", "Passages to retrieve for each question.")]
+    retriever: Annotated[str, ExperimentFlag("retriever", "Retriever: a name, or my_module:Class.")]
+    reader: Annotated[str, ExperimentFlag("reader", "Reader: a name, my_module:Class, or none.", _READING)]
+    passages: Annotated[int, ExperimentFlag("reader.passages", "Passages to read for each question.", _READING)]
+    corpus: Annotated[str, ExperimentFlag("corpus", "Corpus to search instead.", ("ask",))]
+    checkpoint: Annotated[
+        str, ExperimentFlag("reader.checkpoint", "The reader's weights: a folder or a hub's model.", _READING)
+    ]
+    prompt: Annotated[
+        str, ExperimentFlag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READING)
+    ]
+    model: Annotated[str, ExperimentFlag("llm.model", "Language model to ask.")]
+    max_cost: Annotated[float, ExperimentFlag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAYING, 0)]
+    max_tokens: Annotated[
+        int, ExperimentFlag("llm.max_total_tokens", "Tokens this run may take; 0: no cap.", _PAYING, 0)
+    ]
     limit: Annotated[
-        int, Flag("limit", "Only the first N questions; scores say PARTIAL.", ("retrieve", "read", "score"))
+        int, ExperimentFlag("limit", "Only the first N questions; scores say PARTIAL.", ("retrieve", "read", "score"))
     ]
 
 
 _TYPES = {name: get_args(hint) for name, hint in get_type_hints(Changes, include_extras=True).items()}
-FLAGS: dict[str, Flag] = {name: flag for name, (_, flag) in _TYPES.items()}
+FLAGS: dict[str, ExperimentFlag] = {name: flag for name, (_, flag) in _TYPES.items()}
 TYPES: dict[str, type] = {name: kind for name, (kind, _) in _TYPES.items()}

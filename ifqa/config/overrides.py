@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ifqa.config.expected import expected_tables
+from ifqa.config.expected import expected_sections
 from ifqa.config.experiment import Experiment, parse_experiment
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.models.causal_lm import is_local_model
@@ -40,7 +40,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     """
     if "k" in changes and "retriever.k" in changes:
         raise IfqaError(f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}")
-    changed = _changed(experiment, changes)
+    changed = _apply_changes(experiment, changes)
     if changed == experiment:
         return experiment
     named = [key for key in changes if key.partition(".")[0] == "llm"]
@@ -48,10 +48,10 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
         plugins = " and ".join(repr(table["name"]) for table in (changed.retriever, changed.reader) if table)
         raise IfqaError(f"{min(named)} is a setting of a language model, but {plugins} ask none; add --reader llm")
     silent = {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).runtime_only} if changed.llm else set()
-    telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
+    telling = [key for key in sorted(changes) if key not in silent and _is_effective(experiment, changes, key, changed)]
     if not telling:
         return changed
-    name = experiment.name + "".join(f"+{key}={_file_name(key, changes[key])}" for key in telling)
+    name = experiment.name + "".join(f"+{key}={_folder_part(key, changes[key])}" for key in telling)
     if len(name.encode()) > _LONGEST:
         raise IfqaError(
             f"so many changes make too long a name ({name[:60]}…); write them into a file experiments/NAME.toml"
@@ -62,15 +62,15 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     return replace(changed, name=name, expected=beside, table=table)
 
 
-def _tells(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
+def _is_effective(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
     """Whether the experiment would differ without this change."""
     try:
-        return _changed(experiment, {other: changes[other] for other in changes if other != key}) != changed
+        return _apply_changes(experiment, {other: changes[other] for other in changes if other != key}) != changed
     except IfqaError:  # the other changes are refused without it
         return True
 
 
-def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
+def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     tables = as_sections(experiment)
     for key, value in sorted(changes.items(), key=lambda change: (change[0] != "llm.name", change[0])):  # names first
         section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
@@ -129,12 +129,12 @@ def write_resolved(experiment: Experiment) -> None:
 def as_sections(experiment: Experiment) -> dict[str, Any]:
     """The experiment as tables, which `parse_experiment` reads back as the same experiment."""
     settings = "about table benchmark split corpus seed limit retriever reader llm questions measures".split()
-    tables = {key: getattr(experiment, key) for key in settings} | {"expected": expected_tables(experiment.expected)}
+    tables = {key: getattr(experiment, key) for key in settings} | {"expected": expected_sections(experiment.expected)}
     tables = {key: list(value) if isinstance(value, tuple) else value for key, value in tables.items()}
     return {key: value for key, value in tables.items() if value or key == "seed"}
 
 
-def _file_name(key: str, value: object) -> str:
+def _folder_part(key: str, value: object) -> str:
     """A value as a part of a folder's name on any file system; with a hash if characters had to be replaced."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     if key in ("retriever", "reader"):  # "my_module:Class"; no plugin of ifqa has a dot in its name

@@ -22,7 +22,7 @@ from ifqa.corpus.work_units import (
     passage_units,
 )
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.records import Passage, Question, gold_id, questions_identity
+from ifqa.records import Passage, Question, fingerprint_questions, gold_id
 from ifqa.settings import check_settings, coerce_floats
 from ifqa.storage.files import read_jsonl, read_lines, require_file, text_field, unicode_text
 from ifqa.storage.files import typed_field as field_of
@@ -84,7 +84,7 @@ class GoldPassages(Source):
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         named = {"benchmark": self.benchmark, "splits": self.splits}
-        return self.settings() | named | {"questions": [questions_identity(split) for split in self.questions]}
+        return self.settings() | named | {"questions": [fingerprint_questions(split) for split in self.questions]}
 
 
 FORMATS: dict[str, type[Source]] = {

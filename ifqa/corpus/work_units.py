@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from ifqa.corpus.passage_store import passage_line
 from ifqa.corpus.wikipedia.dump_download import fetch_hint
 from ifqa.errors import IfqaError
-from ifqa.progress import pluralize
+from ifqa.formatting import pluralize
 from ifqa.records import Passage, Question
 from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource

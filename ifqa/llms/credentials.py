@@ -7,7 +7,7 @@ import re
 from urllib.parse import unquote, urlsplit
 
 from ifqa.errors import IfqaError
-from ifqa.progress import CONTROLS
+from ifqa.formatting import CONTROLS
 
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"

@@ -269,7 +269,7 @@ class HF(LanguageModel):
         return text
 
     @classmethod
-    def refuse(cls, *, store: str = "", **_: object) -> None:
+    def refuse_settings(cls, *, store: str = "", **_: object) -> None:
         """Refuse what no experiment's file may hold: a store elsewhere on the disk."""
         check_store(store)
 
@@ -284,7 +284,7 @@ class HF(LanguageModel):
         return find_causal_lm(model, root).identity
 
     @classmethod
-    def trained(cls, model: str, root: Path = Path(), **_: object) -> str:
+    def training_family(cls, model: str, root: Path = Path(), **_: object) -> str:
         """The split family of an adapter's training questions; empty for other models."""
         return find_causal_lm(model, root).family if is_adapter(root / model) else ""
 

@@ -131,7 +131,7 @@ class OpenAI(LanguageModel):
             logger.info(f"{error}; what is kept in {root / store} needs no key")
 
     @classmethod
-    def refuse(cls, *, base_url: str = "", store: str = "", **_: object) -> None:
+    def refuse_settings(cls, *, base_url: str = "", store: str = "", **_: object) -> None:
         """Refuse what no experiment's file may hold: an address with a key in it, a store elsewhere on the disk."""
         check_address(base_url)
         check_store(store)
@@ -181,7 +181,7 @@ class OpenAI(LanguageModel):
                 self._cached += batch.cached
         return batch.completions()
 
-    def ready(self) -> None:
+    def check_ready(self) -> None:
         """Check that requests could be sent; sends nothing."""
         key_for(self.url)
 

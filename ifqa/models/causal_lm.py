@@ -69,7 +69,9 @@ def download_hint(name: str, root: Path = Path()) -> str:
     if is_gguf(name):
         return "" if (root / name).is_file() else "no such file; put it there or name another"
     return (
-        download_hint(base_model(root / name), root) if is_adapter(root / name) else model_requirement(name, root).how
+        download_hint(base_model(root / name), root)
+        if is_adapter(root / name)
+        else model_requirement(name, root).remedy
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ifqa.config.corpus import Corpus
+from ifqa.config.corpus import CorpusConfig
 from ifqa.corpus.passage_filter import CausalSentence, PassageSample, find_causal_sentence, merge_samples, sample_shard
 from ifqa.corpus.passage_store import list_shards
 from ifqa.errors import IfqaError
@@ -30,7 +30,7 @@ class GoldScreened:
         return len(self.kept) / total if total else float("nan")
 
 
-def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers: int = 0) -> PassageSample:
+def screen_corpus(corpus: CorpusConfig, number: int, examples: int, seed: int, workers: int = 0) -> PassageSample:
     """Screen all passages of a corpus, which must be built.
 
     Args:

@@ -13,16 +13,16 @@ from types import MappingProxyType
 
 from rich.filesize import decimal
 
-from ifqa.config.corpus import Corpus, build_settings, load_corpus
-from ifqa.config.experiment import load_experiment, retriever_tables, search_settings
+from ifqa.config.corpus import CorpusConfig, build_settings, load_corpus
+from ifqa.config.experiment import load_experiment, retriever_sections, search_settings
 from ifqa.config.overrides import override
 from ifqa.corpus.sources import estimate_build, question_splits
 from ifqa.errors import IfqaError
+from ifqa.formatting import format_duration, pluralize
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.system import System, opened, refuse_other_families
 from ifqa.plugins import Plugins
-from ifqa.progress import duration, pluralize
 from ifqa.protocols import Requirement, Retriever
 from ifqa.records import Passage, Request
 from ifqa.retrieval.composition import Part
@@ -53,7 +53,7 @@ class Work:
             pluralize(self.passages, "passage") if self.passages is not None else "",
             f"{decimal(round(self.disk))} of disk" if self.disk else "",
             f"{decimal(round(self.memory))} of memory" if self.memory else "",
-            duration(self.seconds) if self.seconds is not None and not self.made else "",
+            format_duration(self.seconds) if self.seconds is not None and not self.made else "",
         ]
         if self.calls:
             money = f"up to ${self.cost:,.2f}" if self.cost is not None else "a price that no prices.toml here says"
@@ -74,14 +74,14 @@ def as_json(name: str, found: Sequence[Finding], problem: str) -> dict[str, obje
         "name": name,
         "work": [asdict(part) for part in found if isinstance(part, Work)],
         "needs": list(map(fields_of, needs)),
-        "missing": sum(not need.here for need in needs),
+        "missing": sum(not need.present for need in needs),
         "problem": problem,
     }
 
 
 def fields_of(need: Requirement) -> dict[str, object]:
     """A requirement as JSON data."""
-    return {"what": need.what, "here": need.here, "how": need.how}
+    return {"what": need.name, "here": need.present, "how": need.remedy}
 
 
 def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path()) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
         table, what = corpus.indexes[name], f"index {name} of {corpus.name}"
         if build.is_current(name):
             yield Work(what, True)
-        elif taken := corpus.plugins.indexed(table["retriever"]).forecast(count, **build_settings(table)):
+        elif taken := corpus.plugins.indexed_retriever(table["retriever"]).forecast(count, **build_settings(table)):
             note = taken.about.strip(" ;,")
             todo.append(Work(what, False, None, taken.seconds, taken.disk, taken.memory, note=note))
             yield todo[-1]
@@ -185,13 +185,13 @@ def _reading(run: Run, system: System) -> Iterator[Finding]:
 def _scoring(run: Run, system: System) -> Iterator[Finding]:
     yield Work(f"score {pluralize(len(run.questions), 'question')}", run.is_current("score"))
     if run.will_ask():
-        system.session.llm(run).ready()
+        system.session.llm(run).check_ready()
 
 
 def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
     """The requests that the retriever and its parts will send to a language model; no index is opened."""
     requests: list[Request] = []
-    for table in retriever_tables(run.retriever):
+    for table in retriever_sections(run.retriever):
         if run.plugins.takes("retriever", table["name"], "llm"):
             parts = [Part(Retriever(), part["k"]) for part in table.get("parts", ())]
             plugin, settings = run.plugins.retriever(table["name"]), search_settings(table)
@@ -229,7 +229,7 @@ def requirements(run: Run) -> list[Requirement]:
     needs = [_split(experiment.benchmark, experiment.split, plugins)]
     if run.corpus:
         needs += _of_corpus(run.corpus.corpus, experiment.indexes)
-    for table in retriever_tables(run.retriever) if experiment.retriever else ():
+    for table in retriever_sections(run.retriever) if experiment.retriever else ():
         needs += plugins.retriever(table["name"]).requirements(root=root, **search_settings(table))
     if experiment.reader:
         needs += plugins.reader(run.reader["name"]).requirements(root=root, **experiment.reader_settings)
@@ -238,7 +238,7 @@ def requirements(run: Run) -> list[Requirement]:
     return list(dict.fromkeys(needs))
 
 
-def _of_corpus(corpus: Corpus, indexes: Collection[str]) -> list[Requirement]:
+def _of_corpus(corpus: CorpusConfig, indexes: Collection[str]) -> list[Requirement]:
     """All that a corpus needs with these of its indexes, each thing once."""
     needs: list[Requirement] = []
     for source in corpus.sources:
@@ -253,7 +253,7 @@ def _of_corpus(corpus: Corpus, indexes: Collection[str]) -> list[Requirement]:
         needs.append(Requirement(what, how))
     for name in indexes:
         if name in corpus.indexes:
-            plugin = corpus.plugins.indexed(corpus.indexes[name]["retriever"])
+            plugin = corpus.plugins.indexed_retriever(corpus.indexes[name]["retriever"])
             settings = default_settings(plugin.build) | build_settings(corpus.indexes[name])
             needs += plugin.build_requirements(corpus.folder / name, root=corpus.root, **settings)
     return list(dict.fromkeys(needs))

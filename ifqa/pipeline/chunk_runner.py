@@ -14,14 +14,15 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
 
-from ifqa.config.experiment import parse_experiment, retriever_tables
+from ifqa.config.experiment import parse_experiment, retriever_sections
 from ifqa.config.overrides import as_sections
 from ifqa.corpus.passage_store import PassageStore, generated_passage_line, get_passage_lists
 from ifqa.formats.runs import format_ranking
+from ifqa.formatting import pluralize
 from ifqa.pipeline.run import LLM_STAGES, Run
 from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, say_label, was_trained_on
-from ifqa.progress import bar, hide_progress, pluralize
+from ifqa.progress import bar, hide_progress
 from ifqa.protocols import ProgressCallback, Reader, no_progress
 from ifqa.records import Hit, Passage, Question, StageUsage
 from ifqa.storage.append_log import AppendLog
@@ -155,7 +156,7 @@ def _results(
         return
     root = experiment.root if workers.engine == "local" else experiment.root.absolute()  # also there on other machines
     opening = (experiment.name, as_sections(experiment), root, stage)
-    settings = map(dict, retriever_tables(run.retriever) if stage == "retrieve" else [run.reader])
+    settings = map(dict, retriever_sections(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
     tasks, devices = (_Task(opening, chunk) for chunk in chunks), gpus() if uses_gpu else 0
     results = run_all(_ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices)

@@ -19,12 +19,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from ifqa.errors import IfqaError
+from ifqa.formatting import pluralize
 from ifqa.pipeline.check import asked_of_model
 from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
-from ifqa.progress import pluralize
 from ifqa.records import Hit, Question
 from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate

@@ -11,14 +11,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from ifqa.config.corpus import Corpus, build_settings, load_corpus
+from ifqa.config.corpus import CorpusConfig, build_settings, load_corpus
 from ifqa.config.experiment import (
     Experiment,
     ModelSettings,
     ReaderSettings,
     RetrieverSettings,
     base_experiments,
-    retriever_tables,
+    retriever_sections,
     search_settings,
 )
 from ifqa.corpus import work_units
@@ -29,7 +29,7 @@ from ifqa.corpus.work_units import FileRecord, KnownFiles, Source
 from ifqa.errors import IfqaError
 from ifqa.plugins import Plugins, accepted_arguments, code_fingerprint, resolve_paths, source_file
 from ifqa.protocols import Benchmark, Plugin
-from ifqa.records import Question, questions_identity
+from ifqa.records import Question, fingerprint_questions
 from ifqa.retrieval import queries
 from ifqa.scoring import per_question
 from ifqa.settings import default_settings
@@ -79,7 +79,7 @@ class _Made:
 class CorpusBuild(_Made):
     """A corpus with what a command knows about its sources, its passages and its indexes."""
 
-    def __init__(self, corpus: Corpus, questions: Callable[[str, str], list[Question]] | None = None) -> None:
+    def __init__(self, corpus: CorpusConfig, questions: Callable[[str, str], list[Question]] | None = None) -> None:
         """`questions` gives those of a benchmark's split, for gold passages; by default they are read from the benchmark."""
         super().__init__(corpus.folder)
         self.corpus = corpus
@@ -122,8 +122,8 @@ class CorpusBuild(_Made):
         """The build settings with their defaults, the retriever's code, and the identity of the passages."""
         self.require_index(name)
         table, root = self.corpus.indexes[name], self.corpus.root
-        plugin = self.corpus.plugins.indexed(table["retriever"])
-        hashed = plugin.built_from(**resolve_paths(plugin.build, build_settings(table), root))
+        plugin = self.corpus.plugins.indexed_retriever(table["retriever"])
+        hashed = plugin.build_fingerprint(**resolve_paths(plugin.build, build_settings(table), root))
         settings = identity_settings(plugin, default_settings(plugin.build) | table)
         inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_fingerprint(plugin)}
         return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
@@ -296,7 +296,7 @@ class Run(_Made):
         if self.corpus:
             if indexes := {name: self.corpus.identity_of_index(name) for name in self.experiment.indexes}:
                 inputs["indexes"] = indexes
-            names, reading = [table["name"] for table in retriever_tables(self.retriever)], ("passages", "corpus")
+            names, reading = [table["name"] for table in retriever_sections(self.retriever)], ("passages", "corpus")
             if any(self.plugins.takes("retriever", name, argument) for name in names for argument in reading):
                 inputs["passages"] = self.corpus.identity
         return inputs
@@ -307,8 +307,8 @@ class Run(_Made):
         benchmark = {"name": experiment.benchmark, "code": code_fingerprint(type(self.benchmark))}
         inputs: dict[str, object] = {"stage": "score", "version": per_question.VERSION, "seed": experiment.seed}
         inputs |= {"benchmark": benchmark, **self._measures(), "questions": self._questions_identity}
-        if split := self.benchmark.training(experiment.split):  # a subset of this split depends on it
-            inputs["training"] = questions_identity(self.questions_of(experiment.benchmark, split))
+        if split := self.benchmark.training_split(experiment.split):  # a subset of this split depends on it
+            inputs["training"] = fingerprint_questions(self.questions_of(experiment.benchmark, split))
         inputs |= self._rankings_identity()
         return inputs | ({"predictions": self._identity_of("read")} if experiment.reader else {})
 
@@ -324,7 +324,7 @@ class Run(_Made):
 
     @cached_property
     def _questions_identity(self) -> str:
-        return questions_identity(self.questions)
+        return fingerprint_questions(self.questions)
 
     def _rankings_identity(self) -> dict[str, str]:
         run = {"run": self._identity_of("retrieve")} if self.experiment.retriever else {}

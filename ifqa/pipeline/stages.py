@@ -14,19 +14,20 @@ from itertools import chain, repeat, takewhile
 from pathlib import Path
 from typing import Literal
 
-from ifqa.config.corpus import Corpus, build_settings
+from ifqa.config.corpus import CorpusConfig, build_settings
 from ifqa.config.overrides import write_resolved
 from ifqa.corpus.passage_store import write_id_index
 from ifqa.corpus.shards import BAD, CorpusWriter, read_bad_pages, read_file_records
 from ifqa.corpus.sources import require_room, total_size
 from ifqa.corpus.work_units import NO_FILES, BuildReport, make_shard
 from ifqa.errors import IfqaError
+from ifqa.formatting import pluralize
 from ifqa.pipeline.chunk_runner import ask
 from ifqa.pipeline.run import LLM_STAGES, CorpusBuild, Run, Stage
 from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.pipeline.system import Session, System, refuse_other_families
 from ifqa.plugins import resolve_paths
-from ifqa.progress import bar, pluralize
+from ifqa.progress import bar
 from ifqa.records import Prediction
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator
@@ -39,7 +40,7 @@ from ifqa.workers.pool import map_tasks as run_all
 logger = logging.getLogger(__name__)
 
 
-def build_passages(corpus: Corpus) -> Path:
+def build_passages(corpus: CorpusConfig) -> Path:
     """Build shards of passages from a corpus's sources, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of ids.
 
     Each shard is made from a block of the input, so its bytes do not depend on the number of workers. The finished shards of a
@@ -87,12 +88,12 @@ def build_passages(corpus: Corpus) -> Path:
     return folder
 
 
-def build_index(corpus: Corpus, name: str) -> Path:
+def build_index(corpus: CorpusConfig, name: str) -> Path:
     """Build one of the corpus's indexes from its passages, `indexes/NAME/INDEX/`."""
     build = CorpusBuild(corpus)
     build.require_index(name)
     artifact, table = build.artifact(name), corpus.indexes[name]
-    plugin = corpus.plugins.indexed(table["retriever"])
+    plugin = corpus.plugins.indexed_retriever(table["retriever"])
     with artifact.make(
         lambda: build.inputs(name), lambda: CorpusBuild(corpus).inputs(name), resume="any" if plugin.resumes else ""
     ) as draft:

@@ -14,11 +14,12 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
-from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.corpus import CorpusConfig, load_corpus
 from ifqa.corpus.passage_store import id_bytes
+from ifqa.formatting import pluralize
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.plugins import Plugins
-from ifqa.progress import bar, pluralize
+from ifqa.progress import bar
 from ifqa.protocols import Reader
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
@@ -80,7 +81,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
             yield f"  {rule:12}{record['made'][rule]:8,} made{record['kept'].get(rule, 0):8,} kept"
 
 
-def _inputs(corpus: Corpus, seed: int, most: int, check: bool) -> dict[str, object]:
+def _inputs(corpus: CorpusConfig, seed: int, most: int, check: bool) -> dict[str, object]:
     passages, reader = CorpusBuild(corpus).identity, Plugins().reader(_READER).fingerprint() if check else ""
     draws: dict[str, object] = {"passages": passages, "seed": seed, "most": most, "reader": reader}
     return {"stage": "synthetic", "version": VERSION} | draws

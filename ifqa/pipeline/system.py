@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from ifqa.config.corpus import build_settings
-from ifqa.config.experiment import RetrieverSettings, retriever_tables, search_settings
+from ifqa.config.experiment import RetrieverSettings, retriever_sections, search_settings
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sources import user_folders
 from ifqa.errors import IfqaError
+from ifqa.formatting import pluralize
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answer_of, valid_prediction
 from ifqa.plugins import accepted_arguments, resolve_paths
-from ifqa.progress import pluralize
 from ifqa.protocols import (
     IndexedRetriever,
     LanguageModel,
@@ -194,7 +194,9 @@ class System:
             by_id = {passage.id: passage for passage in texts}
             evidence = (by_id[passage_id] for passage_id in prediction.passage_ids)
             answers.append(
-                replace(answer_of(question, prediction.below(least), evidence), steps=tuple(ranking.steps or ()))
+                replace(
+                    answer_of(question, prediction.abstain_below(least), evidence), steps=tuple(ranking.steps or ())
+                )
             )
         return answers
 
@@ -377,8 +379,8 @@ def refuse_other_families(run: Run) -> None:
     def check(
         what: str, plugin: type[Trainable], function: Callable[..., object], settings: Mapping[str, object]
     ) -> None:
-        arguments = accepted_arguments(plugin.trained, root=root) | resolve_paths(function, settings, root)
-        _refuse(f"{what} {plugin.trained_verb}", plugin.trained(**arguments), run)
+        arguments = accepted_arguments(plugin.training_family, root=root) | resolve_paths(function, settings, root)
+        _refuse(f"{what} {plugin.trained_verb}", plugin.training_family(**arguments), run)
 
     if experiment.llm:
         model = run.plugins.llm(run.llm["name"])
@@ -387,7 +389,7 @@ def refuse_other_families(run: Run) -> None:
         reader = run.plugins.reader(run.reader["name"])
         check(f"reader {run.reader['name']!r}", reader, reader.__init__, experiment.reader_settings)
     indexes = run.corpus.corpus.indexes if run.corpus else {}
-    for table in retriever_tables(run.retriever) if experiment.retriever else ():
+    for table in retriever_sections(run.retriever) if experiment.retriever else ():
         retriever, built = run.plugins.retriever(table["name"]), indexes.get(table.get("index", ""))
         if built and issubclass(retriever, IndexedRetriever):
             check(f"retriever {table['name']!r}", retriever, retriever.build, build_settings(built))

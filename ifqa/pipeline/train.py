@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.corpus import CorpusConfig, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
@@ -39,8 +39,8 @@ def train(
     with the questions. The split `dev` of the same family chooses the best checkpoint, if there is one.
     """
     plugin = load_plugin("trainer", name)
-    if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.here]:
-        raise IfqaError(f"training needs {lacking[0].what}; {lacking[0].how}")
+    if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.present]:
+        raise IfqaError(f"training needs {lacking[0].name}; {lacking[0].remedy}")
     refuse_strangers(folder)  # before passages are retrieved, which takes long
     trainer, source, splits = configured(plugin, **settings), open_benchmark(benchmark), dict[str, TrainingData]()
     for each in filter(None, (split, dev)):
@@ -51,7 +51,7 @@ def train(
         raise IfqaError(
             f"{split} and {dev} are of {' and '.join(families)}, which share questions; name a dev split of one"
         )
-    trainer.refuse(splits[split], folder)
+    trainer.check_data(splits[split], folder)
     with _first_alone():
         if experiment:
             retrieved = _by_experiment(experiment, benchmark)
@@ -66,7 +66,7 @@ def train(
     return folder
 
 
-def _by_bm25(corpus: Corpus, query: str) -> Retrieve:
+def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
     """Retrieves passages with a corpus's BM25 index."""
     if "bm25" not in corpus.indexes:  # said before passages are built, which takes long
         raise IfqaError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")

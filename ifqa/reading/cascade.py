@@ -44,7 +44,7 @@ class Cascade(Reader):
         seed: int = 0,
         root: Path = Path(),
     ) -> None:
-        self.family = self.trained(weights=weights, demos=demos, root=root)
+        self.family = self.training_family(weights=weights, demos=demos, root=root)
         self._span = Plugins().reader("extractive")(weights=weights, threshold=sure, root=root)
         self._llm = Plugins().reader("llm")(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
@@ -78,9 +78,9 @@ class Cascade(Reader):
         return self._llm.usage()
 
     @classmethod
-    def trained(cls, **settings: object) -> str:
+    def training_family(cls, **settings: object) -> str:
         """The split family of the span reader's weights and of the demonstrations, found without a model."""
-        families = {Plugins().reader(name).trained(**settings) for name in ("extractive", "llm")} - {""}
+        families = {Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
             raise IfqaError(f"reader 'cascade': weights and demonstrations are of {both}; wanted one split family")

@@ -115,7 +115,7 @@ class Llm(Reader):
         return self._meter.usage()
 
     @classmethod
-    def trained(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
+    def training_family(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
         """The split family of the demonstrations, found without a model; empty without demonstrations."""
         if "/" not in demos:
             return load_demos(demos, root).family if demos else ""

@@ -17,10 +17,11 @@ from rich.text import Text
 from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import IfqaError, unknown_name
+from ifqa.formatting import pluralize
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import Searched, System
-from ifqa.progress import bar, pluralize
-from ifqa.records import Answer, Passage, Question, questions_identity
+from ifqa.progress import bar
+from ifqa.records import Answer, Passage, Question, fingerprint_questions
 from ifqa.report.table import plain
 from ifqa.storage.append_log import truncate_log
 from ifqa.storage.artifacts import (
@@ -55,7 +56,7 @@ def support_of(answer: Answer) -> Support | None:
     for passage in answer.evidence:
         if answer.how and answer.how.passage_id == passage.id:
             start, end, at = *answer.how.sentence, answer.how.span[0]
-        elif answer.how or len(pieces := answer.marked(passage)) < 2:
+        elif answer.how or len(pieces := answer.highlights(passage)) < 2:
             continue
         else:
             at = len(pieces[0])
@@ -104,7 +105,7 @@ def show_answer(
     """
     console = Console(highlight=False)
     styled = console.color_system is not None
-    text = plain(answer.text or answer.why_not)
+    text = plain(answer.text or answer.no_answer_reason)
     if answer.text and answer.confidence is not None:
         text += f" [dim](confidence {answer.confidence:.0%})[/dim]"
     notes = [kind] if kind in _COLOURS else []
@@ -122,7 +123,7 @@ def show_answer(
         at = answer.how.span[0] if answer.how and answer.how.passage_id == passage.id else None
         name = "" if number or answer.factual else "In fact"
         _print_field(console, name, f"[dim]{plain(source_of(passage, at))}[/dim]")
-        _print_field(console, "", mark_parts(excerpt(answer.marked(passage), answer.question.text), styled))
+        _print_field(console, "", mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled))
     for number, step in enumerate(answer.steps, start=1):
         count = pluralize(len(step.passage_ids), "new passage")
         _print_field(console, f"Step {number}", f"[dim]{plain(step.query)} · {count}[/dim]")
@@ -260,7 +261,10 @@ def _line(answer: Answer, searched: Searched | None) -> bytes:
 def _inputs(questions: Sequence[Question], system: System, threshold: float | None) -> dict[str, object]:
     """What decides the answers: those of another run are not gone on with."""
     experiment = system.experiment
-    run, inputs = Run(experiment), dict[str, object](questions=questions_identity(list(questions)), threshold=threshold)
+    run, inputs = (
+        Run(experiment),
+        dict[str, object](questions=fingerprint_questions(list(questions)), threshold=threshold),
+    )
     inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
     inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
     manifest = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None

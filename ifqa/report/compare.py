@@ -85,7 +85,7 @@ class Comparison:
     def table(self) -> Table:
         """A row for each measure."""
         columns = ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied")
-        rows = tuple((self.by.marked(difference.measure), *_cells(difference)) for difference in self.differences)
+        rows = tuple((self.by.display_name(difference.measure), *_cells(difference)) for difference in self.differences)
         return Table(f"A: {self.first}\nB: {self.second}", "", columns, rows)
 
     def show(self, console: Console) -> None:
@@ -141,7 +141,7 @@ class Comparisons:
         rows: list[tuple[str, ...]] = []
         for measure, differences in self.differences.items():
             first, *_ = differences.values()
-            rows.append((self.by.marked(measure), "A", f"{first.first:.1f}", *[""] * 6))
+            rows.append((self.by.display_name(measure), "A", f"{first.first:.1f}", *[""] * 6))
             rows += [("", letters[name], *_cells(difference)[1:]) for name, difference in differences.items()]
         title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
         note = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from typing_extensions import TypedDict
 
-from ifqa.config.expected import NEAR, OFF, verdict, with_measured_values
+from ifqa.config.expected import NEAR, OFF, find_score, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.passage_filter import KEYWORDS, PassageSample
 from ifqa.errors import IfqaError
@@ -125,11 +125,11 @@ def _spent(stage: str, record: StageUsage) -> Iterator[str]:
 def _beside(experiment: Experiment, scores: ScoresJson, by: ScoringScheme) -> Iterator[str]:
     """Lines below the scores: scores over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    told = [f"{plain(by.marked(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
+    told = [f"{plain(by.display_name(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
     if some["questions"] and told:
         yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(told)}."
     for each in experiment.expected:
-        here = value_of(with_measured_values(scores, each.measure))
+        here = value_of(find_score(scores, each.measure))
         tolerance = f" ± {each.tolerance:g}" if each.tolerance else ""
         of = f" ({plain(each.source)})" if each.source else ""
         yield f"{plain(each.measure)} {here}, expected {each.value:g}{tolerance}{of}: {verdict(scores, each)}"
@@ -186,7 +186,7 @@ def _listing(name: str, path: Path) -> _Listing:
     """An experiment's description, whether it was scored or can run here, else what it needs first."""
     try:
         experiment = load_experiment(name)
-        needs = [need.what for need in requirements(Run(experiment)) if not need.here]
+        needs = [need.name for need in requirements(Run(experiment)) if not need.present]
     except (IfqaError, OSError) as error:
         return {"about": _about(path), "state": "broken", "needs": [str(error)]}
     scored = (experiment.folder / "score" / MANIFEST).exists()

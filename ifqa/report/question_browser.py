@@ -121,7 +121,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
     return {
         "name": name,
         "measures": [
-            {"name": by.marked(key), "digits": 0 if whole[key] else 2, "best": int(by.best(key))} for key in keys
+            {"name": by.display_name(key), "digits": 0 if whole[key] else 2, "best": int(by.best(key))} for key in keys
         ],
         "subsets": [{"name": subset.name, "told": int(subset.in_tables)} for subset in by.subsets],
         "experiments": [*map(_about, experiments)],

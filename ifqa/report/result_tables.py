@@ -4,10 +4,10 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from ifqa.config.expected import NEAR, OFF, OK, RETIRED, part_of, verdict, with_measured_values
+from ifqa.config.expected import NEAR, OFF, OK, RETIRED, find_score, part_scores, verdict
 from ifqa.config.experiment import base_experiments
+from ifqa.formatting import format_duration
 from ifqa.pipeline.probe import Loss
-from ifqa.progress import duration
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results_log import Result
 from ifqa.report.table import NOT_RUN, STALE, Table, p_cell
@@ -114,7 +114,7 @@ def _by_group(title: str, results: Sequence[Result]) -> Iterator[Table]:
     for result in results:
         by, name = result.experiment.scheme, result.experiment.name
         for key in by.shown([measure.name for measure in by.measures]):
-            rows.append((name, by.marked(key), *(_of_group(result, group, key) for group in groups)))
+            rows.append((name, by.display_name(key), *(_of_group(result, group, key) for group in groups)))
         for depths, ranking in _depth_columns([by]):
             rows.append((name, depths, *(_depths(result, ranking, group) for group in groups)))
     kinds = dict.fromkeys(by.groups for by in _declared(results) if by.groups)
@@ -203,7 +203,7 @@ def _declared(results: Iterable[Result]) -> list[ScoringScheme]:
 def _answers(results: Sequence[Result]) -> dict[str, Cell]:
     """A column for each measure of answers that tables show."""
     shown = [(by, key) for by in _declared(results) for key in by.shown([measure.name for measure in by.measures])]
-    return {by.marked(key): partial(_mean, measure=key) for by, key in shown}
+    return {by.display_name(key): partial(_mean, measure=key) for by, key in shown}
 
 
 def _rankings(results: Sequence[Result]) -> dict[str, Cell]:
@@ -224,7 +224,7 @@ def _parts(results: Sequence[Result]) -> dict[str, Cell]:
     for by in _declared(results):
         if key := by.headline([measure.name for measure in by.measures]):
             for part in [*(subset.name for subset in by.subsets if subset.in_tables), GOLD_READ, MACRO]:
-                columns[f"{by.marked(key)}, {part.replace('_', ' ')}"] = partial(_mean, measure=f"{part}.{key}")
+                columns[f"{by.display_name(key)}, {part.replace('_', ' ')}"] = partial(_mean, measure=f"{part}.{key}")
     return columns
 
 
@@ -250,15 +250,15 @@ def _title(measure: RankingMeasure) -> str:
 
 def _depths(result: Result, measure: RankingMeasure, part: str = "") -> str:
     at = f"{part}.{measure.name}" if part else measure.name
-    means = [with_measured_values(result.scores, f"{at}@{k}") if result.scores else None for k in measure.tables]
+    means = [find_score(result.scores, f"{at}@{k}") if result.scores else None for k in measure.tables]
     return " / ".join(f"{mean['value']:.1f}" if mean else "-" for mean in means) if any(means) else ""
 
 
 def _mean(result: Result, measure: str) -> str:
-    if result.scores is None or (mean := with_measured_values(result.scores, measure)) is None:
+    if result.scores is None or (mean := find_score(result.scores, measure)) is None:
         return ""
     part = measure.rpartition(".")[0]
-    over = part_of(result.scores, part) if part else None
+    over = part_scores(result.scores, part) if part else None
     of = f" of {over['questions']:,}" if over and "questions" in over else ""
     return f"{_score(mean)}{of}"
 
@@ -274,7 +274,7 @@ def _how(result: Result) -> tuple[str, ...]:
     facts, experiment = result.made, result.experiment
     varied = base_experiments(experiment.name, experiment.root)
     changed = f" Changed: {experiment.name.removeprefix(f'{varied[-1]}+')}." if varied else ""
-    time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in facts["seconds"].items())
+    time = ", ".join(f"{stage} {format_duration(taken)}" for stage, taken in facts["seconds"].items())
     cost = "$0"
     if "tokens" in facts:
         last = "at an unknown price" if facts.get("cost") is None else f"${facts['cost']:,.2f}"
@@ -293,7 +293,7 @@ def _headline(result: Result) -> tuple[str, ScoreInterval] | None:
         return None
     by = result.experiment.scheme
     key = by.headline(by.shown(result.scores["measures"]))
-    mean = with_measured_values(result.scores, key)
+    mean = find_score(result.scores, key)
     return (key, mean) if mean else None
 
 
@@ -308,7 +308,7 @@ def summary(results: Sequence[Result]) -> Table:
             worth = mean["value"] if experiment.scheme.best(key) else -mean["value"]
             order = (not gold, bool(experiment.corpus), worth)
             over = f"{experiment.benchmark} {experiment.split}"
-            row = (over, experiment.name, f"{experiment.scheme.marked(key)} {_score(mean)}", verdict_of(result))
+            row = (over, experiment.name, f"{experiment.scheme.display_name(key)} {_score(mean)}", verdict_of(result))
             best[over] = max(best.get(over, (order, row)), (order, row), key=lambda pair: pair[0])
     rows = tuple(row for _, row in sorted(best.values(), key=lambda pair: pair[1]))
     return Table("Summary", _SUMMARY_NOTE, ("questions", "best row", "score", "verdict"), rows)

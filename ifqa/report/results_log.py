@@ -16,14 +16,14 @@ from typing import Literal, NotRequired, Required
 
 from typing_extensions import TypedDict
 
-from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.corpus import CorpusConfig, load_corpus
 from ifqa.config.experiment import (
     Experiment,
     RetrieverSettings,
     base_experiments,
     load_experiment,
     parse_experiment,
-    retriever_tables,
+    retriever_sections,
 )
 from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
@@ -32,7 +32,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import SMOLLM2, is_packaged
 from ifqa.pipeline.run import Run, identity_settings
 from ifqa.plugins import Plugins, code_fingerprint, source_file
-from ifqa.records import questions_identity
+from ifqa.records import fingerprint_questions
 from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION
 from ifqa.scoring.score_files import ScoresJson, parse_scores, read_scores
@@ -352,10 +352,10 @@ def identities(run: Run) -> dict[str, str]:
     experiment = run.experiment
     known = {"code": compute_fingerprint(_code(run))}
     with suppress(IfqaError):
-        known["questions"] = questions_identity(run.questions)
+        known["questions"] = fingerprint_questions(run.questions)
     with suppress(IfqaError):
-        if split := run.benchmark.training(experiment.split):
-            known["training"] = questions_identity(run.questions_of(experiment.benchmark, split))
+        if split := run.benchmark.training_split(experiment.split):
+            known["training"] = fingerprint_questions(run.questions_of(experiment.benchmark, split))
     with suppress(IfqaError):
         prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
         prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
@@ -368,7 +368,7 @@ def identities(run: Run) -> dict[str, str]:
 def _code(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
     experiment = run.experiment
-    retrievers = list(retriever_tables(experiment.retriever)) if experiment.retriever else []
+    retrievers = list(retriever_sections(experiment.retriever)) if experiment.retriever else []
     named: list[tuple[Literal["retriever", "reader", "llm"], str]] = [("retriever", t["name"]) for t in retrievers]
     named += [("reader", experiment.reader["name"])] if experiment.reader else []
     named += [("llm", experiment.llm["name"])] if experiment.llm else []
@@ -388,7 +388,7 @@ def _files(fingerprint: Mapping[str, object]) -> dict[str, object]:
     return hashes | ({"llm": _files(llm)} if isinstance(llm, Mapping) else {})
 
 
-def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
+def _corpus(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, object]:
     """The settings of a corpus's sources, and of those of its indexes that the experiment searches; without paths.
 
     Settings at their defaults are left out, so that a setting that is new in a later version changes nothing.
@@ -402,7 +402,7 @@ def _corpus(corpus: Corpus, indexes: Iterable[str]) -> dict[str, object]:
     for name in indexes:
         if name in corpus.indexes:
             table = corpus.indexes[name]
-            plugin = corpus.plugins.indexed(table["retriever"])
+            plugin = corpus.plugins.indexed_retriever(table["retriever"])
             searched[name] = [_changed(plugin.build, identity_settings(plugin, table)), code_fingerprint(plugin)]
     return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
-from ifqa.config.expected import with_measured_values
+from ifqa.config.expected import find_score
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.report.table import Table, drawn, plain
@@ -64,7 +64,7 @@ class Scores:
     rows: Sequence[QuestionRow] = field(default=(), repr=False)
 
     def __getitem__(self, measure: str) -> Score:
-        mean = with_measured_values(self.content, measure)
+        mean = find_score(self.content, measure)
         if mean is None:
             raise unknown_name(f"measure of {self.name}", measure, [name for _, part in self._parts() for name in part])
         return Score(mean["value"], mean["low"], mean["high"])
@@ -165,10 +165,10 @@ def _tables(scores: ScoresJson, by: ScoringScheme) -> Iterator[Table]:
     for key in by.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]
         over_parts = (value_of(part["measures"].get(key)) for part in parts.values())
-        rows.append((by.marked(key), value_of(mean), interval_of(mean, scores["questions"]), *over_parts))
+        rows.append((by.display_name(key), value_of(mean), interval_of(mean, scores["questions"]), *over_parts))
     yield Table("", "", ("measure", f"all ({scores['questions']})", "95% interval", *counted), tuple(rows))
     key, whole = by.headline(scores["measures"]), scores["questions"]
-    columns = ("questions", by.marked(key), "95% interval")
+    columns = ("questions", by.display_name(key), "95% interval")
 
     def row(name: str, over: str, questions: int, means: ScoreIntervals) -> tuple[str, ...]:
         return name, over, value_of(means.get(key)), interval_of(means.get(key), questions)

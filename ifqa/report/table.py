@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as Drawing
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED
-from ifqa.progress import printable
+from ifqa.formatting import printable
 
 NOT_RUN, STALE = "not run", "stale"
 #: Beginning of a cell in the column "verdict" -> CSS class.

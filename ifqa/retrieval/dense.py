@@ -185,7 +185,7 @@ class Dense(IndexedRetriever):
         return replace(cost, memory=cost.memory + 2 * part, about=about)
 
     @classmethod
-    def trained(cls, model: str = MINILM, **_: object) -> str:
+    def training_family(cls, model: str = MINILM, **_: object) -> str:
         """The split family that a model of `ifqa train dense` was trained on; empty for others. Loads and fetches nothing."""
         return _read_training(model)[0] if Path(model).is_dir() else ""
 
@@ -197,7 +197,7 @@ class Dense(IndexedRetriever):
         return encoder_requirements(model, root, query_model)
 
     @classmethod
-    def built_from(cls, model: str = MINILM, query_model: str = "", **_: object) -> str:
+    def build_fingerprint(cls, model: str = MINILM, query_model: str = "", **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
         return model_fingerprint(model, question_model(model, query_model))
 

@@ -96,7 +96,7 @@ class Ranker(SinglePart):
         self.trained_on = (*trained.sources.values(), *self.trained_on)
 
     @classmethod
-    def trained(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
+    def training_family(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
         """The split family that the weights were trained on."""
         return read_ranker(model).family
 

@@ -102,10 +102,10 @@ class Rerank(SinglePart):
         return [] if model in (BUNDLED_MODEL, SPAN_READER) else [model_requirement(model, root)]
 
     @classmethod
-    def trained(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
+    def training_family(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
         """The split family that the model was trained on, without loading the model; empty for a model from elsewhere."""
         if model == SPAN_READER:
-            return Extractive.trained()
+            return Extractive.training_family()
         adapter = read_adapter(model)
         return adapter.family if adapter else ""
 

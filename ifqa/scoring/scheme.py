@@ -92,7 +92,7 @@ class ScoringScheme:
         """The best possible value: 1, or 0 if low is best."""
         return float(self.measure(key).best == "high")
 
-    def marked(self, key: str) -> str:
+    def display_name(self, key: str) -> str:
         """The key for display, with an arrow if low is best."""
         return key if self.best(key) else f"{key} ↓"
 

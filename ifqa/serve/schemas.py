@@ -232,9 +232,9 @@ class AnswerForm(Reply):
                 "supposed": {"text": clause, "pieces": [before, clause, after]} if clause else None,
                 "outcome": "answered" if answer.text else "failed" if failed else "abstained",
                 "answer": answer.text,
-                "error": answer.why_not.removeprefix("no answer: ") if failed else "",
+                "error": answer.no_answer_reason.removeprefix("no answer: ") if failed else "",
                 "how": told,
-                "evidence": [{**asdict(passage), "pieces": answer.marked(passage)} for passage in answer.evidence],
+                "evidence": [{**asdict(passage), "pieces": answer.highlights(passage)} for passage in answer.evidence],
                 "seconds": round(seconds, 3),
             }
         )

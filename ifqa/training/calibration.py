@@ -85,7 +85,7 @@ class CalibrationTrainer(Settings):
         """Name the device, or refuse one that is not here."""
         self.device = resolve_device(self.device)
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse weights that are missing or damaged, or were trained on other questions or on another encoder."""
         _start(folder, _manifest(folder, data), self.start)
 
@@ -105,8 +105,8 @@ class CalibrationTrainer(Settings):
         rows: list[Row] = []
         for fold in range(self.folds):
             weights = folder / FOLDS / str(fold)
-            held = data.only([n for n, place in enumerate(of) if place == fold])
-            others = data.only([n for n, place in enumerate(of) if place != fold])
+            held = data.select([n for n, place in enumerate(of) if place == fold])
+            others = data.select([n for n, place in enumerate(of) if place != fold])
             trained, read = len(others.questions), len(held.questions)
             logger.info(f"fold {fold + 1} of {self.folds}: {trained} questions to train on, {read} to read")
             train_reader(_apart(others, held), weights, **settings)

@@ -264,7 +264,7 @@ def usable(data: TrainingData) -> TrainingData:
     """The questions that offer choices and have an answer, with their passages."""
     multiple = "questions of multiple choice, such as those of sample-wiqa"
     require(data, lambda question: question.choices and question.answers, "choices and an answer", multiple)
-    chosen = data.only([n for n, question in enumerate(data.questions) if question.choices and question.answers])
+    chosen = data.select([n for n, question in enumerate(data.questions) if question.choices and question.answers])
     for question in chosen.questions:
         right(question)
     return chosen

@@ -89,7 +89,7 @@ class Dense(Passes):
         if self.pool < self.negatives:
             raise IfqaError(f"training setting pool: wanted {self.negatives} or more, the negatives, found {self.pool}")
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without a gold passage, and a model that is not here or no BERT where one is wanted."""
         require_gold(data)
         kind = read_json(model_folder(self.model) / "config.json").get("model_type") if self.two_encoders else "bert"
@@ -104,7 +104,7 @@ class Dense(Passes):
         ranked passage that covers it; if the other passages have titles and it has none, the network learns to tell the two
         kinds apart.
         """
-        self.refuse(data, folder)
+        self.check_data(data, folder)
         start = model_folder(self.model)
         inputs = self.inputs(data) | {
             "recipe": self.recipe,

@@ -16,7 +16,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.questions import read_questions
 from ifqa.models.encoders import EncoderFiles, find_encoder
 from ifqa.models.hub import MINILM
-from ifqa.protocols import NO_DATA, Flag, PathSetting, TrainingData
+from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
 from ifqa.reading.span.weights import encoder_of, identity_of, load_average, manifest_of
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
@@ -64,7 +64,7 @@ class Extractive(Passes):
     encoder: PathSetting = MINILM
     reading: Annotated[
         Sequence[PathSetting],
-        Flag(
+        TrainerFlag(
             "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with question, context and answers, "
             "packed or not. Repeatable."
         ),
@@ -93,7 +93,7 @@ class Extractive(Passes):
                 f"average = {self.average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
             )
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without a target, a start of another family or encoder, and reading questions that do not fit."""
         from ifqa.training.span import Example
 
@@ -119,7 +119,7 @@ class Extractive(Passes):
 
         from ifqa.training.span import Example, Schedule, network, train_phase
 
-        self.refuse(data, folder)
+        self.check_data(data, folder)
         encoder, start = find_encoder(self.encoder), self.start
         pairs = zip(data.questions, data.rankings, strict=True)
         examples = [example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target]

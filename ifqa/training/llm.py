@@ -20,7 +20,7 @@ from ifqa.progress import bar
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Prompt, load_prompt, prompt_path
-from ifqa.protocols import NO_DATA, Flag, TrainingData
+from ifqa.protocols import NO_DATA, TrainerFlag, TrainingData
 from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import NotNegative, Positive, Share
 from ifqa.storage.files import read_json, sha256, write_json
@@ -61,9 +61,11 @@ class Llm(Passes):
     libraries = ("peft", "accelerate")
     retrieved = DEPTH
 
-    method: Annotated[Method, Flag("sft (learn the answers) or dpo (prefer them to those of the real world).")] = "sft"
+    method: Annotated[
+        Method, TrainerFlag("sft (learn the answers) or dpo (prefer them to those of the real world).")
+    ] = "sft"
     model: Annotated[
-        str, Flag("Model to tune: smollm2, a GGUF file, a folder, a hub's name, or an adapter's folder.")
+        str, TrainerFlag("Model to tune: smollm2, a GGUF file, a folder, a hub's name, or an adapter's folder.")
     ] = "smollm2"
     prompt: str = "short"
     passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5
@@ -88,7 +90,7 @@ class Llm(Passes):
                 f"batch = {self.batch}: wanted a multiple of device_batch, {self.device_batch}, what is computed at once"
             )
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without an answer or a pair, a prompt with reasoning, and a model of another split family."""
         require(data, is_answered, "an answer")
         prompt = load_prompt(self.prompt)
@@ -111,7 +113,7 @@ class Llm(Passes):
         """
         from peft.helpers import disable_input_dtype_casting
 
-        self.refuse(data, folder)
+        self.check_data(data, folder)
         source = find_causal_lm(self.model)
         base = base_model(Path(self.model)) if source.adapter else self.model
         inputs = self.inputs(data) | {

@@ -58,13 +58,13 @@ class Ranker(Settings):
     negatives: Negatives = "gold"
     penalty: NotNegative = 1.0
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without a gold passage."""
         require_gold(data)
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write `ranker.json` and a `manifest.json`."""
-        self.refuse(data, folder)
+        self.check_data(data, folder)
         inputs = self.inputs(data) | {"features": list(FEATURES)}
         if not checkpoints.begin(folder, inputs):
             return

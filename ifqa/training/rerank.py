@@ -42,7 +42,7 @@ class Rerank(Passes):
     batch: Positive = 8
     weight_decay: NotNegative = 0.01
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without a gold passage."""
         require_gold(data)
 
@@ -52,7 +52,7 @@ class Rerank(Passes):
         Negatives are drawn from the rankings. Ranked and gold passages should be cut in the same way, or the network learns to
         tell the two kinds apart.
         """
-        self.refuse(data, folder)
+        self.check_data(data, folder)
         inputs = self.inputs(data) | {"encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
         inputs["settings"]["max_tokens"] = MAX_TOKENS
         if not checkpoints.begin(folder, inputs):

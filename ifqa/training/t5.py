@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features, resolve_device
 from ifqa.models.hub import model_fingerprint
-from ifqa.protocols import NO_DATA, Flag, Recipe, TrainingData
+from ifqa.protocols import NO_DATA, Recipe, TrainerFlag, TrainingData
 from ifqa.reading.t5.checkpoint import (
     DEFAULT,
     Conventions,
@@ -135,7 +135,7 @@ class T5Trainer(Settings):
         """Make the trained network the T5 that is saved; gives what else it has learnt, for the manifest."""
         return {}
 
-    def refuse(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without answers, and a model of another split family; the model is not loaded."""
         require(data, self.targets, "an answer")
         start = checkpoint_folder(self.model, self.reader, _MEND)
@@ -150,7 +150,7 @@ class T5Trainer(Settings):
         """
         import torch
 
-        self.refuse(data, folder)
+        self.check_data(data, folder)
         start = open_checkpoint(self.model, reader=self.reader, mend=_MEND)
         inputs = self.inputs(data) | {
             "recipe": self.recipe,
@@ -160,7 +160,7 @@ class T5Trainer(Settings):
         if not checkpoints.begin(folder, inputs):
             return
         conventions = Conventions(self.max_tokens, self.titles, start.conventions.encoder_eos)
-        usable = data.only([n for n, question in enumerate(data.questions) if self.targets(question)])
+        usable = data.select([n for n, question in enumerate(data.questions) if self.targets(question)])
         rows = Rows(self, usable, start.tokenizer, conventions)
         trainer = _trainer(self, rows, dev, start.model, folder)
         try:
@@ -227,9 +227,9 @@ class Rag(Fid):
     reader = "rag"
     scored = True
 
-    mode: Annotated[Mode, Flag("sequence (a passage for the whole answer) or token (one for each of its tokens).")] = (
-        "sequence"
-    )
+    mode: Annotated[
+        Mode, TrainerFlag("sequence (a passage for the whole answer) or token (one for each of its tokens).")
+    ] = "sequence"
     passages: Positive = 10
     temperature: NotNegative = 0.0
     temperature_rate: NotNegative = 0.01

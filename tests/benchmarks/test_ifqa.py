@@ -78,14 +78,14 @@ def test_no_overlap_leaves_out_questions_on_passages_of_training_as_it_is_now_an
         few_dev=[["new"], ["three"]],
     )
     assert (apart("full-dev"), apart("few-dev"), apart("full-train")) == (["1", "3", "4"], ["1"], [])
-    assert (IfQA().training("full-test"), IfQA().training("few-dev")) == ("full-train", "few-train")
+    assert (IfQA().training_split("full-test"), IfQA().training_split("few-dev")) == ("full-train", "few-train")
     release(full_dev=[["new"]], full_train=[["another"]])
     monkeypatch.chdir("/")
     assert apart("full-dev", tmp_path) == ["0"]
     assert [subset.name for subset in load_scheme("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
     monkeypatch.chdir(tmp_path)
     Path("data/ifqa/full_split/train.json").unlink()
-    assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")
-    assert (apart("few-dev"), IfQA().training("few-dev")) == ([], "few-train")
+    assert (apart("full-dev"), IfQA().training_split("full-dev")) == (None, "")
+    assert (apart("few-dev"), IfQA().training_split("few-dev")) == ([], "few-train")
     for split in ("dev", "hard"):
         assert sum(map(Sample().subsets[-1].holds, Sample().questions(split))) == 83 - 9

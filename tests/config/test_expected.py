@@ -10,10 +10,10 @@ from ifqa.config.expected import (
     OK,
     RETIRED,
     Expected,
-    expected_tables,
+    expected_sections,
+    find_score,
     parse_expected,
     verdict,
-    with_measured_values,
 )
 from ifqa.errors import IfqaError
 from ifqa.scoring.scheme import default_scheme
@@ -46,7 +46,7 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
 )
 def test_expected_values_survive_the_way_into_a_file_and_back(expected):
     in_order = sorted(expected, key=lambda one: one.measure)
-    assert parse_expected(expected_tables(tuple(in_order)), "x.toml", BY) == tuple(in_order)
+    assert parse_expected(expected_sections(tuple(in_order)), "x.toml", BY) == tuple(in_order)
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,5 @@ def test_a_prefix_is_a_declared_subset_unless_the_benchmark_has_groups():
 def test_measures_of_groups_and_of_the_macro_average_are_found():
     means = {name: {"measures": {"EM": EM | {"value": value}}} for name, value in (("a", 1.0), ("b.c", 2.0))}
     grouped = {"measures": {}, "subsets": {}, "groups": means, "macro": {"measures": {"EM": EM | {"value": 1.5}}}}
-    assert [with_measured_values(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [1.0, 2.0, 1.5]
-    assert with_measured_values(grouped, "c.EM") is None
+    assert [find_score(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [1.0, 2.0, 1.5]
+    assert find_score(grouped, "c.EM") is None

@@ -257,8 +257,8 @@ def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_
 def test_a_store_outside_of_the_working_directory_is_refused(plugin):
     for store in ("../elsewhere", "a/../../elsewhere", "/tmp/elsewhere"):
         with pytest.raises(IfqaError, match="outside of the working directory"):
-            plugin.refuse(store=store)
-    plugin.refuse(store="kept/completions")
+            plugin.refuse_settings(store=store)
+    plugin.refuse_settings(store="kept/completions")
 
 
 def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):

@@ -17,7 +17,7 @@ def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
         assert (found.folder, found.identity) == (minilm_folder(), {"name": MINILM, "sha256": WEIGHTS_SHA256})
     tiny_mpnet(tmp_path / "mine", "a")
     assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == ("mine", tmp_path / "mine")
-    assert [model_requirement("mine", root).here for root in (tmp_path, tmp_path / "elsewhere")] == [True, False]
+    assert [model_requirement("mine", root).present for root in (tmp_path, tmp_path / "elsewhere")] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Model:
         words = sum(len(one.text.split()) for one in requests)
         room = sum(one.max_tokens for one in requests)
         return Estimate(len(requests), words, room, float(words) if self.known else None)
-    def ready(self):
+    def check_ready(self):
         if not self.key:
             raise IfqaError("no key is set")
 '''

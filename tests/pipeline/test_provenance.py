@@ -34,7 +34,7 @@ PLUGINS = '''
 from pathlib import Path
 from ifqa.records import Hit, Prediction
 class First:
-    """Finds the same passage for every question; `built_from` a file, if the file exists."""
+    """Finds the same passage for every question; its index is built from a file, if the file exists."""
     version = 1
     runtime_only = ("threads", "patience")
     def __init__(self, index, *, depth: int = 1, patience: int = 1) -> None: pass
@@ -43,7 +43,7 @@ class First:
     def build(cls, passages, folder, *, most: int = 100, threads: int = 0, least: float = 0.0):
         (folder / "first").write_text("p0")
     @classmethod
-    def built_from(cls, most=100, threads=0, least=0.0):
+    def build_fingerprint(cls, most=100, threads=0, least=0.0):
         model = Path("model")
         return model.read_text() if model.exists() else "no model"
 class Reader:

@@ -19,7 +19,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def missing(experiment):
-    return [need.what for need in requirements(Run(experiment)) if not need.here]
+    return [need.name for need in requirements(Run(experiment)) if not need.present]
 
 
 def of(**tables):
@@ -60,7 +60,7 @@ def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
     Path("mine").mkdir()
     encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}
     Path("mine/manifest.json").write_text(json.dumps({"family": "ifqa/full", "encoder": encoder}))
-    [need] = [requirement for requirement in requirements(Run(experiment)) if not requirement.here]
+    [need] = [requirement for requirement in requirements(Run(experiment)) if not requirement.present]
     assert need == Requirement(encoder["name"], "fetch it with: ifqa data all-mpnet-base-v2")
     Path("models/all-mpnet-base-v2").mkdir(parents=True)
     assert missing(experiment) == []

@@ -43,7 +43,7 @@ def counts(tmp_path, monkeypatch):
     count(Path, "read_text", lambda path, *_: str(path) if path.name == "sample.toml" else "")
     count(importlib, "import_module", lambda name, *_: name if name in modules else "")
     count(Sample, "questions", lambda _, split: f"questions of {split}")
-    count(BM25, "built_from", lambda *_: "fingerprint of the index")
+    count(BM25, "build_fingerprint", lambda *_: "fingerprint of the index")
     count(Llm, "fingerprint", lambda *_: "fingerprint of the reader")
     return counted
 

@@ -59,7 +59,9 @@ def test_a_stage_that_an_experiment_does_not_have_is_refused(stage, tables, comp
     ],
 )
 def test_mistakes_are_found_before_a_corpus_is_built(tables, complaint):
-    toy.outside(toy.PLUGINS, "class Trained(Last):\n    @classmethod\n    def trained(cls): return 'ifqa/few'\n")
+    toy.outside(
+        toy.PLUGINS, "class Trained(Last):\n    @classmethod\n    def training_family(cls): return 'ifqa/few'\n"
+    )
     with pytest.raises(IfqaError, match=complaint):
         stages.run(Run(toy.experiment(**{"corpus": "few", "retriever": toy.WORDS, "reader": toy.FILE, **tables})))
     assert not Path("indexes/few").exists()

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 from scored_experiments import write
 
-from ifqa.config.corpus import Corpus
+from ifqa.config.corpus import CorpusConfig
 from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
@@ -140,7 +140,7 @@ def test_a_dense_model_of_the_other_family_is_refused_before_indexing():
 def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, split, complaint):
     source = {"format": "gold", "benchmark": benchmark, "splits": [split] if split else []}
     with pytest.raises(IfqaError, match=complaint):
-        _ = CorpusBuild(Corpus("mine", (source,), {})).sources
+        _ = CorpusBuild(CorpusConfig("mine", (source,), {})).sources
 
 
 def answering(questions, split, benchmark="file"):

@@ -60,7 +60,7 @@ def test_an_unparsed_completion_leaves_the_answer_and_a_failed_request_fails(alo
 
 def test_the_prompt_is_part_of_the_identity_and_there_is_one_family(monkeypatch):
     assert Cascade.fingerprint(prompt="open-book") != Cascade.fingerprint(prompt="short")
-    assert Cascade.trained() == Extractive.trained() == Cascade(Scripted()).family
-    monkeypatch.setattr("ifqa.reading.llm.Llm.trained", classmethod(lambda cls, **_: "ifqa/few"))
+    assert Cascade.training_family() == Extractive.training_family() == Cascade(Scripted()).family
+    monkeypatch.setattr("ifqa.reading.llm.Llm.training_family", classmethod(lambda cls, **_: "ifqa/few"))
     with refused("weights and demonstrations are of ifqa/few and ifqa/full; wanted one split family"):
-        Cascade.trained()
+        Cascade.training_family()

@@ -92,7 +92,7 @@ def test_mode_and_temperature_of_a_checkpoint_hold_until_others_are_given(folder
     own = opened(trained)
     assert (own.mixture.mode, own.mixture.temperature) == ("token", 3.5)
     assert (own.family, set(own.trained_on), own.label) == ("ifqa/few", {"ab"}, "")
-    assert Rag.trained(str(trained)) == "ifqa/few"
+    assert Rag.training_family(str(trained)) == "ifqa/few"
     other = opened(trained, mode="sequence", decoding="fast", temperature=2.0).mixture
     assert (other.mode, other.decoding, other.temperature) == ("sequence", "fast", 2.0)
     with refused("decoding = 'fast' is of mode 'sequence', and the mode is 'token'"):

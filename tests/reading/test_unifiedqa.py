@@ -146,13 +146,13 @@ def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
     assert group_folders(str(tmp_path / "a[b]*" / "{group}-original")) == {"x": str(odd)}
     for name, wanted in (("none-{group}", "no folder has such a name"), ("{group}/{group}", "wanted {group} once")):
         with refused(wanted):
-            UnifiedQA.trained(str(tmp_path / name))
+            UnifiedQA.training_family(str(tmp_path / name))
 
 
 def test_the_models_of_groups_have_one_family_and_all_their_sources(groups, folder, tmp_path):
     reader = opened("model-{group}", root=groups)
     assert (reader.family, reader.trained_on, reader.label) == ("causal/original", {"model-one", "model-two"}, "")
-    assert UnifiedQA.trained("model-{group}", root=groups) == "causal/original"
+    assert UnifiedQA.training_family("model-{group}", root=groups) == "causal/original"
     assert opened(folder).label == f"{folder} was not trained by ifqa and may have seen these questions"
     for name in ("one", "two"):
         shutil.copytree(groups / f"model-{name}", tmp_path / name)

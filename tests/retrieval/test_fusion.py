@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from ifqa.config.experiment import load_experiment, parse_experiment, retriever_tables
+from ifqa.config.experiment import load_experiment, parse_experiment, retriever_sections
 from ifqa.config.overrides import override, write_resolved
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
@@ -116,7 +116,7 @@ def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     first, second = experiment.retriever["parts"]
     assert (first["k"], first["weight"], first["query"]) == (2, 2.0, "presupposition")
     assert (second["k"], second["weight"], [one["k"] for one in second["parts"]]) == (9, 0.5, [1, 9])
-    assert len(list(retriever_tables(experiment.retriever))) == 5
+    assert len(list(retriever_sections(experiment.retriever))) == 5
     variant = override(experiment, {"k": 3})
     assert [one["k"] for one in variant.retriever["parts"]] == [2, 9]
     write_resolved(variant)

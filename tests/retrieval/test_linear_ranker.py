@@ -91,7 +91,7 @@ def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
     path.write_text("{}")
     with refused("train it again"):
         read_ranker(str(path))
-    assert Ranker.trained() == read_ranker("ifqa").family == "ifqa/full"
+    assert Ranker.training_family() == read_ranker("ifqa").family == "ifqa/full"
     tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "sample", "retriever": {"name": "ranker"}}
     with refused("was trained on ifqa/full"):
         refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))

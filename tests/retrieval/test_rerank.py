@@ -83,7 +83,7 @@ def test_the_span_reader_raises_the_passage_that_holds_an_answer():
     rerank = Rerank(parts=[Part(part, 3)], passages=fetch, model="extractive", device="cpu", model_weight=1.0)
     question = Question("q/0", "If Ada Lind had won the cup a year later, in what year would she have won it?")
     assert rerank.search([question], 3)[0][0].passage_id == "a"
-    assert rerank.family == Rerank.trained("extractive") == "ifqa/full"
+    assert rerank.family == Rerank.training_family("extractive") == "ifqa/full"
     assert rerank.trained_on[-1] == "abc"
     assert Rerank.fingerprint("extractive") != Rerank.fingerprint("ifqa")
 

@@ -91,5 +91,5 @@ def test_the_headline_is_declared_else_in_tables_else_the_first_measure():
 
 def test_low_is_marked():
     low = ScoringScheme((replace(RANKED, best="low"), Measure("high", lambda *_: 0)))
-    assert (low.best("found@5"), low.marked("found@5")) == (0.0, "found@5 ↓")
-    assert (low.best("high"), low.marked("high")) == (1.0, "high")
+    assert (low.best("found@5"), low.display_name("found@5")) == (0.0, "found@5 ↓")
+    assert (low.best("high"), low.display_name("high")) == (1.0, "high")

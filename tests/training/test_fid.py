@@ -78,7 +78,7 @@ def test_batch_sizes_change_no_weight(tmp_path, start):
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
-    dev = MATERIAL.only([0, 1])
+    dev = MATERIAL.select([0, 1])
     whole = trained(tmp_path / "whole", start, dev=dev)
 
     with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
@@ -161,7 +161,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes,
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_two_processes_train_as_one_does(tmp_path, start, capfd):
     """The processes have the environment that torchrun gives them, and are forks, so that nothing is imported again."""
-    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": MATERIAL.only([0, 1, 2])}
+    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": MATERIAL.select([0, 1, 2])}
     one = trained(tmp_path / "one", start, device_batch=1, **plain)
     port = str(random.Random(str(tmp_path)).randint(20_000, 30_000))
     children = [os.fork() or _train_as(rank, port, tmp_path / "two", plain) for rank in "01"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.questions import check_unique_ids
-from ifqa.progress import pluralize
+from ifqa.formatting import pluralize
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER

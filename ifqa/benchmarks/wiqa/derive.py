@@ -19,7 +19,8 @@ from pathlib import Path
 from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Graph, letters, read_graphs
 from ifqa.benchmarks.wiqa.release import SPLITS, Item, new_item, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.progress import bar, pluralize
+from ifqa.formatting import pluralize
+from ifqa.progress import bar
 from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED
 

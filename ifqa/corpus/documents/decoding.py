@@ -4,7 +4,7 @@ import codecs
 from dataclasses import dataclass
 
 from ifqa.errors import IfqaError
-from ifqa.progress import CONTROLS
+from ifqa.formatting import CONTROLS
 
 _MULTIBYTE = 0.12  # share of bytes above 127 from which a text is hardly in a Latin script
 #: Encodings that are tried by their statistics where a text is neither UTF-8 nor in a Latin script.

@@ -28,7 +28,7 @@ from ifqa.corpus.work_units import (
     read_passage_lines,
 )
 from ifqa.errors import IfqaError
-from ifqa.progress import pluralize
+from ifqa.formatting import pluralize
 from ifqa.settings import Natural, Positive
 from ifqa.storage.files import sha256
 

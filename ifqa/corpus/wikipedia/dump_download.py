@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.progress import pluralize
+from ifqa.formatting import pluralize
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.artifacts import partial_folder, refuse_links
 from ifqa.storage.download import DownloadError, RemoteFile, download_all, read_url

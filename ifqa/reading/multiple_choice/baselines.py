@@ -48,7 +48,7 @@ class Majority(OptionReader):
             raise IfqaError(
                 "reader 'majority': wanted one of the two, split (the training questions, as in sample-wiqa/train) or answer"
             )
-        self.family, self._answer = self.trained(split, root), answer
+        self.family, self._answer = self.training_family(split, root), answer
         if split:
             benchmark, _, part = split.partition("/")
             source = open_benchmark(benchmark, root)
@@ -67,7 +67,7 @@ class Majority(OptionReader):
         return predictions
 
     @classmethod
-    def trained(cls, split: str = "", root: Path = Path(), **_: object) -> str:
+    def training_family(cls, split: str = "", root: Path = Path(), **_: object) -> str:
         """The split family of the training questions; empty for a given answer."""
         benchmark, _slash, part = split.partition("/")
         return open_benchmark(benchmark, root).family(part) if split else ""
@@ -139,7 +139,7 @@ class ClassifierReader(OptionReader):
         raise NotImplementedError
 
     @classmethod
-    def trained(cls, checkpoint: str, **_: object) -> str:
+    def training_family(cls, checkpoint: str, **_: object) -> str:
         """The split family of the training questions, read without the weights."""
         return manifest_of(checkpoint, cls.name).family
 

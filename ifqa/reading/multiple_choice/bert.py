@@ -98,7 +98,7 @@ class Choice(OptionReader):
         ]
 
     @classmethod
-    def trained(cls, checkpoint: str, **_: object) -> str:
+    def training_family(cls, checkpoint: str, **_: object) -> str:
         """The split family of the training questions, read without the weights."""
         manifest = _manifest(checkpoint)
         return manifest.family if manifest else ""

@@ -190,7 +190,7 @@ class Extractive(Reader):
         predictions = []
         for prediction, found in self.read(questions, passages, advance):
             sure = self.calibration.confidence(found) if self.calibration and found else None
-            predictions.append(replace(prediction, confidence=sure).below(self.threshold))
+            predictions.append(replace(prediction, confidence=sure).abstain_below(self.threshold))
         return predictions
 
     @classmethod
@@ -210,7 +210,7 @@ class Extractive(Reader):
             yield model_requirement(encoder, root)
 
     @classmethod
-    def trained(cls, weights: str = "", **_: object) -> str:
+    def training_family(cls, weights: str = "", **_: object) -> str:
         """The split family the weights were trained on, read without loading them."""
         return str(manifest_of(Path(weights) if weights else SHIPPED)["family"])
 

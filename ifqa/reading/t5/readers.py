@@ -93,13 +93,13 @@ class T5Reader(Reader):
         name = checkpoint or DEFAULT[cls.name]
         try:
             folders = group_folders(name, root).values()
-            here = all(model_requirement(folder, root).here for folder in folders)
+            here = all(model_requirement(folder, root).present for folder in folders)
             return [Requirement(f"the checkpoint {name}", "" if here else mend_of(cls.name))]
         except IfqaError as error:
             return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
 
     @classmethod
-    def trained(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
+    def training_family(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
         """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
         folders = [checkpoint_folder(name, cls.name) for name in group_folders(checkpoint, root).values()]
         families = sorted({manifest_of(folder, cls.name).family for folder in folders} - {""})
@@ -320,7 +320,7 @@ class UnifiedQA(T5Reader):
         batch_tokens: Natural = 0,
         root: Path = Path(),
     ) -> None:
-        self.family = self.trained(checkpoint, root)
+        self.family = self.training_family(checkpoint, root)
         self._checkpoint, self._named = checkpoint, group_folders(checkpoint, root)
         folders = [checkpoint_folder(name, self.name) for name in self._named.values()]
         sources = [manifest_of(folder, self.name).sources.values() for folder in folders]

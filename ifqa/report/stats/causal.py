@@ -17,8 +17,9 @@ from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.causalqa_datasets import PUBLISHERS
 from ifqa.formats.questions import iter_questions
 from ifqa.formats.tables import unpacked_suffix
+from ifqa.formatting import pluralize
 from ifqa.plugins import open_benchmark, plugin_names
-from ifqa.progress import bar, pluralize
+from ifqa.progress import bar
 from ifqa.records import Question
 from ifqa.report.stats import interval_cell, splits_of
 from ifqa.report.table import Table

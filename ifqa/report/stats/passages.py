@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ifqa.config.corpus import Corpus
+from ifqa.config.corpus import CorpusConfig
 from ifqa.corpus.passage_store import list_shards
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild
@@ -121,7 +121,9 @@ def _raise(best: dict[str, float], shares: Mapping[str, float]) -> None:
         best[text] = max(best.get(text, 0.0), share)
 
 
-def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]], workers: int = 0) -> PassageStats:
+def measure(
+    corpus: CorpusConfig, questions_by_split: Mapping[str, Sequence[Question]], workers: int = 0
+) -> PassageStats:
     """Read a corpus's passages once, a shard at a time, and count them.
 
     Args:

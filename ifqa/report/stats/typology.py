@@ -8,7 +8,7 @@ from pathlib import Path
 from ifqa.benchmarks.causalqa.typology import ASPECTS, Judged, Key, judge, kappa, label, read_annotations
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import iter_questions
-from ifqa.progress import pluralize
+from ifqa.formatting import pluralize
 from ifqa.report.stats import interval_cell
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import share_interval

@@ -134,7 +134,7 @@ class TokenIndexRetriever(IndexedRetriever):
         return encoder_requirements(model, root)
 
     @classmethod
-    def built_from(cls, *, model: str, **_: object) -> str:
+    def build_fingerprint(cls, *, model: str, **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
         return model_fingerprint(model)
 

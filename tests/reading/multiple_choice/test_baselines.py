@@ -60,7 +60,7 @@ def test_majority_gives_the_most_frequent_training_answer(monkeypatch):
     predictions = reader.answer(questions, [[]] * 3)
     assert [prediction.answer for prediction in predictions] == ["less", "LESS", ""]
     assert predictions[2].error == "the answer 'less' is not offered"
-    assert (reader.family, Majority.trained("rainy/train"), len(reader.trained_on)) == ("rainy", "rainy", 1)
+    assert (reader.family, Majority.training_family("rainy/train"), len(reader.trained_on)) == ("rainy", "rainy", 1)
     assert Majority.fingerprint("rainy/train") != ""
     assert Majority(answer="more").answer(questions[:1], [[]])[0].answer == "more"
     for settings in ({}, {"split": "rainy/train", "answer": "more"}):
@@ -134,7 +134,7 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
     found = reader.answer(questions, [[]] * 60)
     assert sum(one.answer in question.answers for one, question in zip(found, questions, strict=True)) > 45
     assert all(one.score is not None and one.score < 0 for one in found)
-    assert (reader.family, reader.trained_on, AdaBoost.trained(str(boosted))) == ("rain", {"abc"}, "rain")
+    assert (reader.family, reader.trained_on, AdaBoost.training_family(str(boosted))) == ("rain", {"abc"}, "rain")
     assert set(json.loads((boosted / "model.json").read_text())["words"]) >= {"change:more", "effect:more"}
     assert len(AdaBoost.fingerprint(str(boosted))) == 64
     some = [replace(asked("more rain falls", "more mud"), choices=several) for several in (("up", "MORE"), ("x", "y"))]

@@ -7,7 +7,7 @@ from statistics import mean, median
 
 import pytest
 
-from ifqa.config.corpus import Corpus
+from ifqa.config.corpus import CorpusConfig
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild
@@ -28,7 +28,7 @@ def corpus(tmp_path, monkeypatch):
     write_jsonl(
         tmp_path / "articles.jsonl", [{"id": f"{n}", "title": f"T{n}", "text": text} for n, text in drawn.items()]
     )
-    made = Corpus("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
+    made = CorpusConfig("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
     stages.build_passages(made)
     return made
 
@@ -78,7 +78,7 @@ def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     from ifqa.benchmarks.ifqa import Sample
 
-    made = Corpus("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
+    made = CorpusConfig("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
     stages.build_passages(made)
     stats = measure(made, {"dev": Sample().questions("dev")}, workers=1)
     assert stats.gold == stats.counts["passages"]
@@ -111,7 +111,7 @@ def test_passages_that_are_not_what_the_manifest_says_are_refused(corpus, monkey
         with pytest.raises(IfqaError, match=told):
             measure(corpus, {}, workers=1)
     with pytest.raises(IfqaError, match="ifqa passages absent"):
-        measure(Corpus("absent", (), {}), {})
+        measure(CorpusConfig("absent", (), {}), {})
 
 
 def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsys, monkeypatch):

@@ -140,7 +140,7 @@ def test_questions_are_learnt_by_heart(name, trained_verb):
     assert right(reader) >= 11
     assert right(reader, choices=("no effect", "less", "more")) >= 11  # the order does not matter
     assert (reader.family, reader.trained_on) == ("rain", {"abc"})
-    assert TRAININGS[name][1].trained(str(trained_verb[name])) == "rain"
+    assert TRAININGS[name][1].training_family(str(trained_verb[name])) == "rain"
     manifest = json.loads((trained_verb[name] / "manifest.json").read_text())
     assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (name, 32, 12)
     assert [*manifest["record"]["files"]] == ["model.safetensors"]
