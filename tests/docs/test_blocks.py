@@ -88,7 +88,7 @@ def _own_folder(page, tmp_path, tmp_path_factory, monkeypatch):
         few.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0])
         places = resources._resource_folders
         monkeypatch.setattr(
-            resources, "_places", lambda root: [(every := places(root))[0], few.parent.parent, *every[1:]]
+            resources, "_resource_folders", lambda root: [(every := places(root))[0], few.parent.parent, *every[1:]]
         )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

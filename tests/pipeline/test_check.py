@@ -88,7 +88,7 @@ def machine(tmp_path, monkeypatch):
 def forecast(monkeypatch):
     """A forecast of passages with round numbers: 1 GB, 30 s on two cores, 450 MB."""
     made = BuildEstimate(passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
-    monkeypatch.setattr("ifqa.pipeline.check.estimate", lambda sources: made)
+    monkeypatch.setattr("ifqa.pipeline.check.estimate_build", lambda sources: made)
 
 
 def corpus(source='format = "passages"\npath = "few.jsonl"', **indexes):
