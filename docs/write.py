@@ -83,6 +83,8 @@ def _flags(option) -> str:
 
 def _default(parameter) -> str:
     value = parameter.default
+    if isinstance(parameter.show_default, str):
+        return f"`{parameter.show_default}`"
     if parameter.required:
         return "required"
     if value in (None, False, "", ()) or callable(value):

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from ifqa.cli.ask import ask
+from ifqa.cli.data import data
 from ifqa.cli.exit_codes import each, run_process
 from ifqa.cli.options import (
     CorpusName,
@@ -38,7 +40,7 @@ from ifqa.cli.options import (
     show_help,
     with_workers,
 )
-from ifqa.cli.setup import data, doctor, init
+from ifqa.cli.setup import doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
 from ifqa.errors import IfqaError
@@ -53,11 +55,30 @@ logger = logging.getLogger(__name__)
 
 _Timeout = Annotated[float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")]
 
-app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
-app.command()(ask)
+_ASK, _RUN, _DATA = "Ask and serve", "Run an experiment", "Prepare data"
+_TRAIN, _LOOK = "Train", "Look"
+_PANELS = (_ASK, _RUN, _DATA, _TRAIN, _LOOK)
 
 
-@app.command()
+class Verbs(TyperGroup):
+    """The verbs, with a help that fits one screen: it names the options in its text, not in a panel."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The verbs in the order of their panels."""
+        return sorted(self.commands, key=lambda name: _PANELS.index(self.commands[name].rich_help_panel))  # type: ignore[attr-defined]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        for option in self.get_params(ctx):
+            option.hidden = True  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
+app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
+app.command(rich_help_panel=_ASK)(ask)
+
+
+@app.command(rich_help_panel=_RUN)
 def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = None, json: Json = False) -> None:
     """Build a corpus's passages from its sources."""
     from ifqa.config.corpus import load_corpus
@@ -66,13 +87,13 @@ def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = Non
     _show_artifact(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)), json)
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 def index(
     corpus: CorpusName,
     name: Annotated[str | None, typer.Option("--index", help="Only this one of its indexes.")] = None,
     json: Json = False,
 ) -> None:
-    """Build a corpus's indexes, and its passages first if they are not there."""
+    """Build a corpus's indexes, and its passages if they are missing."""
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
 
@@ -84,7 +105,7 @@ def index(
         _show_artifact(stages.build_index(loaded, part), json)
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 @with_workers
 @on_run("retrieve")
 def retrieve(run: "Run", workers: "Workers", json: Json = False) -> None:
@@ -94,7 +115,7 @@ def retrieve(run: "Run", workers: "Workers", json: Json = False) -> None:
     raise typer.Exit(_show_artifact(stages.retrieve(run, None, workers), json))
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 @with_workers
 @on_run("read")
 def read(run: "Run", workers: "Workers", json: Json = False) -> None:
@@ -104,16 +125,16 @@ def read(run: "Run", workers: "Workers", json: Json = False) -> None:
     raise typer.Exit(_show_artifact(stages.read(run, None, workers), json))
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 @on_run("score")
 def score(run: "Run", json: Json = False) -> None:
-    """Score an experiment's rankings and answers over all of its questions."""
+    """Score an experiment's rankings and answers over all questions."""
     from ifqa.pipeline import stages
 
     raise typer.Exit(_show(run, stages.score(run), json))
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 @with_workers
 @changing("read")
 def run(
@@ -122,7 +143,9 @@ def run(
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Experiments: files experiments/NAME.toml. [default: sample]", autocompletion=named_in("experiments")
+            help="Experiments: files experiments/NAME.toml.",
+            show_default="sample",
+            autocompletion=named_in("experiments"),
         ),
     ] = None,
     show: Annotated[
@@ -135,7 +158,7 @@ def run(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Run every stage of experiments that is not done, and show the scores."""
+    """Run the stages of experiments that are not done; show scores."""
     chosen = [changed_run(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
     from ifqa.pipeline.system import Session
@@ -152,11 +175,15 @@ def run(
     raise typer.Exit(each(chosen, run_one, [run.experiment.name for run in chosen]))
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 @with_workers
 @on_run("read")
 def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
-    """Read a finished experiment's questions again with another supposition or other passages, and show what is lost."""
+    """Test whether a reader uses the supposition and the passages.
+
+    It reads a finished experiment's questions again without the supposition, with another one, and with other passages, and
+    shows the loss in each measure.
+    """
     from rich.console import Console
 
     from ifqa.pipeline.probe import probe as probe_all
@@ -169,14 +196,17 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
         losses_table({name: losses}).show(Console(highlight=False))
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 @changing("read")
 def check(
     names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=named_in("experiments"))],
     changes: dict[str, object],
     json: Json = False,
 ) -> None:
-    """Dry run: list what is needed and missing, check settings, and estimate disk, memory, time and cost."""
+    """Dry run: check settings and files; estimate time and cost.
+
+    It lists what is needed and missing, and estimates disk and memory, too.
+    """
     from ifqa.pipeline.check import Finding, as_json
     from ifqa.pipeline.check import check as check_all
 
@@ -199,22 +229,26 @@ def check(
     raise typer.Exit(each(names, check_one, names))
 
 
-app.command()(init)
+app.command(rich_help_panel=_DATA)(init)
 
 
-@app.command("list")
-def list_all(json: Json = False) -> None:
-    """List experiments, corpora, benchmarks, retrievers, readers, language models and prompts."""
-    from ifqa.report.console import list_json, show_list
+@app.command("list", rich_help_panel=_LOOK)
+def list_names(
+    kind: Annotated[
+        str, typer.Argument(help="Show everything of a kind: experiments, corpora, benchmarks, retrievers, readers ...")
+    ] = "",
+    json: Json = False,
+) -> None:
+    """List experiments, corpora, benchmarks, plugins and prompts."""
+    from ifqa.cli.listing import list_kind, show_list
 
-    print_json(list_json()) if json else show_list()
+    print_json(list_kind(kind)) if json else show_list(kind)
 
 
-app.command()(doctor)
-app.command()(data)
+app.command(rich_help_panel=_LOOK)(doctor)
 
 
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def screen(
     corpus: CorpusName,
     to: Annotated[
@@ -236,7 +270,7 @@ def screen(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the tasks if they are there.")] = False,
     json: Json = False,
 ) -> None:
-    """Pick passages that counterfactual questions can be written about, as the IfQA paper did, and write tasks to annotate.
+    """Pick passages to write questions about, as the IfQA paper did.
 
     A passage is kept if a sentence of it tells a cause ("lead to", "cause", "because", "due to", "originally", "initially") in
     the past tense. `ifqa convert TASKS --to FILE --format verification` makes tasks for the second and third worker from the
@@ -260,7 +294,7 @@ def screen(
         logger.info(f"{len(drawn.kept):,} passages to annotate: {', '.join(map(str, files))}")
 
 
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def convert(
     source: Annotated[
         str,
@@ -280,13 +314,16 @@ def convert(
     scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
-    """Write runs, questions and judgements for other tools, and annotated tasks as a benchmark or to be verified."""
+    """Write runs, questions and qrels in other tools' formats.
+
+    Annotated tasks become a benchmark, or tasks for the workers who verify them.
+    """
     from ifqa.pipeline.convert import convert as convert_file
 
     print_line(convert_file(source, to, k, force, scores, form))
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 def compare(
     first: Annotated[str, typer.Argument(help="A scored experiment.")],
     others: Annotated[
@@ -309,7 +346,10 @@ def compare(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Compare two experiments, or several with the first: a paired test, and the questions on which two differ most."""
+    """Compare experiments with the first by paired tests.
+
+    Of two experiments it also shows the questions on which they differ most.
+    """
     from rich.console import Console
 
     from ifqa.config.experiment import load_experiment
@@ -326,7 +366,7 @@ def compare(
     print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
 
 
-@app.command()
+@app.command(rich_help_panel=_RUN)
 def report(
     experiments: Annotated[
         list[str] | None,
@@ -340,14 +380,17 @@ def report(
         bool, typer.Option("--limited", help="Also report variants that --limit made; else only those named.")
     ] = False,
 ) -> None:
-    """Report all results beside published ones: experiments/RESULTS.md, and a page with curves and every question."""
+    """Write all results beside published ones, as tables and a page.
+
+    The tables are experiments/RESULTS.md; the page has curves and every question.
+    """
     from ifqa.report.publish import publish
 
     for path in publish(into, experiments or [], check, limited):
         print_line(path)
 
 
-@app.command()
+@app.command(rich_help_panel=_ASK)
 @searching(ExperimentName)
 def serve(
     run: "Run",
@@ -365,7 +408,10 @@ def serve(
     queue: Annotated[int, typer.Option("--queue", help="Questions that may wait; further ones get 503.")] = 256,
     timeout: _Timeout = 60.0,
 ) -> None:
-    """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
+    """Serve a web page, a JSON API and MCP tools on this machine.
+
+    The page answers questions and shows the results.
+    """
     from ifqa.serve.limits import Limits, cap_cost, require_extra
     from ifqa.serve.security import make_guard
 
@@ -376,10 +422,13 @@ def serve(
     serve_all(cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet())
 
 
-@app.command()
+@app.command(rich_help_panel=_ASK)
 @searching(ExperimentName)
 def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
-    """Serve the MCP tools ask, retrieve and get_passage over stdin and stdout, for an assistant that starts this command."""
+    """Serve MCP tools over stdin and stdout, for an assistant.
+
+    The tools are ask, retrieve and get_passage. The assistant starts this command.
+    """
     from ifqa.serve.limits import Limits, cap_cost, require_extra
 
     require_extra()
@@ -388,8 +437,9 @@ def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
     serve_tools(cap_cost(run.experiment, changed), Limits(seconds=timeout), is_quiet())
 
 
-app.add_typer(train, name="train")
-app.add_typer(stats, name="stats")
+app.add_typer(data, name="data", rich_help_panel=_DATA)
+app.add_typer(train, name="train", rich_help_panel=_TRAIN)
+app.add_typer(stats, name="stats", rich_help_panel=_LOOK)
 for group in (app, stats):
     for command in group.registered_commands:
         if command.callback:
@@ -441,7 +491,10 @@ def options(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
+    """Answer counterfactual questions. `ifqa VERB --help` explains a verb.
+
+    Options: --version, --quiet, --install-completion, --show-completion, --help.
+    """
     show_messages(quiet)
     show_help(context)
 

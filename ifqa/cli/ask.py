@@ -36,7 +36,7 @@ def ask(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Answer a question, and show the passages with the facts; or answer many."""
+    """Answer a question, or a file of them, and show the evidence."""
     if (questions is None) != (out is None) or (question and questions is not None):
         raise IfqaError("wanted one question, or --questions FILE --out FILE")
     if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):

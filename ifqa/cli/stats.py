@@ -8,7 +8,7 @@ import typer
 from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Splits, print_json, show_help
 
 stats = typer.Typer(
-    help="Statistics of a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
+    help="Count a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
 )
 
 
@@ -101,7 +101,7 @@ def stats_typology(
 def stats_wiqa(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(help="Files of questions, a folder of them, or sample-wiqa. [default: data/wiqa]"),
+        typer.Argument(help="Files of questions, a folder of them, or sample-wiqa.", show_default="data/wiqa"),
     ] = None,
     graphs: Annotated[Path | None, typer.Option(help="File of graphs: hold each label against its path.")] = None,
     json: Json = False,

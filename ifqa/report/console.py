@@ -30,13 +30,6 @@ from ifqa.storage.resources import list_resources
 RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
 _COMPUTED = "computed"  # whatever its kind
 TURNS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # what `ifqa run --show N` shows in turn
-_ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifqa's own, `file`
-_STATES = {
-    "scored": "scored here",
-    "ready": "ready to run",
-    "needs": "in need of something (ifqa check NAME says what)",
-    "broken": "broken (ifqa check NAME says why)",
-}
 _LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
@@ -202,23 +195,6 @@ def _about(path: Path) -> str:
         return f"cannot be read: {error}"
     except OSError as error:  # a folder of that name, or a link to nothing
         return f"cannot be read: {error.strerror}"
-
-
-def show_list() -> None:
-    """Print the names that `list_json` gives, experiments by their state; benchmarks with their splits."""
-    listed: dict[str, list[str]] = {f"experiments, {about}": [] for about in _STATES.values()}
-    for name, listing in _experiments().items():
-        listed[f"experiments, {_STATES[listing['state']]}"].append(name)
-    benchmarks = []
-    for name in plugin_names("benchmark"):
-        splits = open_benchmark(name).splits  # a part of a split, "original-valid/paq", is named by --json alone
-        whole = [split for split in splits if split.partition("/")[0] not in splits or "/" not in split]
-        benchmarks.append(f"{name} ({', '.join(whole) or _ANY})")
-    listed |= {"corpora": list(_corpora()), "benchmarks": benchmarks, **_kinds()}
-    console = Console(highlight=False)
-    for kind, entries in listed.items():
-        if entries:
-            console.print(f"[bold]{kind}:[/bold] {plain(', '.join(entries))}", soft_wrap=True)
 
 
 def kind_of(row: QuestionRow, by: ScoringScheme) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from file_server import serving
 
-from ifqa.cli.setup import data
+from ifqa.cli.data import fetch_wiki
 from ifqa.corpus.sources import open_source
 from ifqa.corpus.wikipedia import dump_download
 from ifqa.errors import IfqaError
@@ -51,7 +51,7 @@ def server(monkeypatch, tmp_path):
 
 
 def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
-    data("enwiki")
+    fetch_wiki("enwiki")
     assert {path.name for path in Path("data/enwiki").iterdir()} == {*NAMES, "dump.json"}
     assert all((Path("data/enwiki") / name).read_bytes() == server.contents[name] for name in NAMES)
     told = capsys.readouterr().out.splitlines()
@@ -62,7 +62,7 @@ def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
     source = {"format": "dump", "path": "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2"}
     assert [path.name for path in open_source(source).files()] == NAMES
     server.asked.clear()
-    data("enwiki")
+    fetch_wiki("enwiki")
     assert server.asked == []
     assert "there already" in capsys.readouterr().out
 
@@ -70,12 +70,12 @@ def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
 def test_a_dump_that_was_begun_goes_on_although_a_newer_one_is_finished(server):
     server.statuses[f"/enwiki/{DATE}/{NAMES[2]}"] = 503
     with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP Error 503: .*run the same command again to go on"):
-        data("enwiki")
+        fetch_wiki("enwiki")
     assert not Path("data/enwiki").exists()
     publish(server, date="20260901", names=[name.replace(DATE, "20260901") for name in NAMES])
     server.statuses.clear()
     server.asked.clear()
-    data("enwiki")
+    fetch_wiki("enwiki")
     assert f"/enwiki/{DATE}/{NAMES[2]}" in {path for path, _ in server.asked}
     assert not any("dumpstatus" in path or "20260901" in path for path, _ in server.asked)
     assert {path.name for path in Path("data/enwiki").iterdir()} == {*NAMES, "dump.json"}
@@ -85,7 +85,7 @@ def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     name = "dewiki-20260701-pages-articles-multistream.xml.bz2"
     publish(server, "mirror/dewiki", "20260701", [name])
     server.files = {path.replace("mirror%2F", "mirror/"): content for path, content in server.files.items()}
-    data("dewiki", date="20260701", url=f"{server.url}/mirror/")
+    fetch_wiki("dewiki", date="20260701", url=f"{server.url}/mirror/")
     assert {path.name for path in Path("data/dewiki").iterdir()} == {name, "dump.json"}
     assert 'write indexes/dewiki.toml with path = "data/dewiki"' in capsys.readouterr().out
     assert [path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()] == [name]
@@ -110,26 +110,26 @@ def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(path, change, to
     if change:
         server.files[path] = change(content)
     with pytest.raises(IfqaError, match=told) as refused:
-        data("enwiki")
+        fetch_wiki("enwiki")
     assert "\n" not in str(refused.value)
     assert not Path("data/enwiki").exists()
 
 
 def test_dumps_are_never_mixed_and_strangers_files_stay(server):
     with pytest.raises(IfqaError, match=r"404: .*wanted .* a --date that the server keeps, or take a mirror: --url"):
-        data("enwiki", date="20220501")
+        fetch_wiki("enwiki", date="20220501")
     with pytest.raises(IfqaError, match=r"the articles of 20260820 are not finished; take another --date"):
-        data("enwiki", date="20260820")
-    data("enwiki")
+        fetch_wiki("enwiki", date="20260820")
+    fetch_wiki("enwiki")
     with pytest.raises(IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or name no --date"):
-        data("enwiki", date="20260720")
+        fetch_wiki("enwiki", date="20260720")
     Path("data/dewiki").mkdir()
     Path("data/dewiki/mine.xml").write_text("mine")
     with pytest.raises(IfqaError, match=r"data/dewiki is there, and no dump.json in it says which dump it holds"):
-        data("dewiki")
+        fetch_wiki("dewiki")
     (Path("data/enwiki") / NAMES[0]).write_bytes(b"cut")
     with pytest.raises(IfqaError, match=r"has 3 bytes, the published file .* remove it to fetch it again"):
-        data("enwiki")
+        fetch_wiki("enwiki")
 
 
 SUM = {"size": 9, "sha1": "0" * 40}
@@ -146,7 +146,7 @@ STATUSES = [
 def test_a_status_file_without_checked_files_of_a_dump_is_refused(status, server, tmp_path):
     server.files[STATUS] = status
     with pytest.raises(IfqaError, match=r"dumpstatus.json: wanted the job '\w+' with files of a size and a SHA-1 each"):
-        data("enwiki", date=DATE)
+        fetch_wiki("enwiki", date=DATE)
     assert not (tmp_path / "data").exists()
 
 
@@ -156,14 +156,14 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
     server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
     monkeypatch.setattr(dump_download, "_PSGS", known)
     with pytest.raises(IfqaError, match=r"SHA256 .*, published is 000000000000…; it was removed"):
-        data("psgs_w100")
+        fetch_wiki("psgs_w100")
     assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
     right = RemoteFile(known.url, known.path, known.size, "sha256", hashlib.sha256(content).hexdigest())
     monkeypatch.setattr(dump_download, "_PSGS", right)
-    data("psgs_w100", url=f"{server.url}/mine/")
+    fetch_wiki("psgs_w100", url=f"{server.url}/mine/")
     assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == content
     assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"
-    data("psgs_w100")
+    fetch_wiki("psgs_w100")
     assert "there already" in capsys.readouterr().out
     assert len(server.asked) == 2
 
@@ -174,15 +174,13 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
         ("enwiki", {"date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
         ("enwiki", {"url": "file:///etc"}, "--url file:///etc: wanted an address that begins with https://"),
         ("enwiki", {"url": "http://127.0.0.1:9/"}, "cannot fetch http://127.0.0.1:9/enwiki/ .*; try again later"),
-        ("enwiki", {"source": Path("x")}, "--from does not go with enwiki --from"),
         ("psgs_w100", {"date": DATE}, "--date is for a wiki's dump"),
-        ("ifqa", {"date": DATE}, "--date does not go with ifqa"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(name, option, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IfqaError, match=told):
-        data(name, **option)
+        fetch_wiki(name, **option)
 
 
 def test_a_source_that_is_not_there_names_the_command_that_fetches_it(tmp_path, monkeypatch):
