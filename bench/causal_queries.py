@@ -28,7 +28,7 @@ from ifqa.records import Hit, Question
 from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.queries import rewrite_questions
-from ifqa.scoring.statistics import Interval, mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.statistics import Interval, count_wins, mean_interval, paired_randomization
 
 CUTOFFS = (1, 5, 20, 100)
 K = 100
@@ -119,7 +119,7 @@ def table(ranks: Mapping[str, Sequence[int]]) -> str:
         values = [[float(0 < rank <= k) for rank in found] for k in CUTOFFS] + [reciprocal(found)]
         cells = [percent(mean_interval(each)) for each in values]
         ps = [f"{paired_randomization(values[-1], other):.4f}" for other in (plain, names)]
-        counts = "{}, {}, {}".format(*won_lost_tied(values[-1], plain))
+        counts = "{}, {}, {}".format(*count_wins(values[-1], plain))
         lines.append(f"| {asked} | {' | '.join([*cells, *ps, counts])} |")
         difference = mean_interval([x - y for x, y in zip(values[-1], plain, strict=True)])
         lines.append(f"| - question | | | | | {percent(difference)} | | | |")

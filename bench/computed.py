@@ -27,7 +27,7 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import minilm_folder
-from ifqa.reading.span.network import Pair, make_pair
+from ifqa.reading.span.network import EncodedPair, encode_pair
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.training.span import find_targets
@@ -50,7 +50,7 @@ def main() -> None:
     for question, answers, texts in questions(parser.parse_args().file):
         if not is_numeric(answers):
             continue
-        pairs = [make_pair(folder, question, text) for text in dict.fromkeys(texts)]
+        pairs = [encode_pair(folder, question, text) for text in dict.fromkeys(texts)]
         counts[form(question, answers), reached(pairs, answers)] += 1
         passages += len(pairs)
         candidates += sum(len(computed(pair)) for pair in pairs)
@@ -100,7 +100,7 @@ def form(question: str, answers: list[str]) -> str:
     return "amount"
 
 
-def reached(pairs: list[Pair], answers: list[str]) -> str:
+def reached(pairs: list[EncodedPair], answers: list[str]) -> str:
     """One of REACHED."""
     gold = {normalize(answer) for answer in answers}
     spans = {
@@ -114,7 +114,7 @@ def reached(pairs: list[Pair], answers: list[str]) -> str:
     )
 
 
-def computed(pair: Pair) -> set[str]:
+def computed(pair: EncodedPair) -> set[str]:
     """The different computed answers of a passage."""
     return {text for rows in pair.computed for steps in rows for text in steps if text is not None}
 

@@ -27,7 +27,7 @@ from ifqa.records import Passage, Question
 from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.context import Gold
 from ifqa.scoring.measures.exact_match import exact_match, f1
-from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.statistics import count_wins, mean_interval, paired_randomization
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
 from ifqa.training.extractive import Extractive as Trainer
 from ifqa.training.trainer import configured, folds
@@ -123,7 +123,7 @@ def compare(a: Path, b: Path) -> None:
         keys = [key for key in scores[0] if key[0] == source]
         for measure in ("em", "f1"):
             ours, theirs = ([score[key][measure] for key in keys] for score in scores)
-            won, lost, _ = won_lost_tied(ours, theirs)
+            won, lost, _ = count_wins(ours, theirs)
             more = f", p {paired_randomization(ours, theirs):.4f}, {won} better, {lost} worse of {len(keys)}"
             print_interval(f"{source}, {measure}, A - B", [x - y for x, y in zip(ours, theirs, strict=True)], more)
 

@@ -49,7 +49,7 @@ import fid_ways as ways
 import torch
 import transformers
 
-from ifqa.reading.t5.model import budget
+from ifqa.reading.t5.model import batch_limits
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -161,7 +161,7 @@ def _timed(way: ways.Way, model: Any, data: ways.Data, at_a_time: int, arguments
     some = data.part(0, max(several, min(data.questions, 8) // several * several))
     times: list[float] = []
     with _memory(model.device) as memory, torch.inference_mode():
-        room = budget(model, 1)  # once, as the reader does
+        room = batch_limits(model, 1)  # once, as the reader does
         run = partial(way.run, model, some, at_a_time, arguments.answer, room)
         try:
             way.run(model, some.part(0, max(2, several)), at_a_time, arguments.answer, room)

@@ -19,8 +19,8 @@ from transformers import GenerationConfig, T5Config
 from transformers.modeling_outputs import BaseModelOutput
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ifqa.reading.t5.checkpoint import padded
-from ifqa.reading.t5.model import Budget, FusionInDecoder, encode, fuse, read
+from ifqa.reading.t5.checkpoint import pad_ids
+from ifqa.reading.t5.model import BatchLimits, FusionInDecoder, encode_passages, fuse_passages, generate_answers
 
 LENGTH = 250  # tokens that a passage is padded to
 SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
@@ -67,7 +67,7 @@ def original(
     data: Data,
     at_a_time: int,
     tokens: int,
-    _: Budget,
+    _: BatchLimits,
     *,
     length: int = LENGTH,
     drop: bool = False,
@@ -86,7 +86,7 @@ def original(
         ids, mask = (pad(one, (0, size - one.shape[1])).to(model.device) for one in (ids, mask))
         hidden = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         if drop:
-            hidden, mask = fuse(hidden, mask, [part.per_question] * part.questions)
+            hidden, mask = fuse_passages(hidden, mask, [part.per_question] * part.questions)
         else:
             hidden, mask = hidden.view(part.questions, -1, hidden.shape[-1]), mask.view(part.questions, -1)
         outputs = BaseModelOutput(last_hidden_state=hidden)
@@ -101,7 +101,7 @@ def original(
 
 
 def ours(
-    model: Any, data: Data, at_a_time: int, tokens: int, room: Budget, *, cache: bool = True,
+    model: Any, data: Data, at_a_time: int, tokens: int, room: BatchLimits, *, cache: bool = True,
     scores: bool = False,
 ) -> list[Any]:  # fmt: skip
     """ifqa.reading.t5.model.read; without `cache` it recomputes each step."""
@@ -119,14 +119,14 @@ def ours(
             part = data.part(first, at_a_time or data.questions)
             features = {"input_ids": part.ids, "attention_mask": part.mask}
             counts = [part.per_question] * part.questions
-            readings += read(model, features, counts, max_answer_tokens=tokens + 1, room=room)
+            readings += generate_answers(model, features, counts, max_answer_tokens=tokens + 1, room=room)
     return [(reading.tokens, reading.score) if scores else reading.tokens for reading in readings]
 
 
-def encoder_alone(model: Any, data: Data, at_a_time: int, tokens: int, room: Budget) -> list[Any]:
+def encoder_alone(model: Any, data: Data, at_a_time: int, tokens: int, room: BatchLimits) -> list[Any]:
     """Only the encoder of ours."""
     features = {"input_ids": data.ids, "attention_mask": data.mask}
-    encode(model, features, [data.per_question] * data.questions, room.encoded)
+    encode_passages(model, features, [data.per_question] * data.questions, room.encoded)
     return []
 
 
@@ -162,7 +162,9 @@ def check() -> None:
         model.set_attn_implementation(way.attention)
         for several in (0 if way.at_a_time == (0,) else 1, 2):
             with torch.inference_mode():
-                found = way.run(model, data, several, 6, Budget(400, 1500), scores=True)  # several batches of each kind
+                found = way.run(
+                    model, data, several, 6, BatchLimits(400, 1500), scores=True
+                )  # several batches of each kind
             first = first or found
             assert [tokens for tokens, _ in found] == [tokens for tokens, _ in first], f"answers differ: {way.name}"
             apart = max(abs(one - other) for (_, one), (_, other) in zip(found, first, strict=True))
@@ -198,7 +200,7 @@ def draw(questions: int, passages: int, seed: int) -> Data:
             lengths.append(min(220, max(130, asked + chance.randint(4, 14) + round(chance.gauss(124, 14)))))
     tokens = torch.randint(3, VOCABULARY, (sum(lengths),), generator=torch.Generator().manual_seed(seed)).tolist()
     ends = torch.tensor(lengths).cumsum(0).tolist()
-    features = padded([tokens[end - length : end] for end, length in zip(ends, lengths, strict=True)])
+    features = pad_ids([tokens[end - length : end] for end, length in zip(ends, lengths, strict=True)])
     return Data(features["input_ids"], features["attention_mask"], passages)
 
 

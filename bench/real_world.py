@@ -24,7 +24,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.chunk_runner import PREDICTIONS
 from ifqa.pipeline.probe import FOLDER
 from ifqa.pipeline.stage_inputs import read_predictions
-from ifqa.scoring.error_types import outcome
+from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.score_files import QuestionRow
 from ifqa.scoring.statistics import mean_interval
@@ -67,7 +67,7 @@ def told(rows: Sequence[QuestionRow], factual: Mapping[str, str]) -> list[str]:
     there = [row for row in rows if row["id"] in factual]
     if not there:
         raise IfqaError(f"none of {len(rows)} questions has an answer of the real world; wanted the same questions")
-    found = [outcome(one, "EM", "", factual[one["id"]]) for one in there]
+    found = [classify_outcome(one, "EM", "", factual[one["id"]]) for one in there]
     same = [one["answer"] != "" and normalize(one["answer"]) == normalize(factual[one["id"]]) for one in there]
     mean, low, high = (100 * one for one in mean_interval([float(one == REAL_WORLD) for one in found], 0))
     return [

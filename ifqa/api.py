@@ -25,7 +25,7 @@ from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison
 from ifqa.report.scores import Scores, scores_of
 from ifqa.scoring import per_question
-from ifqa.scoring.aggregation import aggregate
+from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.scheme import load_scheme
 from ifqa.storage.artifacts import lock
 
@@ -153,7 +153,7 @@ def evaluate(
         per_question.score_question(question, by, prediction=each)
         for question, each in zip(asked, predictions, strict=True)
     ]
-    scores = aggregate(rows, asked, by, None, predictions).scores(seed)
+    scores = aggregate_rows(rows, asked, by, None, predictions).scores(seed)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 
 

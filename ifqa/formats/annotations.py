@@ -27,7 +27,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import is_json_list, iter_entries
 from ifqa.formats.tables import objects_field, read_rows, unpacked_suffix
 from ifqa.records import Question
-from ifqa.scoring.statistics import alpha
+from ifqa.scoring.statistics import krippendorff_alpha
 from ifqa.storage.files import atomic_write, typed_field, unicode_text, write_bytes
 
 Row = dict[str, list[str]]  # the texts of each column or field, without blank ones
@@ -336,7 +336,7 @@ def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
             kept.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *more]))))
     workers = {worker for by_worker in votes.values() for worker in by_worker}
     why = ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common())
-    agreement = alpha(verdicts)
+    agreement = krippendorff_alpha(verdicts)
     summary = (
         f"{len(kept):,} questions kept by {sum(map(len, verdicts)):,} votes of {len(workers):,} workers; "
         f"{dropped.total():,} dropped{f' ({why})' if why else ''}; Krippendorff's alpha of the verdicts: "

@@ -27,7 +27,7 @@ from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predict
 from ifqa.pipeline.system import Session, System
 from ifqa.records import Hit, Question
 from ifqa.retrieval.queries import Clauses, split_question
-from ifqa.scoring.aggregation import aggregate
+from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
 from ifqa.storage.artifacts import Artifact, compute_fingerprint, lock, read_manifest
 from ifqa.storage.files import read_json, write_json
@@ -182,9 +182,9 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
         rows = [
             score_question(question, by, prediction=answer) for question, answer in zip(questions, answers, strict=True)
         ]
-        samples.append(aggregate(rows, questions, by, None).sample())
+        samples.append(aggregate_rows(rows, questions, by, None).sample())
     before, after = samples
-    for key, count, paired in after.differences(before, by.shown(names) or names, experiment.seed):
+    for key, count, paired in after.differences(before, by.table_keys(names) or names, experiment.seed):
         second, first, more, low, high = paired.percents()
         yield Loss(name, key, count, len(run.questions) - count, first, second, more, low, high, paired.p)
 

@@ -171,7 +171,7 @@ def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
     depth = run.retriever["k"] if experiment.retriever else 0
     read_depth = run.reader["passages"] if experiment.reader else 0
     for question, ranked, prediction in zip(questions, texts, predictions, strict=True):
-        row = per_question.score_question(question, aggregator.by, ranked, depth, read_depth, prediction)
+        row = per_question.score_question(question, aggregator.scheme, ranked, depth, read_depth, prediction)
         aggregator.add(row, question, prediction)
         yield row
 

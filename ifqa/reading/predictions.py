@@ -13,7 +13,7 @@ from ifqa.settings import StoredModel, Text, parse_stored
 from ifqa.storage.files import read_jsonl, require_file, sha256
 
 
-class Answer(StoredModel):
+class AnswerLine(StoredModel):
     """A line of the file: `question_id` ("ifqa/full-dev/17"), and perhaps the system's confidence."""
 
     question_id: Text
@@ -28,9 +28,9 @@ class Predictions(Reader):
 
     def __init__(self, path: PathSetting) -> None:
         self.path = path
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, AnswerLine] = {}
         for number, record in read_jsonl(Path(path)):
-            answer = parse_stored(Answer, record, f"{path}:{number}")
+            answer = parse_stored(AnswerLine, record, f"{path}:{number}")
             if answer.question_id in self.answers:
                 raise IfqaError(f"{path}:{number}: question {answer.question_id} is answered twice")
             self.answers[answer.question_id] = answer

@@ -13,10 +13,10 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import predictions_of
 from ifqa.records import Prediction, Question
 from ifqa.report.table import Table, drawn, p_cell, plain
-from ifqa.scoring.aggregation import Sample, aggregate
+from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.score_files import QuestionRow, read_rows, row_score
-from ifqa.scoring.statistics import holm
+from ifqa.scoring.statistics import holm_correction
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def comparisons(
     corrected: dict[str, dict[str, Difference]] = {}
     for key in [measure] if measure else first.scheme.keys([*differences]):
         of_others = differences[key]
-        ps = holm([difference.p for difference in of_others.values()])
+        ps = holm_correction([difference.p for difference in of_others.values()])
         corrected[key] = {name: replace(old, p=p) for (name, old), p in zip(of_others.items(), ps, strict=True)}
     return Comparisons(first.name, first.scheme, corrected)
 
@@ -214,7 +214,7 @@ class _Scored:
             )
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
-    def sample(self, questions: Sequence[Question], by: ScoringScheme, reads: bool) -> Sample:
+    def sample(self, questions: Sequence[Question], by: ScoringScheme, reads: bool) -> QuestionSample:
         """The scores of some of its questions; `reads` says whether measures over sets of answers get them."""
         predictions: list[Prediction] = []
         if by.sets and reads:
@@ -222,7 +222,7 @@ class _Scored:
             of_question = {prediction.question_id: prediction for prediction in answers}
             predictions = [of_question[question.id] for question in questions]
         rows = [self.rows[question.id] for question in questions]
-        return aggregate(rows, questions, by, None, predictions).sample()
+        return aggregate_rows(rows, questions, by, None, predictions).sample()
 
 
 def _questions(first: _Scored, second: _Scored, common: bool) -> list[Question]:

@@ -118,7 +118,9 @@ def _spent(stage: str, record: StageUsage) -> Iterator[str]:
 def _beside(experiment: Experiment, scores: ScoresJson, by: ScoringScheme) -> Iterator[str]:
     """Lines below the scores: scores over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    told = [f"{plain(by.display_name(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
+    told = [
+        f"{plain(by.display_name(key))} {value_of(some['measures'][key])}" for key in by.table_keys(some["measures"])
+    ]
     if some["questions"] and told:
         yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(told)}."
     for each in experiment.expected:
@@ -213,7 +215,7 @@ def kind_of(row: QuestionRow, by: ScoringScheme) -> str:
     key = by.headline([measure.name for measure in by.answers if measure.name in row])
     if not key:
         return ""
-    score, best = row_score(row, key), by.best(key)
+    score, best = row_score(row, key), by.best_value(key)
     return RIGHT if score == best else WRONG if score == 1 - best else PARTLY
 
 

@@ -85,7 +85,7 @@ class _Card:
 
 def _split(name: str, experiments: Sequence[Experiment]) -> Object:
     by = merge_schemes(experiment.scheme for experiment in experiments)
-    keys = by.shown([measure.name for measure in by.answers])
+    keys = by.table_keys([measure.name for measure in by.answers])
     questions = [Run(experiment).questions for experiment in experiments]
     cards: dict[str, _Card] = {}
     for some in sorted(questions, key=len, reverse=True):
@@ -121,7 +121,8 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
     return {
         "name": name,
         "measures": [
-            {"name": by.display_name(key), "digits": 0 if whole[key] else 2, "best": int(by.best(key))} for key in keys
+            {"name": by.display_name(key), "digits": 0 if whole[key] else 2, "best": int(by.best_value(key))}
+            for key in keys
         ],
         "subsets": [{"name": subset.name, "told": int(subset.in_tables)} for subset in by.subsets],
         "experiments": [*map(_about, experiments)],

@@ -113,7 +113,7 @@ def _by_group(title: str, results: Sequence[Result]) -> Iterator[Table]:
     rows = []
     for result in results:
         by, name = result.experiment.scheme, result.experiment.name
-        for key in by.shown([measure.name for measure in by.measures]):
+        for key in by.table_keys([measure.name for measure in by.measures]):
             rows.append((name, by.display_name(key), *(_of_group(result, group, key) for group in groups)))
         for depths, ranking in _depth_columns([by]):
             rows.append((name, depths, *(_depths(result, ranking, group) for group in groups)))
@@ -202,7 +202,7 @@ def _declared(results: Iterable[Result]) -> list[ScoringScheme]:
 
 def _answers(results: Sequence[Result]) -> dict[str, Cell]:
     """A column for each measure of answers that tables show."""
-    shown = [(by, key) for by in _declared(results) for key in by.shown([measure.name for measure in by.measures])]
+    shown = [(by, key) for by in _declared(results) for key in by.table_keys([measure.name for measure in by.measures])]
     return {by.display_name(key): partial(_mean, measure=key) for by, key in shown}
 
 
@@ -233,7 +233,9 @@ def legend(results: Sequence[Result]) -> dict[str, str]:
     schemes, texts = _declared(results), dict[str, str]()
     for by in schemes:
         texts |= {f"{_title(measure)} @K": measure.about for measure in by.rankings if measure.tables}
-        texts |= {measure.name: measure.about for measure in by.measures if measure.name in by.shown([measure.name])}
+        texts |= {
+            measure.name: measure.about for measure in by.measures if measure.name in by.table_keys([measure.name])
+        }
         texts |= {subset.name.replace("_", " "): subset.about for subset in by.subsets if subset.in_tables}
     if any(result.scores and GOLD_READ in result.scores["subsets"] for result in results):
         texts["gold read"] = "those for which a gold passage was among those that the reader was given"
@@ -292,7 +294,7 @@ def _headline(result: Result) -> tuple[str, ScoreInterval] | None:
     if not result.scores or not result.experiment.reader or "trained_on_them" in result.made:
         return None
     by = result.experiment.scheme
-    key = by.headline(by.shown(result.scores["measures"]))
+    key = by.headline(by.table_keys(result.scores["measures"]))
     mean = find_score(result.scores, key)
     return (key, mean) if mean else None
 
@@ -305,7 +307,7 @@ def summary(results: Sequence[Result]) -> Table:
         if scored and not _part(result):
             key, mean = scored
             gold = experiment.retriever is not None and experiment.retriever["name"] == "gold"
-            worth = mean["value"] if experiment.scheme.best(key) else -mean["value"]
+            worth = mean["value"] if experiment.scheme.best_value(key) else -mean["value"]
             order = (not gold, bool(experiment.corpus), worth)
             over = f"{experiment.benchmark} {experiment.split}"
             row = (over, experiment.name, f"{experiment.scheme.display_name(key)} {_score(mean)}", verdict_of(result))

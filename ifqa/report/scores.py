@@ -13,7 +13,7 @@ from ifqa.config.expected import find_score
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.report.table import Table, drawn, plain
-from ifqa.scoring.error_types import outcome
+from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.score_files import (
     QuestionRow,
@@ -97,7 +97,7 @@ class Scores:
         """
         known = factual or {}
         return {
-            row["id"]: outcome(row, self.by.headline(row.keys()), computed, known.get(row["id"], ""))
+            row["id"]: classify_outcome(row, self.by.headline(row.keys()), computed, known.get(row["id"], ""))
             for row in self.rows
         }
 

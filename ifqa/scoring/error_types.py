@@ -1,6 +1,6 @@
-"""Why an answer is right or wrong: one outcome for each question, from its row of `per_question.jsonl`.
+"""Classifies why an answer is right or wrong: an outcome for each question, from its row of `per_question.jsonl`.
 
-If several outcomes apply to a question, the first in the order of OUTCOMES counts:
+The outcome is the first of OUTCOMES that applies:
 
 1. "right": the score is 1 in a measure such as exact match, even if the answer is also true in the real world or no gold
    passage was read.
@@ -8,7 +8,7 @@ If several outcomes apply to a question, the first in the order of OUTCOMES coun
 3. "answered the real world": the reader gave the factual answer, as if nothing had been supposed. This comes before the
    misses because the answer itself shows the mistake, also without retrieval.
 4. "retrieval miss": no gold passage was among the passages that were read. The passages may still hold an answer by
-   accident (`ifqa.scoring.measures.answer_recall.chance_floor`).
+   chance (`ifqa.scoring.measures.answer_recall.chance_floor`).
 5. "arithmetic miss": a gold passage was read, the answer is a number or a date, and no passage that was read holds an
    answer, so it had to be computed (or it was in a part of the gold passage that was not found).
 6. "reading miss": everything else. A gold passage was read, and it held the answer or the answer had to be inferred; or
@@ -22,14 +22,14 @@ from ifqa.scoring.score_files import QuestionRow, row_score
 OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "arithmetic miss", "reading miss")
 
 
-def outcome(row: QuestionRow, measure: str, computed: str, factual: str = "") -> str:
+def classify_outcome(row: QuestionRow, measure: str, computed: str, factual: str = "") -> str:
     """The first of OUTCOMES that applies to a question.
 
     Args:
         row: a row of `per_question.jsonl` with the measure, "subsets", "failed" and "answer"; "gold_read", "answer_read" and
             "factual" if they are known.
         measure: the measure that is 1 for a right answer, such as "EM".
-        computed: the subset of questions whose answers mostly must be computed, such as "numeric"; empty if there is none.
+        computed: the subset of questions whose answers must mostly be computed, such as "numeric"; empty if there is none.
         factual: the answer in the real world, from another experiment; the row's own factual answer counts as well.
     """
     if missing := [name for name in (measure, "failed", "answer") if name not in row]:
@@ -40,8 +40,8 @@ def outcome(row: QuestionRow, measure: str, computed: str, factual: str = "") ->
         return "right"
     if row["failed"]:
         return "no answer"
-    so_in_fact = {normalize(text) for text in (row.get("factual", ""), factual)} - {""}
-    if normalize(row["answer"]) in so_in_fact:
+    real_answers = {normalize(text) for text in (row.get("factual", ""), factual)} - {""}
+    if normalize(row["answer"]) in real_answers:
         return "answered the real world"
     if row.get("gold_read") is False:
         return "retrieval miss"

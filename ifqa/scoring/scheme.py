@@ -1,6 +1,6 @@
-"""What scores an experiment: measures, subsets and groups of its benchmark, and the measures that its file adds.
+"""The scoring scheme of an experiment: its benchmark's measures, subsets and groups, and the measures that its file adds.
 
-A *key* is the name of a measure in rows and scores: its name, or `name@depth` for a measure of rankings.
+A *key* names a measure in rows and scores: `name`, or `name@depth` for a measure of rankings.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -28,9 +28,9 @@ _Kind = TypeVar("_Kind", bound=AnyMeasure)
 class ScoringScheme:
     """The measures, subsets and groups of an experiment."""
 
-    measures: tuple[AnyMeasure, ...]  # as they are shown, except that measures of rankings come first; names are unique
+    measures: tuple[AnyMeasure, ...]  # in display order, except that measures of rankings come first; names are unique
     subsets: tuple[Subset, ...] = ()
-    groups: str = ""  # what `Question.group` is, such as "subject"
+    groups: str = ""  # what `Question.group` means, such as "subject"
 
     def _of(self, kind: type[_Kind]) -> list[_Kind]:
         return [measure for measure in self.measures if isinstance(measure, kind)]
@@ -56,12 +56,12 @@ class ScoringScheme:
         return self._of(ColumnMeasure)
 
     def keys(self, known: Collection[str]) -> list[str]:
-        """The keys in `known` that belong to these measures, in the order in which they are shown."""
+        """The keys in `known` that belong to these measures, in display order."""
         return [key for key in self._measures if key in known]
 
     @cached_property
     def _measures(self) -> dict[str, AnyMeasure]:
-        """The measure of each key, in the order in which they are shown."""
+        """The measure of each key, in display order."""
         rest = [measure for measure in self.measures if not isinstance(measure, RankingMeasure)]
         return {key: measure for measure in (*self.rankings, *rest) for key in measure.keys}
 
@@ -69,16 +69,16 @@ class ScoringScheme:
         """The measure of a key; a KeyError if there is none."""
         return self._measures[key]
 
-    def shown(self, known: Collection[str]) -> list[str]:
+    def table_keys(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that tables of results show, without those of rankings; headlines first."""
-        shown = [measure for measure in self.measures if measure.headline or measure.in_tables]
-        shown.sort(key=lambda measure: not measure.headline)
-        return [measure.name for measure in shown if measure not in self.rankings and measure.name in known]
+        columns = [measure for measure in self.measures if measure.headline or measure.in_tables]
+        columns.sort(key=lambda measure: not measure.headline)
+        return [measure.name for measure in columns if measure not in self.rankings and measure.name in known]
 
     def headline(self, known: Collection[str]) -> str:
         """The most important key in `known`; empty if no key is known.
 
-        It is of the first measure declared a headline; else of the first measure in tables; else of the first measure.
+        It belongs to the first headline measure, else to the first measure in tables, else to the first measure.
         """
         first, second = [], []
         for measure in self.measures:
@@ -88,48 +88,48 @@ class ScoringScheme:
             second += [*tables, *measure.keys] if tables or measure.headline or measure.in_tables else []
         return next((key for key in (*first, *second, *self._measures) if key in known), "")
 
-    def best(self, key: str) -> float:
-        """The best possible value: 1, or 0 if low is best."""
+    def best_value(self, key: str) -> float:
+        """The best possible value: 1, or 0 if lower is better."""
         return float(self.measure(key).best == "high")
 
     def display_name(self, key: str) -> str:
-        """The key for display, with an arrow if low is best."""
-        return key if self.best(key) else f"{key} ↓"
+        """The key for display, with an arrow if lower is better."""
+        return key if self.best_value(key) else f"{key} ↓"
 
 
 def default_scheme() -> ScoringScheme:
-    """What a benchmark is scored by that declares no measure: as IfQA is."""
+    """IfQA's scheme, which also scores benchmarks that declare no measure."""
     return ScoringScheme((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
 def load_scheme(
-    name: str, more: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
+    name: str, extra: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
 ) -> ScoringScheme:
-    """What a benchmark declares for a split, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`."""
+    """A benchmark's scheme for a split, with `extra` measures, by name or as "my_module:MEASURE"; files lie below `root`."""
     benchmark = (plugins or Plugins(root)).benchmark(name)
-    usual = default_scheme()
-    measures = (*(benchmark.measures or usual.measures), *(load_measure(measure, root) for measure in more))
+    default = default_scheme()
+    measures = (*(benchmark.measures or default.measures), *(load_measure(measure, root) for measure in extra))
     subsets, groups = benchmark.parts(split)
-    subsets = subsets if benchmark.measures or subsets else usual.subsets
-    _check(name, "measure", [measure.name for measure in measures])
-    in_rows = [measure.name for measure in measures if not isinstance(measure, RankingMeasure)]
-    _check(name, "measure", in_rows, {*QuestionRow.__annotations__})
-    _check(name, "subset", [subset.name for subset in subsets], {GOLD_READ, MACRO})
+    subsets = subsets if benchmark.measures or subsets else default.subsets
+    _check_names(name, "measure", [measure.name for measure in measures])
+    row_keys = [measure.name for measure in measures if not isinstance(measure, RankingMeasure)]
+    _check_names(name, "measure", row_keys, {*QuestionRow.__annotations__})
+    _check_names(name, "subset", [subset.name for subset in subsets], {GOLD_READ, MACRO})
     return ScoringScheme(measures, tuple(subsets), groups)
 
 
-def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
+def _check_names(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
     for place, name in enumerate(names):
         if not name or set(name) & set(".@"):
             raise IfqaError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' and '@'")
         if name in taken or name in names[:place]:
-            raise IfqaError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; wanted one of its own")
+            raise IfqaError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; choose another")
 
 
 def merge_schemes(schemes: Iterable[ScoringScheme]) -> ScoringScheme:
-    """For several experiments of a benchmark: the subsets and groups of the first, and the measures of all."""
+    """A scheme for several experiments of a benchmark: subsets and groups of the first, measures of all."""
     first, *others = schemes
     measures = list(first.measures)
-    for by in others:
-        measures += [measure for measure in by.measures if measure not in measures]
+    for scheme in others:
+        measures += [measure for measure in scheme.measures if measure not in measures]
     return replace(first, measures=tuple(measures))

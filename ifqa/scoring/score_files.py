@@ -1,4 +1,4 @@
-"""The shapes of an experiment's scores and of the rows they are made from, and how they are read back from its score folder."""
+"""Schemas of an experiment's scores and of its questions' rows, and how they are read from its score folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ class QuestionRow(TypedDict):
     gold_read: NotRequired[bool]  # whether the passages given to the reader hold a gold passage, and an answer
     answer_read: NotRequired[bool]
     failed: NotRequired[Share]
-    abstained: NotRequired[Share]  # 1; only if the reader did
+    abstained: NotRequired[Share]  # always 1; absent if the reader answered
     confidence: NotRequired[Share]  # that the answer, or the candidate, is right
     answer: NotRequired[str]
     candidate: NotRequired[str]
@@ -31,7 +31,7 @@ class QuestionRow(TypedDict):
 
 
 class ScoreInterval(TypedDict):
-    """A score and its 95% bootstrap interval, in percent; the number of questions or groups, if it is not over all."""
+    """A score and its 95% bootstrap interval, in percent; the number of questions or groups if it does not cover all."""
 
     value: Percent
     low: Percent
@@ -78,7 +78,7 @@ class Bin(TypedDict):
 
 
 class CalibrationCurves(TypedDict):
-    """What the figures of confidence show: the risk at each coverage, and fifteen bins, those of least confidence first."""
+    """Data of the confidence figures: the risk at each coverage, and fifteen bins, least confident first."""
 
     risks: Annotated[list[Risk], Field(min_length=1)]
     bins: Annotated[list[Bin], Field(min_length=1)]
@@ -86,7 +86,7 @@ class CalibrationCurves(TypedDict):
 
 @final
 class ScoresJson(TypedDict):
-    """What `Aggregator.scores` returns; in `scores.json` also what the score stage adds: "of", "not_asked" and "retry"."""
+    """The result of `Aggregator.scores`. In `scores.json` the score stage adds "of", "not_asked" and "retry"."""
 
     questions: Natural
     n_failed: Natural
@@ -98,9 +98,9 @@ class ScoresJson(TypedDict):
     macro: NotRequired[MacroScores]
     ceiling: NotRequired[Percent]
     chance: NotRequired[dict[str, Percent]]
-    of: NotRequired[Natural]  # the questions of the split
+    of: NotRequired[Natural]  # number of questions in the split
     not_asked: NotRequired[Natural]  # questions that a language model was not asked
-    retry: NotRequired[Natural]  # questions that it was not asked, or did not answer completely
+    retry: NotRequired[Natural]  # questions without a complete answer, which the next run retries
 
 
 def read_scores(folder: Path) -> ScoresJson:
@@ -111,8 +111,8 @@ def read_scores(folder: Path) -> ScoresJson:
 def parse_scores(value: object, where: str) -> ScoresJson:
     """Scores from a file; `where` names it in the error."""
     scores = check_shape(ScoresJson, value, where)
-    beside = {"groups": "macro", "ceiling": "chance"}
-    for key in ("of", "not_asked", "retry", *(beside[known] for known in beside if known in scores)):
+    partners = {"groups": "macro", "ceiling": "chance"}  # keys that only occur together
+    for key in ("of", "not_asked", "retry", *(partners[name] for name in partners if name in scores)):
         if key not in scores:
             raise IfqaError(f"{where}: not as ifqa writes it ({key}: Field required)")
     return scores
@@ -120,10 +120,10 @@ def parse_scores(value: object, where: str) -> ScoresJson:
 
 def read_rows(folder: Path) -> list[QuestionRow]:
     """The row of each question of a score folder, in the questions' order; each measure is from 0 to 1."""
-    return [_row(record, f"{folder / ROWS}:{number}") for number, record in read_jsonl(folder / ROWS)]
+    return [_parse_row(record, f"{folder / ROWS}:{number}") for number, record in read_jsonl(folder / ROWS)]
 
 
-def _row(record: Mapping[str, object], where: str) -> QuestionRow:
+def _parse_row(record: Mapping[str, object], where: str) -> QuestionRow:
     row = check_shape(QuestionRow, record, where)
     for key, value in record.items():
         if key not in QuestionRow.__annotations__ and not is_share(value):
@@ -132,13 +132,13 @@ def _row(record: Mapping[str, object], where: str) -> QuestionRow:
 
 
 def row_score(row: QuestionRow, key: str) -> float | None:
-    """A question's score in a measure; None if it has none."""
+    """A question's score in a measure; None if it is undefined."""
     score = row.get(key)
     return score if isinstance(score, int | float) else None
 
 
 def partial_notice(scores: ScoresJson) -> str:
-    """What scores lack of their whole split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they lack nothing."""
+    """What is missing from the whole split, as in "PARTIAL: 8 of 83 questions; 2 not asked"; empty if nothing is."""
     missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
     unanswered = scores["retry"] - scores["not_asked"]
     missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []

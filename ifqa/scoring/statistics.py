@@ -1,10 +1,9 @@
-"""Intervals and randomisation tests of measures over questions, by resampling; and the agreement of annotators.
+"""Bootstrap intervals and randomisation tests of measures over questions; and Krippendorff's alpha for annotators.
 
-The bootstrap and the test resample questions, or units of several related questions (such as those on one paragraph): a unit
-is drawn, or changes its sign, as a whole. The mean of questions' scores is resampled by counts: scores have few distinct values
-(0, 1 and some fractions), so a round draws the count of each distinct value instead of single values, the same distribution with
-a hundredth of the draws. A measure over sets of answers, or of numbers in rows, is computed anew for each resample, which is
-slow: so there are fewer resamples.
+The bootstrap and the test resample questions, or units of related questions (such as those on the same paragraph): a unit is
+drawn, or swapped, as a whole. Means are resampled by counts: scores have few distinct values (0, 1 and some fractions), so a
+round draws the count of each distinct value instead of single values. The distribution is the same, with a hundredth of the
+draws. A measure over sets of answers, or of columns, is recomputed for each resample, which is slow, so it has fewer resamples.
 """
 
 import math
@@ -23,12 +22,12 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure, ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 
-RESAMPLES = 1_000  # of a measure that is computed anew for each; also the rounds of its randomisation test
+RESAMPLES = 1_000  # of a measure that is recomputed for each; also the rounds of its randomisation test
 _AT_ONCE = 50_000  # numbers in a table of resamples; several such tables fit into a core's cache
 _DRAWS_AT_ONCE = 2_000_000  # 8 bytes each, which fit in memory
-_MANY = 1_000  # above so many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
+_MANY = 1_000  # above this many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
 _Z = 1.959963984540054  # the normal distribution's quantile at 0.975
-_DIGITS = 9  # a unit's sum is rounded to so many, so that units with the same score have equal sums
+_DIGITS = 9  # decimals of a unit's sum: rounding makes the sums of equal units equal
 
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.intp]
@@ -49,12 +48,12 @@ def mean_interval(
         seed, resamples: seed of the draws, and their number.
         units: the unit of each question, which is drawn as a whole; a resample's mean is over all questions of the drawn
             units. Empty: each question is a unit.
-        strata: the group of each question, if units are drawn within each group; a resample then has as many questions of
-            each group as there are, and its mean weighs each group by its size. Empty: units are drawn from all.
-        macro: the mean of the groups' means, all of one weight.
+        strata: the group of each question, to draw units within each group; a resample then keeps the size of each group,
+            and its mean weighs each group by its size. Empty: units are drawn from all questions.
+        macro: take the unweighted mean of the groups' means.
     """
     _require_values(values)
-    groups = places_of(strata or [""] * len(values))
+    groups = indexes_by_name(strata or [""] * len(values))
     rng, mean, means = np.random.default_rng(seed), 0.0, np.zeros(resamples)
     for places in groups.values():
         part, of_group = [values[place] for place in places], [units[place] for place in places] if units else ()
@@ -65,8 +64,8 @@ def mean_interval(
     return math.fsum(values) / len(values), *interval_ends(means)
 
 
-def share_interval(hits: int, of: int) -> Interval | None:
-    """A share and the ends of its 95% interval (Wilson 1927), for counts without questions to resample; None of nothing."""
+def wilson_interval(hits: int, of: int) -> Interval | None:
+    """A share and the ends of its 95% interval (Wilson 1927), for counts that cannot be resampled; None if `of` is 0."""
     if not of:
         return None
     share, spread = hits / of, _Z * _Z / of
@@ -75,7 +74,7 @@ def share_interval(hits: int, of: int) -> Interval | None:
     return share, max(0.0, middle - half), min(1.0, middle + half)
 
 
-def places_of(names: Sequence[str]) -> dict[str, list[int]]:
+def indexes_by_name(names: Sequence[str]) -> dict[str, list[int]]:
     """The indexes of each name, by name."""
     places: dict[str, list[int]] = {name: [] for name in sorted(set(names))}
     for place, name in enumerate(names):
@@ -84,7 +83,7 @@ def places_of(names: Sequence[str]) -> dict[str, list[int]]:
 
 
 def interval_ends(values: Numbers, default: float = math.nan) -> tuple[float, float]:
-    """The 95% interval of resampled values, of which NaN are left out; `default` twice if no value is left."""
+    """The 95% interval of resampled values without the NaN; `default` twice if all are NaN."""
     defined = values[~np.isnan(values)]
     low, high = np.quantile(defined if len(defined) else [default], (0.025, 0.975))
     return float(low), float(high)
@@ -93,9 +92,9 @@ def interval_ends(values: Numbers, default: float = math.nan) -> tuple[float, fl
 def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()) -> float:
     """Two-sided p-value of the mean difference of two systems on the same questions, by random sign flips.
 
-    Each round swaps the two systems on every question, or on all questions of a unit, with probability 1/2. p is the share
-    of rounds whose difference is at least as large as the observed difference. The observed difference counts as a round, so
-    p is never 0 (Smucker et al., CIKM 2007). `units` are as in `mean_interval`.
+    Each round swaps the two systems on each question, or on all questions of a unit, with probability 1/2. p is the share
+    of rounds whose difference is at least the observed one, which counts as a round too, so p is never 0 (Smucker et al.,
+    CIKM 2007). `units` are as in `mean_interval`.
     """
     _require_pairs(a, b)
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)  # (questions,)
@@ -105,43 +104,42 @@ def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_0
     # Sums that are equal in exact arithmetic must compare equal after rounding.
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
     rng, at_least = np.random.default_rng(seed), 0
-    for batch in batches(rounds, len(sizes), _DRAWS_AT_ONCE):
+    for batch in resample_batches(rounds, len(sizes), _DRAWS_AT_ONCE):
         kept = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # of each size, how many keep their sign
         at_least += int(np.count_nonzero(np.abs((2 * kept - counts) @ sizes) >= threshold))
     return (at_least + 1) / (rounds + 1)
 
 
-def holm(ps: Sequence[float]) -> list[float]:
+def holm_correction(ps: Sequence[float]) -> list[float]:
     """The p-values of several tests, corrected for their number by Holm's step-down method.
 
-    The chance that a difference which is none gets a corrected p below 0.05, in any of the tests, is at most 5%
-    (Holm, Scandinavian Journal of Statistics 6, 1979).
+    The chance of any false positive at a corrected p below 0.05 is at most 5% (Holm, Scandinavian Journal of Statistics 6, 1979).
     """
-    corrected, least = [0.0] * len(ps), 0.0
-    for left, n in zip(range(len(ps), 0, -1), sorted(range(len(ps)), key=lambda n: ps[n]), strict=True):
-        least = max(least, min(1.0, left * ps[n]))
-        corrected[n] = least
+    corrected, lower_bound = [0.0] * len(ps), 0.0
+    for remaining, n in zip(range(len(ps), 0, -1), sorted(range(len(ps)), key=lambda n: ps[n]), strict=True):
+        lower_bound = max(lower_bound, min(1.0, remaining * ps[n]))
+        corrected[n] = lower_bound
     return corrected
 
 
-def won_lost_tied(a: Values, b: Values) -> tuple[int, int, int]:
+def count_wins(a: Values, b: Values) -> tuple[int, int, int]:
     """The number of questions on which the first system scores higher, lower and the same."""
     _require_pairs(a, b)
     won, lost = (sum(bool(x > y) for x, y in zip(*pair, strict=True)) for pair in ((a, b), (b, a)))
     return won, lost, len(a) - won - lost
 
 
-def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
-    """Krippendorff's alpha of unordered classes, 1 - observed / expected disagreement; 1 is full agreement, 0 that of chance.
+def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
+    """Krippendorff's alpha of unordered classes, 1 - observed / expected disagreement; 1 is full agreement, 0 chance agreement.
 
-    As in Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D: any number of annotators, of whom
-    each may leave units out.
+    As in Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D: any number of annotators, each of
+    whom may skip units.
 
     Args:
-        units: the classes that each unit was given, in any order; a unit with fewer than two says nothing and is left out.
+        units: the classes that annotators gave each unit, in any order; units with fewer than two are left out.
 
     Returns:
-        None where it is not defined: no unit has two classes, or all classes are the same.
+        None where alpha is undefined: no unit has two classes, or all classes are the same.
     """
     paired = [Counter(classes) for classes in units if len(classes) > 1]
     total: Counter[Hashable] = sum(paired, Counter())
@@ -157,7 +155,7 @@ def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
 
 
 def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[str], resamples: int) -> Numbers:
-    """The mean over the questions of as many units as there are, drawn with replacement; (resamples,)."""
+    """The mean over the questions of each resample of the units, drawn with replacement; (resamples,)."""
     sums = np.asarray(values, dtype=np.float64)
     if not units:
         distinct, counts = np.unique(sums, return_counts=True)  # (distinct,) both
@@ -169,13 +167,13 @@ def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[s
     means = []
     if len(distinct) > _MANY:
         each = np.repeat(np.stack([distinct, sizes]), counts, axis=1)  # (2, units)
-        for rounds in batches(resamples, size, _DRAWS_AT_ONCE):
+        for rounds in resample_batches(resamples, size, _DRAWS_AT_ONCE):
             total, count = np.take(each, rng.integers(size, size=(rounds, size)), axis=1).sum(axis=2)  # (rounds,) both
             means.append(total / count)
     else:
-        for rounds in batches(resamples, len(distinct), _DRAWS_AT_ONCE):
-            drawn = rng.multinomial(size, shares, size=rounds)  # (rounds, distinct)
-            means.append(drawn @ distinct / (drawn @ sizes))
+        for rounds in resample_batches(resamples, len(distinct), _DRAWS_AT_ONCE):
+            draws = rng.multinomial(size, shares, size=rounds)  # (rounds, distinct)
+            means.append(draws @ distinct / (draws @ sizes))
     return np.concatenate(means)
 
 
@@ -185,7 +183,7 @@ def _by_unit(values: Numbers, units: Sequence[str]) -> tuple[Numbers, Numbers]:
     return np.round(np.bincount(places, weights=values), _DIGITS), np.bincount(places).astype(np.float64)
 
 
-def batches(rounds: int, width: int, at_once: int) -> Iterator[int]:
+def resample_batches(rounds: int, width: int, at_once: int) -> Iterator[int]:
     """Split `rounds` into batches of at most `at_once` numbers, at `width` numbers a round."""
     step = max(1, at_once // width)
     yield from (min(step, rounds - start) for start in range(0, rounds, step))
@@ -198,7 +196,7 @@ def _require_values(values: Values) -> None:
 
 def _require_pairs(a: Values, b: Values) -> None:
     if len(a) != len(b):
-        raise IfqaError(f"found {len(a)} and {len(b)} scores, wanted the same questions; score both on one split")
+        raise IfqaError(f"found {len(a)} and {len(b)} scores, wanted the same questions; score both on the same split")
     _require_values(a)
 
 
@@ -222,12 +220,12 @@ class PairedDifference(NamedTuple):
 
 
 class Statistic(ABC):
-    """A measure of a sample of questions; None stands for a value that is not defined."""
+    """A measure of a sample of questions; None stands for an undefined value."""
 
     def __init__(
         self, measure: AnyMeasure, scored: object, units: Sequence[str] = (), strata: Sequence[str] = ()
     ) -> None:
-        """`scored` has a row for each question, as the subclasses say; `units` and `strata` are as of `mean_interval`."""
+        """`scored` has a row for each question (see the subclasses); `units` and `strata` are as in `mean_interval`."""
         self.measure, self.scored, self.units, self.strata = measure, np.asarray(scored), units, strata
 
     def at(self, places: Sequence[int]) -> Self:
@@ -246,11 +244,11 @@ class Statistic(ABC):
 
     @abstractmethod
     def difference(self, other: Self, seed: int) -> PairedDifference | None:
-        """The second system, `other`, against this one: both resampled alike, and swapped unit by unit for p."""
+        """Compare a second system, `other`, with this one: the same resamples for both, swapped by unit for p."""
 
     def macro(self, groups: Sequence[str], seed: int) -> tuple[Interval, int] | None:
-        """The mean over groups, of units drawn within each group; and in how many groups the measure is defined."""
-        parts = [self.at(places) for places in places_of(groups).values()]
+        """The mean over groups, with units drawn within each group; and the number of groups where it is defined."""
+        parts = [self.at(places) for places in indexes_by_name(groups).values()]
         values = [value for part in parts if (value := part.value) is not None]
         if not values:
             return None
@@ -263,7 +261,7 @@ class Statistic(ABC):
 
 
 class MeanStatistic(Statistic):
-    """The mean of the questions' scores, of which it gets a list; its interval is of 10,000 resamples."""
+    """The mean of a list of the questions' scores, with 10,000 resamples for its interval."""
 
     @property
     def value(self) -> float | None:
@@ -279,29 +277,29 @@ class MeanStatistic(Statistic):
             return None
         delta = mean_interval(second - first, seed, units=self.units, strata=self.strata)
         p = paired_randomization(first, second, seed, units=self.units)
-        counts = won_lost_tied(second, first) if self.measure.best == "high" else won_lost_tied(first, second)
+        counts = count_wins(second, first) if self.measure.best == "high" else count_wins(first, second)
         return PairedDifference(float(sum(first)) / len(first), float(sum(second)) / len(second), *delta, p, counts)
 
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
         return mean_interval(self.scored, seed, units=self.units, strata=groups, macro=True)
 
 
-class _Recomputed(Statistic):
-    """A measure that is computed anew for each of 1,000 resamples."""
+class _ResampledStatistic(Statistic):
+    """A measure that is recomputed for each of 1,000 resamples."""
 
     @abstractmethod
     def _scores(self, times: Numbers) -> Numbers:
-        """The values of resamples from how often each question counts, (resamples, questions); NaN where not defined."""
+        """The values of resamples, NaN where undefined; `times` is how often each question counts, (resamples, questions)."""
 
     @cached_property
     def value(self) -> float | None:
-        """None without questions, or where the measure is not defined."""
+        """None without questions, or where the measure is undefined."""
         value = self._scores(np.ones((1, len(self.scored))))[0] if len(self.scored) else math.nan
         return None if math.isnan(value) else float(value)
 
     @cached_property
     def _codes(self) -> Counts:
-        """The number of each question's unit, the units by name."""
+        """The index of each question's unit among the sorted unit names."""
         return np.unique(np.asarray(self.units), return_inverse=True)[1] if self.units else np.arange(len(self.scored))
 
     def interval(self, seed: int) -> Interval | None:
@@ -314,11 +312,11 @@ class _Recomputed(Statistic):
         low, high = interval_ends(other._resampled(seed) - self._resampled(seed), delta)
         both = type(self)(self.measure, np.concatenate([self.scored, other.scored]))
         rng, at_least, units = np.random.default_rng(seed), 0, int(self._codes.max()) + 1
-        for rounds in batches(RESAMPLES, 2 * len(self._codes), _AT_ONCE):
+        for rounds in resample_batches(RESAMPLES, 2 * len(self._codes), _AT_ONCE):
             swapped = rng.integers(2, size=(rounds, units))[:, self._codes].astype(float)
             sides = [np.concatenate(times, axis=1) for times in ((1 - swapped, swapped), (swapped, 1 - swapped))]
-            apart = np.nan_to_num(np.abs(both._scores(sides[1]) - both._scores(sides[0])))
-            at_least += int((apart >= abs(delta) - 1e-9).sum())
+            deltas = np.nan_to_num(np.abs(both._scores(sides[1]) - both._scores(sides[0])))
+            at_least += int((deltas >= abs(delta) - 1e-9).sum())
         return PairedDifference(self.value, other.value, delta, low, high, (at_least + 1) / (RESAMPLES + 1))
 
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
@@ -329,35 +327,35 @@ class _Recomputed(Statistic):
 
     def _resampled(self, seed: int) -> Numbers:
         """The values of resamples; (1000,)."""
-        if self._codes.max() == 0:  # one unit: every resample is the same
+        if self._codes.max() == 0:  # a single unit: every resample is the same
             return np.full(RESAMPLES, self.value, dtype=float)
         return resample(self._scores, self._codes, seed)
 
 
-class SetStatistic(_Recomputed):
-    """A measure over a set of answers, (question, prediction) each.
+class SetStatistic(_ResampledStatistic):
+    """A measure over (question, prediction) pairs.
 
-    A unit that is drawn again gets a new name, in its questions' ids and in their unit, so that the measure counts it again.
+    A repeated draw of a unit gets a new name, in its questions' ids and in their unit, so that the measure counts it again.
     """
 
     measure: SetMeasure
 
     def _scores(self, times: Numbers) -> Numbers:
-        values: list[float | None] = []
+        scores: list[float | None] = []
         for counts in times.astype(int).tolist():
-            drawn = [self._copy(place, number) for place, count in enumerate(counts) for number in range(count)]
-            value = self.measure.score(*map(list, zip(*drawn, strict=True)))
-            if value is not None and (not isinstance(value, Real) or not 0 <= value <= 1):
-                raise IfqaError(f"measure {self.measure.name!r}: wanted a number from 0 to 1, found {value!r}")
-            values.append(value)
-        return np.array(values, dtype=np.float64)  # NaN for None
+            pairs = [self._copy(place, number) for place, count in enumerate(counts) for number in range(count)]
+            score = self.measure.score(*map(list, zip(*pairs, strict=True)))
+            if score is not None and (not isinstance(score, Real) or not 0 <= score <= 1):
+                raise IfqaError(f"measure {self.measure.name!r}: wanted a number from 0 to 1, found {score!r}")
+            scores.append(score)
+        return np.array(scores, dtype=np.float64)  # NaN for None
 
     @cached_property
     def _copies(self) -> dict[tuple[int, int], tuple[Question, Prediction]]:
         return {}
 
     def _copy(self, place: int, number: int) -> tuple[Question, Prediction]:
-        """The question and its prediction, under other names for the second time that it is drawn, and later."""
+        """The question and its prediction, renamed from the second draw on."""
         if not number:
             return tuple(self.scored[place])
         if (place, number) not in self._copies:
@@ -370,8 +368,8 @@ class SetStatistic(_Recomputed):
         return self._copies[place, number]
 
 
-class ColumnStatistic(_Recomputed):
-    """A measure of numbers in the questions' rows, (questions, columns); NaN where a row lacks one."""
+class ColumnStatistic(_ResampledStatistic):
+    """A measure of columns of the questions' rows, (questions, columns); NaN where a row lacks a number."""
 
     measure: ColumnMeasure
 
@@ -388,15 +386,15 @@ class ColumnStatistic(_Recomputed):
 
 
 def resample(score: Callable[[Numbers], Numbers], codes: Counts, seed: int) -> Numbers:
-    """A function's result on 1,000 resamples, each of as many units as there are, drawn with replacement; (1000, ...).
+    """A function's result on 1,000 resamples of the units, drawn with replacement; (1000, ...).
 
     Args:
-        score: gets how often each question counts, (resamples, questions).
-        codes: the number of each question's unit.
+        score: takes how often each question counts, (resamples, questions).
+        codes: the index of each question's unit.
         seed: of the draws.
     """
     rng, units, scores = np.random.default_rng(seed), int(codes.max()) + 1, []
-    for rounds in batches(RESAMPLES, len(codes), _AT_ONCE):
+    for rounds in resample_batches(RESAMPLES, len(codes), _AT_ONCE):
         times = [np.bincount(rng.integers(units, size=units), minlength=units) for _ in range(rounds)]
         scores.append(score(np.stack(times)[:, codes].astype(float)))
     return np.concatenate(scores)

@@ -18,9 +18,9 @@ from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
-from ifqa.reading.span.confidence import FILE, VERSION, Calibration
+from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
-from ifqa.reading.span.weights import encoder_of, identity_of
+from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
@@ -96,7 +96,7 @@ class CalibrationTrainer(Settings):
         readers lie in `folds/N/`: an interrupted run goes on with them. `folds/` may be removed afterwards.
         """
         manifest = _manifest(folder, data)
-        encoder = str(encoder_of(folder, self.encoder).folder)
+        encoder = str(resolve_encoder(folder, self.encoder).folder)
         settings = {
             **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
             "start": _start(folder, manifest, self.start),
@@ -112,14 +112,14 @@ class CalibrationTrainer(Settings):
             train_reader(_apart(others, held), weights, **settings)
             rows += _read(Reader(weights=str(weights), encoder=encoder, device=self.device), fold, self.passages, held)
         content = {
-            "version": VERSION, **fit(rows, self.without_gold, self.false_abstentions), "weights": identity_of(folder),
+            "version": VERSION, **fit(rows, self.without_gold, self.false_abstentions), "weights": fingerprint_weights(folder),
             "fitted_on": {"sources": data.sources, "folds": self.folds, "seed": self.seed, "average": self.average,
                           "passages": self.passages, "without_gold": self.without_gold,
                           "false_abstentions": self.false_abstentions, "questions": len(data.questions), "rows": len(rows)},
             "measured": cross_fitted(rows, self.without_gold, self.false_abstentions),
         }  # fmt: skip
-        write_json(folder / FILE, content)
-        logger.info(f"{folder / FILE}: {json.dumps(content['measured'])}")
+        write_json(folder / CALIBRATION_FILE, content)
+        logger.info(f"{folder / CALIBRATION_FILE}: {json.dumps(content['measured'])}")
         return content
 
 
@@ -205,7 +205,7 @@ def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     if (wanted := manifest.get("start")) is None:
         return ""
     place = Path(start or folder / READING)
-    if not place.is_dir() or identity_of(place) != wanted["sha256"]:
+    if not place.is_dir() or fingerprint_weights(place) != wanted["sha256"]:
         raise IfqaError(
             f"{folder} was trained from other weights than {place} holds; name the folder with --set start=, or train again: "
             "ifqa train extractive --reading"

@@ -18,8 +18,8 @@ from ifqa.models.devices import BATCH_TOKENS, Features, split_batches
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, model_fingerprint
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.multiple_choice import baselines
-from ifqa.reading.multiple_choice.bert import Encoder, open_encoder, scheme_of, sequences
-from ifqa.reading.multiple_choice.options import manifest_of, plain
+from ifqa.reading.multiple_choice.bert import ChoiceEncoder, encode_options, input_format, open_choice_encoder
+from ifqa.reading.multiple_choice.options import load_choice_manifest, normalize_choice
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive, Share
 from ifqa.storage.files import write_json
@@ -64,7 +64,7 @@ class AdaBoost(Settings):
         if not checkpoints.begin(folder, inputs):
             return
         stems = [question.text for question in data.questions]
-        holders = Counter(word for stem in stems for word in {*baselines.words_of(stem)})
+        holders = Counter(word for stem in stems for word in {*baselines.tagged_words(stem)})
         words = sorted(word for word, count in holders.items() if count >= self.least)
         if not words:
             raise IfqaError(
@@ -74,7 +74,7 @@ class AdaBoost(Settings):
         stump = DecisionTreeClassifier(max_depth=self.depth)
         boosted = AdaBoostClassifier(stump, n_estimators=self.rounds, random_state=self.seed)
         try:
-            trees = trees_of(boosted.fit(baselines.counted(stems, words), targets))
+            trees = trees_of(boosted.fit(baselines.count_words(stems, words), targets))
         except ValueError as error:
             if "worse than random" not in str(error):
                 raise
@@ -82,9 +82,9 @@ class AdaBoost(Settings):
                 f"no tree of depth {self.depth} is better than chance on {len(targets)} training questions; set depth higher"
             ) from error
         logger.info(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
-        write_json(folder / baselines.TREES, {"words": words, "trees": [tree.model_dump() for tree in trees]})
+        write_json(folder / baselines.TREES_FILE, {"words": words, "trees": [tree.model_dump() for tree in trees]})
         record = {"trees": len(trees), "words": len(words), "examples": len(stems)}
-        checkpoints.finish(folder, inputs, record, [baselines.TREES])
+        checkpoints.finish(folder, inputs, record, [baselines.TREES_FILE])
 
 
 def trees_of(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
@@ -168,7 +168,7 @@ class DecompAttn(ChoiceTrainer):
         """Train all but MiniLM's embeddings, and write `model.safetensors` and a `manifest.json`."""
         from transformers import set_seed
 
-        from ifqa.reading.multiple_choice.attention import network, padded, tokens
+        from ifqa.reading.multiple_choice.attention import build_network, encode_stem, pad_ids
 
         data = usable(data)
         classes = classes_of(data.questions)
@@ -176,18 +176,18 @@ class DecompAttn(ChoiceTrainer):
         inputs |= {"classes": classes, "encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
         if not checkpoints.begin(folder, inputs):
             return
-        pairs = [tokens(question.text) for question in data.questions]
+        pairs = [encode_stem(question.text) for question in data.questions]
 
         def collate(rows: Sequence[int]) -> Features:
             changes, effects = zip(*(pairs[n] for n in rows), strict=True)
-            return {"change": padded(changes), "effect": padded(effects)}
+            return {"change": pad_ids(changes), "effect": pad_ids(effects)}
 
         set_seed(self.seed)
-        model = network(inputs["settings"], len(classes))
+        model = build_network(inputs["settings"], len(classes))
         labels = labels_of(data.questions, classes)
         record = self.fit(model, folder, labels, collate, lambda model, features: model(**features))
-        checkpoints.save_tensors(folder / baselines.NETWORK, model.state_dict())
-        checkpoints.finish(folder, inputs, record, [baselines.NETWORK])
+        checkpoints.save_tensors(folder / baselines.NETWORK_FILE, model.state_dict())
+        checkpoints.finish(folder, inputs, record, [baselines.NETWORK_FILE])
 
 
 @dataclass(kw_only=True)
@@ -221,18 +221,18 @@ class Choice(ChoiceTrainer):
 
         data = usable(data)
         if (Path(self.encoder) / "manifest.json").exists():
-            refuse_family(self.encoder, manifest_of(self.encoder, "choice").family, data)
+            refuse_family(self.encoder, load_choice_manifest(self.encoder, "choice").family, data)
         inputs = {"reader": "choice"} | self.inputs(data)
         inputs["start"] = {"name": self.encoder, "sha256": model_fingerprint(self.encoder)}
         if not checkpoints.begin(folder, inputs):
             return
         set_seed(self.seed)  # the head is drawn when the encoder is opened
-        opened = open_encoder(self.encoder, untrained=True)
-        scheme = scheme_of(inputs["settings"], opened.longest)
+        opened = open_choice_encoder(self.encoder, untrained=True)
+        scheme = input_format(inputs["settings"], opened.longest)
 
         def collate(rows: Sequence[int]) -> Features:
             """All options of the questions as sequences, and each question's number of options."""
-            options = [sequences(opened.tokenizer, data.questions[n], data.rankings[n], scheme) for n in rows]
+            options = [encode_options(opened.tokenizer, data.questions[n], data.rankings[n], scheme) for n in rows]
             return opened.padded([pair for each in options for pair in each]) | {
                 "counts": torch.tensor([len(each) for each in options])
             }
@@ -252,7 +252,7 @@ def logits_of_options(model: "nn.Module", features: Features) -> "Tensor":
     from torch.nn.utils.rnn import pad_sequence
 
     read = {name: tensor for name, tensor in features.items() if name != "counts"}
-    network, count, device = Encoder(model, None), len(read["input_ids"]), read["input_ids"].device
+    network, count, device = ChoiceEncoder(model, None), len(read["input_ids"]), read["input_ids"].device
     pieces = [(rows, network.logits(batch)) for rows, batch in split_batches(read, count, BATCH_TOKENS[device.type])]
     places = torch.tensor([row for rows, _ in pieces for row in rows])
     flat = torch.cat([logits for _, logits in pieces])[places.argsort().to(device)]
@@ -272,8 +272,8 @@ def usable(data: TrainingData) -> TrainingData:
 
 def right(question: Question) -> int:
     """The place of a question's answer among its choices; an IfqaError if it is not offered."""
-    answers = {plain(answer) for answer in question.answers}
-    place = next((n for n, choice in enumerate(question.choices) if plain(choice) in answers), None)
+    answers = {normalize_choice(answer) for answer in question.answers}
+    place = next((n for n, choice in enumerate(question.choices) if normalize_choice(choice) in answers), None)
     if place is None:
         raise IfqaError(
             f"training question {question.id}: the answer {question.answers[0]!r} is not offered; wanted one of "
@@ -284,14 +284,14 @@ def right(question: Question) -> int:
 
 def labels_of(questions: Sequence[Question], classes: Sequence[str]) -> list[int]:
     """The class of each question's right choice."""
-    return [classes.index(plain(question.choices[right(question)])) for question in questions]
+    return [classes.index(normalize_choice(question.choices[right(question)])) for question in questions]
 
 
 def classes_of(questions: Sequence[Question]) -> list[str]:
     """The choices that all training questions share, as a classifier's classes, in the order of the first question."""
-    classes = list(dict.fromkeys(map(plain, questions[0].choices)))
+    classes = list(dict.fromkeys(map(normalize_choice, questions[0].choices)))
     for question in questions:
-        if {*map(plain, question.choices)} != {*classes}:
+        if {*map(normalize_choice, question.choices)} != {*classes}:
             raise IfqaError(
                 f"training question {question.id} offers {', '.join(question.choices)}, and the first {', '.join(classes)}; "
                 "this reader learns one set of answers; train the reader 'choice' on such questions"

@@ -17,7 +17,7 @@ from ifqa.formats.questions import read_questions
 from ifqa.models.encoders import EncoderFiles, find_encoder
 from ifqa.models.hub import MINILM
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
-from ifqa.reading.span.weights import encoder_of, identity_of, load_average, manifest_of
+from ifqa.reading.span.weights import fingerprint_weights, load_averaged_weights, load_span_manifest, resolve_encoder
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import sha256
@@ -102,9 +102,9 @@ class Extractive(Passes):
         checkpoints.refuse_strangers(folder)
         if self.start:
             start = Path(self.start)
-            refuse_family(self.start, manifest_of(start)["family"], data)
-            identity_of(start)  # all of its files are there
-            encoder_of(start, self.encoder)
+            refuse_family(self.start, load_span_manifest(start)["family"], data)
+            fingerprint_weights(start)  # all of its files are there
+            resolve_encoder(start, self.encoder)
         _ = self._questions
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, object]:
@@ -128,9 +128,9 @@ class Extractive(Passes):
             self._read(Path(start), encoder)
         inputs = {"reader": "extractive", "encoder": encoder.identity} | self.inputs(data)
         if start:
-            inputs["start"] = {"sha256": identity_of(Path(start)), "trained": manifest_of(Path(start))}
+            inputs["start"] = {"sha256": fingerprint_weights(Path(start)), "trained": load_span_manifest(Path(start))}
         if not checkpoints.begin(folder, inputs):
-            return manifest_of(folder)
+            return load_span_manifest(folder)
         if self.average > 1:
             return self._averaged(data, folder, encoder, start, inputs)
         texts = list(dict.fromkeys(text for question in data.questions for text in question.gold_passages))
@@ -160,7 +160,7 @@ class Extractive(Passes):
         single = replace(self, average=1, reading=(), start=start)
         manifests = [replace(single, seed=seed).train(data, place) for seed, place in places.items()]
         model = network(encoder, "", self.seed, self.dropout)
-        load_average(model, list(places.values()))
+        load_averaged_weights(model, list(places.values()))
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
         manifest = written(model, folder, inputs, record)
         for place in places.values():

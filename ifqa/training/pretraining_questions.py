@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ifqa.reading.span.arithmetic import compute, compute_list, compute_two
-from ifqa.reading.span.numbers import ONE, Number, find_lists, find_numbers
+from ifqa.reading.span.arithmetic import compute_answers, compute_list, compute_two
+from ifqa.reading.span.numbers import IMPLICIT_ONE, Number, find_lists, find_numbers
 from ifqa.records import Question
 
 _SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?=\S)[^.!?]*)*[.!?]?")
@@ -66,7 +66,7 @@ def _steps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
             question, unit = f"If {left} {count} {way} {right}, how many?", ""
         else:
             continue
-        answer = compute(number, Number(0, 0, float(step), unit=unit), question)[0 if more else 1]
+        answer = compute_answers(number, Number(0, 0, float(step), unit=unit), question)[0 if more else 1]
         if answer is not None:
             yield question, answer
 
@@ -76,7 +76,7 @@ def _between(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     years = [number for number in find_numbers(passage) if number.unit == "calendar year"]
     for (first, *before), (second, *after) in pairwise(_placed(passage, years, draw)):
         question = f"If {' '.join(before)}, how many years until {' '.join(after)}?"
-        ((_, answer),) = compute_two(first, second, [ONE], question)
+        ((_, answer),) = compute_two(first, second, [IMPLICIT_ONE], question)
         if answer is not None and first.value != second.value:
             yield question, answer
 
@@ -86,7 +86,7 @@ def _counts(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     for items, left, right in _placed(passage, find_lists(passage), draw):
         name = draw.choice(re.split(r",? and |, ", passage[items.start : items.end]))
         for question in (f"If {left} {right}, how many?", f"If {left} not {name} {right}, how many?"):
-            ((count, fewer),) = compute_list(items, [ONE], question)
+            ((count, fewer),) = compute_list(items, [IMPLICIT_ONE], question)
             yield question, str(fewer if f" not {name} " in question else count)
 
 

@@ -21,8 +21,8 @@ from torch import Tensor
 from ifqa.models.devices import half_precision
 from ifqa.models.encoders import EncoderFiles, open_encoder
 from ifqa.progress import bar
-from ifqa.reading.span.network import MAX_SPAN, Pair, SpanModel, make_pair, token_span
-from ifqa.reading.span.numbers import DIGITS, as_answer, find_numbers
+from ifqa.reading.span.network import MAX_SPAN, EncodedPair, SpanModel, encode_pair, token_span
+from ifqa.reading.span.numbers import DIGITS, find_numbers, format_answer
 from ifqa.reading.span.weights import ADAPTER, HEADS, load_weights, save_weights
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import normalize
@@ -49,13 +49,13 @@ class Example:
 
     def __init__(self, folder: Path, question: Question, ranking: Sequence[Passage] = ()) -> None:
         texts = list(dict.fromkeys(question.gold_passages))
-        self.gold = [make_pair(folder, question.text, text) for text in texts]
+        self.gold = [encode_pair(folder, question.text, text) for text in texts]
         self.targets: list[Targets] = find_targets(self.gold, question.answers)
         gold = {normalize(text) for text in texts}
         answers = [f" {form} " for form in map(normalize, question.answers) if form]
         others = [passage.text for passage in ranking if normalize(passage.text) not in gold]
         wrong = [text for text in others if not any(answer in f" {normalize(text)} " for answer in answers)]
-        self.negatives = [make_pair(folder, question.text, text) for text in wrong[:_KEPT_NEGATIVES]]
+        self.negatives = [encode_pair(folder, question.text, text) for text in wrong[:_KEPT_NEGATIVES]]
 
     @property
     def has_target(self) -> bool:
@@ -67,7 +67,7 @@ class Example:
         """Tokens of the longest gold passage with the question."""
         return max(len(pair.ids) for pair in self.gold)
 
-    def drawn(self, draw: random.Random, negatives: int) -> list[Pair]:
+    def drawn(self, draw: random.Random, negatives: int) -> list[EncodedPair]:
         """The gold passages, then `negatives` of its negatives, or as many as there are."""
         return self.gold + draw.sample(self.negatives, min(negatives, len(self.negatives)))
 
@@ -79,7 +79,7 @@ class Example:
         return torch.logsumexp(torch.cat(every), 0) - torch.logsumexp(torch.stack(right), 0)
 
 
-def find_targets(pairs: Sequence[Pair], answers: Sequence[str]) -> list[Targets]:
+def find_targets(pairs: Sequence[EncodedPair], answers: Sequence[str]) -> list[Targets]:
     """Targets in each gold passage of one question; empty lists if a passage has none."""
     forms = {_digits(answer) for answer in answers}
     computed = [_computed(pair, forms) for pair in pairs]
@@ -100,7 +100,7 @@ def find_targets(pairs: Sequence[Pair], answers: Sequence[str]) -> list[Targets]
     return targets
 
 
-def _computed(pair: Pair, forms: set[str]) -> list[tuple[int, int, int]]:
+def _computed(pair: EncodedPair, forms: set[str]) -> list[tuple[int, int, int]]:
     return [
         (i, j, operation)
         for i, row in enumerate(pair.computed)
@@ -129,7 +129,7 @@ def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[fl
         ends = [(start, end) for start, end in pieces if normalize(text[start:end]) in words]
         for index, (start, _) in enumerate(ends):
             for _, end in ends[index : index + MAX_SPAN]:
-                score = _f1(normalize(as_answer(text, start, end, question)), gold) if gold else 0.0
+                score = _f1(normalize(format_answer(text, start, end, question)), gold) if gold else 0.0
                 if score > best:
                     best, nearest = score, set()
                 if score == best > 0:

@@ -13,16 +13,16 @@ from ifqa.models.devices import Features, resolve_device
 from ifqa.models.hub import model_fingerprint
 from ifqa.protocols import NO_DATA, Recipe, TrainerFlag, TrainingData
 from ifqa.reading.t5.checkpoint import (
-    DEFAULT,
+    DEFAULT_CHECKPOINTS,
     Conventions,
     Mode,
     checkpoint_folder,
-    manifest_of,
+    encode_texts,
+    load_t5_manifest,
     open_checkpoint,
-    padded,
-    tokenise,
+    pad_ids,
 )
-from ifqa.reading.t5.readers import first_answer, input_text, passage_inputs, scores_of
+from ifqa.reading.t5.readers import first_answer, input_scores, input_text, passage_inputs
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase, Seq2SeqTrainer
 
-    from ifqa.reading.t5.model import FusionInDecoder, Reading
+    from ifqa.reading.t5.model import FusionInDecoder, GeneratedAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -125,11 +125,11 @@ class T5Trainer(Settings):
 
     def decode(
         self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
-    ) -> "list[Reading]":
+    ) -> "list[GeneratedAnswer]":
         """How dev questions are answered."""
-        from ifqa.reading.t5.model import read
+        from ifqa.reading.t5.model import generate_answers
 
-        return read(model, features, counts, max_answer_tokens=self.max_answer)
+        return generate_answers(model, features, counts, max_answer_tokens=self.max_answer)
 
     def finished(self, model: "FusionInDecoder") -> dict[str, object]:
         """Make the trained network the T5 that is saved; gives what else it has learnt, for the manifest."""
@@ -139,7 +139,7 @@ class T5Trainer(Settings):
         """Refuse questions without answers, and a model of another split family; the model is not loaded."""
         require(data, self.targets, "an answer")
         start = checkpoint_folder(self.model, self.reader, _MEND)
-        refuse_family(self.model, manifest_of(start, self.reader).family, data)
+        refuse_family(self.model, load_t5_manifest(start, self.reader).family, data)
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write a checkpoint for the reader: a T5's files, its tokenizer and a `manifest.json`.
@@ -236,9 +236,9 @@ class Rag(Fid):
 
     def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
         """The network with a temperature."""
-        from ifqa.reading.t5.rag_model import as_marginal
+        from ifqa.reading.t5.rag_model import convert_to_marginal
 
-        return as_marginal(model, self.mode, self.temperature or spread(scores, self.passages))
+        return convert_to_marginal(model, self.mode, self.temperature or spread(scores, self.passages))
 
     def rates(self) -> Mapping[str, float]:
         """That of the temperature."""
@@ -246,18 +246,20 @@ class Rag(Fid):
 
     def decode(
         self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
-    ) -> "list[Reading]":
+    ) -> "list[GeneratedAnswer]":
         """By the marginal likelihood, at the temperature so far."""
-        from ifqa.reading.t5.rag_model import Mixture, read
+        from ifqa.reading.t5.rag_model import Mixture, generate_rag_answers
 
         mixture = Mixture(self.mode, temperature=float(model.log_temperature.detach().exp()))
-        return read(model, features, counts, scores=scores, mixture=mixture, max_answer_tokens=self.max_answer)
+        return generate_rag_answers(
+            model, features, counts, scores=scores, mixture=mixture, max_answer_tokens=self.max_answer
+        )
 
     def finished(self, model: "FusionInDecoder") -> dict[str, object]:
         """The mode and the learnt temperature."""
-        from ifqa.reading.t5.rag_model import as_t5
+        from ifqa.reading.t5.rag_model import restore_t5
 
-        return {"rag": {"mode": self.mode, "temperature": as_t5(model)}}
+        return {"rag": {"mode": self.mode, "temperature": restore_t5(model)}}
 
 
 def spread(scores: Sequence[Sequence[float]], passages: int) -> float:
@@ -290,7 +292,7 @@ class UnifiedQA(T5Trainer):
     by_token = True
     max_answer = 500
 
-    model: str = DEFAULT["unifiedqa"]
+    model: str = DEFAULT_CHECKPOINTS["unifiedqa"]
     steps: Natural = 0
     batch: Positive = 2
     learning_rate: NotNegative = 5e-5
@@ -369,12 +371,12 @@ class Rows:
         return [self._row(ids, [n], dev, n) for n, ids in enumerate(inputs)]
 
     def _row(self, inputs: list[list[int]], label: list[int], data: TrainingData, n: int) -> dict[str, object]:
-        scored = {"scores": scores_of(data.scores[n], len(inputs))} if self.trainer.scored else {}
+        scored = {"scores": input_scores(data.scores[n], len(inputs))} if self.trainer.scored else {}
         return {"passages": inputs, "label": label, **scored}
 
     def _tokens(self, question: Question, passages: Sequence[Passage]) -> list[list[int]]:
         """Token ids of each input, cut off at the conventions' `max_tokens`."""
-        features = tokenise(self.tokenizer, self.trainer.texts(question, passages), self.conventions)
+        features = encode_texts(self.tokenizer, self.trainer.texts(question, passages), self.conventions)
         pairs = zip(features["input_ids"], features["attention_mask"], strict=True)
         return [ids[mask].tolist() for ids, mask in pairs]
 
@@ -388,12 +390,12 @@ def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
     """A batch with the arguments of the network's `forward`."""
     import torch
 
-    passages = padded([ids for row in rows for ids in row["passages"]])
+    passages = pad_ids([ids for row in rows for ids in row["passages"]])
     batch = {
         "passage_ids": passages["input_ids"],
         "passage_mask": passages["attention_mask"],
         "counts": torch.tensor([len(row["passages"]) for row in rows]),
-        "labels": padded([row["label"] for row in rows], padding=-100)["input_ids"],
+        "labels": pad_ids([row["label"] for row in rows], padding=-100)["input_ids"],
     }
     if "scores" in rows[0]:
         batch["scores"] = torch.tensor([score for row in rows for score in row["scores"]])

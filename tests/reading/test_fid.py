@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_t5 import model, save, tokenizer
 
-from ifqa.reading.t5.checkpoint import Conventions, tokenise
+from ifqa.reading.t5.checkpoint import Conventions, encode_texts
 from ifqa.reading.t5.readers import Fid, passage_inputs
 from ifqa.records import Passage, Question
 
@@ -91,7 +91,7 @@ def test_inputs_are_the_originals_with_titles_or_without():
 )
 def test_token_ids_end_where_the_conventions_say(texts, most, ends):
     words = _words()
-    made = tokenise(words, texts, Conventions(most, True, ends))
+    made = encode_texts(words, texts, Conventions(most, True, ends))
     for text, ids, mask in zip(texts, made["input_ids"], made["attention_mask"], strict=True):
         alone = words(text, add_special_tokens=False)["input_ids"]
         expected = [*alone[: most - 1], 1] if ends else alone[:most]

@@ -8,8 +8,8 @@ from refusals import refused
 from tiny_t5 import save
 
 from ifqa.plugins import load_plugin
-from ifqa.reading.t5.checkpoint import manifest_of
-from ifqa.reading.t5.readers import Fid, Rag, scores_of
+from ifqa.reading.t5.checkpoint import load_t5_manifest
+from ifqa.reading.t5.readers import Fid, Rag, input_scores
 from ifqa.records import Passage, Question
 
 PASSAGES = [
@@ -79,8 +79,8 @@ def test_scores_are_divided_by_the_temperature_and_equal_where_there_are_none(fo
     with refused("question q/1 has 2 passages and 1 scores; give one for each"):
         plain.answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
     for passages, expected in ((2, [3.0, 2.0]), (4, [3.0, 2.0, 1.0, 1.0])):  # another than the retrieved gets the last
-        assert scores_of([3.0, 2.0, 1.0], passages) == expected
-    assert scores_of([], 1) == [0.0]
+        assert input_scores([3.0, 2.0, 1.0], passages) == expected
+    assert input_scores([], 1) == [0.0]
 
 
 def test_mode_and_temperature_of_a_checkpoint_hold_until_others_are_given(folder, tmp_path):
@@ -101,7 +101,7 @@ def test_mode_and_temperature_of_a_checkpoint_hold_until_others_are_given(folder
                 {"mode": ["token"]}, {"mode": "token", "temperature": True}, {"mode": "token", "temperature": math.inf}):  # fmt: skip
         (trained / "manifest.json").write_text(json.dumps({"rag": own}))
         with refused(r"manifest.json: not as ifqa writes it \(rag.*ifqa train rag"):
-            manifest_of(trained, "rag")
+            load_t5_manifest(trained, "rag")
 
 
 def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_path):

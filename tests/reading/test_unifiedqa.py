@@ -11,7 +11,7 @@ from refusals import refused
 from tiny_t5 import model, plain, save, tokenizer
 from transformers import GenerationConfig
 
-from ifqa.reading.t5.readers import Fid, UnifiedQA, first_answer, group_folders, input_text, normalised
+from ifqa.reading.t5.readers import Fid, UnifiedQA, first_answer, group_folders, input_text, normalize_unifiedqa
 from ifqa.records import Passage, Question
 
 BRIDGE = Passage("w/1", "Old_Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late.")
@@ -76,7 +76,7 @@ def test_inputs_are_unifiedqas_character_by_character(question, passages, wanted
     assert input_text(question, passages) == wanted
     assert input_text(Question("", "Why?"), [BRIDGE], titles=False).startswith(r"why? \n the bridge was opened")
     # the maintainers' example, allenai/unifiedqa issue 42: the first and the last quote are removed
-    assert normalised("Abc def 'ghi' jkl 'mno' 'pqr'") == "abc def ghi' jkl 'mno' 'pqr"
+    assert normalize_unifiedqa("Abc def 'ghi' jkl 'mno' 'pqr'") == "abc def ghi' jkl 'mno' 'pqr"
     assert [first_answer(text) for text in ("a b\tc\td", " a ", "\tb")] == ["a b", "a", ""]
 
 

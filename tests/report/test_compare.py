@@ -15,7 +15,7 @@ from ifqa.plugins import open_benchmark
 from ifqa.report.compare import comparison, comparisons
 from ifqa.report.table import drawn
 from ifqa.scoring import per_question
-from ifqa.scoring.statistics import holm, paired_randomization
+from ifqa.scoring.statistics import holm_correction, paired_randomization
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_each_differs_from_the_first_as_alone_but_for_p(three):
     found = comparisons(first, others).differences["EM"]
     for name, one in found.items():
         assert all(getattr(one, key) == getattr(alone[name], key) for key in ("more", "low", "high", "won"))
-    assert [one.p for one in found.values()] == holm([one.p for one in alone.values()])
+    assert [one.p for one in found.values()] == holm_correction([one.p for one in alone.values()])
     assert found["b"].p == 2 * alone["b"].p
 
 

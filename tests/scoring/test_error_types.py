@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from ifqa.scoring.error_types import OUTCOMES, outcome
+from ifqa.scoring.error_types import OUTCOMES, classify_outcome
 
 WRONG = {"id": "t/0", "EM": 0.0, "failed": 0.0, "answer": "Wick", "subsets": []}
 READ = {"gold_read": True, "answer_read": True}
@@ -27,14 +27,14 @@ MISSED = {"gold_read": False, "answer_read": False}
     ],
 )  # fmt: skip
 def test_the_first_reason_that_holds_counts(changes, factual, wanted):
-    assert outcome(WRONG | changes, "EM", "numeric", factual) == wanted
+    assert classify_outcome(WRONG | changes, "EM", "numeric", factual) == wanted
 
 
 def test_without_a_reader_there_is_nothing_to_tell():
     for missing in ("EM", "failed", "answer"):
         row = {name: value for name, value in WRONG.items() if name != missing}
         with refused(f"question t/0 has no '{missing}'; wanted the scores of an experiment with"):
-            outcome(row, "EM", "numeric")
+            classify_outcome(row, "EM", "numeric")
 
 
 answers = st.sampled_from(["", "Wick", "wick", "1811", "the"])
@@ -46,8 +46,8 @@ scored = st.fixed_dictionaries(
 
 @given(scored)
 def test_every_question_has_an_outcome_and_the_score_alone_makes_it_right(row):
-    told = outcome(row, "EM", "numeric")
+    told = classify_outcome(row, "EM", "numeric")
     assert told in OUTCOMES
     assert (told == "right") == (row["EM"] == 1)
     closed = {name: value for name, value in row.items() if name not in READ}
-    assert outcome(closed, "EM", "numeric") not in ("retrieval miss", "arithmetic miss")
+    assert classify_outcome(closed, "EM", "numeric") not in ("retrieval miss", "arithmetic miss")

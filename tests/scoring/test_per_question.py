@@ -8,7 +8,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
 from ifqa.scoring import per_question
-from ifqa.scoring.aggregation import aggregate
+from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme, default_scheme
 from ifqa.scoring.statistics import mean_interval
 
@@ -23,7 +23,7 @@ BY = default_scheme()
 
 
 def summarise(rows, questions, by, k, seed, predictions=()):
-    return aggregate(rows, questions, by, k, predictions).scores(seed)
+    return aggregate_rows(rows, questions, by, k, predictions).scores(seed)
 
 
 def rows(*scores):
@@ -63,12 +63,12 @@ def test_a_failure_scores_worst_and_is_not_asked_about():
     asked = []
     low = Measure("distance", lambda _, prediction: asked.append(prediction.answer) or 0.25, best="low")
     by = ScoringScheme((*BY.measures, low))
-    failed = per_question.reading(QUESTIONS[0], Prediction("q/1", "5", error="cut"), by)
+    failed = per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5", error="cut"), by)
     assert {name: failed[name] for name in ("EM", "F1", "contains", "distance", "failed")} == {
         "EM": 0.0, "F1": 0.0, "contains": 0.0, "distance": 1.0, "failed": 1.0,
     }  # fmt: skip
     assert asked == []
-    assert per_question.reading(QUESTIONS[0], Prediction("q/1", "5"), by)["distance"] == 0.25
+    assert per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), by)["distance"] == 0.25
 
 
 def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
@@ -84,7 +84,7 @@ def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
 def test_a_value_that_is_no_share_is_refused(value):
     by = ScoringScheme((Measure("mine", lambda *_: value),))
     with pytest.raises(IfqaError, match="measure 'mine': wanted a number from 0 to 1 for q/1"):
-        per_question.reading(QUESTIONS[0], Prediction("q/1", "5"), by)
+        per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), by)
     over_all = ScoringScheme((SetMeasure("all", lambda *_: value),))
     said = [Prediction(question.id, "x") for question in QUESTIONS]
     with pytest.raises(IfqaError, match="measure 'all': wanted a number from 0 to 1"):
@@ -105,8 +105,8 @@ def test_a_run_has_its_ceiling_and_chance_beside_it():
 
 def test_whether_gold_was_read_is_known_and_a_subset():
     (gold,) = QUESTIONS[1].gold_passages
-    found = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, given=2)
-    missed = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, given=1)
+    found = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, read_depth=2)
+    missed = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, read_depth=1)
     assert (found["gold_read"], missed["gold_read"]) == (True, False)
     assert (found["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
     scores = summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
@@ -149,5 +149,5 @@ def test_a_question_without_its_group_or_unit_is_named():
     scored = [row | {"right": 1.0} for row in rows(0, 0, 0)]
     with pytest.raises(IfqaError, match="'right' resamples by paragraph, and q/1 has no label 'paragraph'"):
         summarise(scored, QUESTIONS, by, None, 0)
-    with pytest.raises(IfqaError, match="q/2 is of no dataset"):
+    with pytest.raises(IfqaError, match="question q/2 has no dataset"):
         summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(BY, groups="dataset"), None, 0)

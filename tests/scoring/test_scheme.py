@@ -86,10 +86,10 @@ def test_the_headline_is_declared_else_in_tables_else_the_first_measure():
     assert BY.headline([]) == ""
     led = replace(BY, measures=(*BY.measures, SetMeasure("first", lambda *_: 0, headline=True)))
     assert led.headline([*every, "first"]) == "first"
-    assert led.shown(["plain", "shown", "first"]) == ["first", "shown"]
+    assert led.table_keys(["plain", "shown", "first"]) == ["first", "shown"]
 
 
 def test_low_is_marked():
     low = ScoringScheme((replace(RANKED, best="low"), Measure("high", lambda *_: 0)))
-    assert (low.best("found@5"), low.display_name("found@5")) == (0.0, "found@5 ↓")
-    assert (low.best("high"), low.display_name("high")) == (1.0, "high")
+    assert (low.best_value("found@5"), low.display_name("found@5")) == (0.0, "found@5 ↓")
+    assert (low.best_value("high"), low.display_name("high")) == (1.0, "high")

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
-from ifqa.scoring.statistics import alpha, holm, mean_interval, paired_randomization, share_interval, won_lost_tied
+from ifqa.scoring.statistics import (
+    count_wins,
+    holm_correction,
+    krippendorff_alpha,
+    mean_interval,
+    paired_randomization,
+    wilson_interval,
+)
 
 SCORES = st.lists(st.sampled_from([0.0, 1.0, 0.5, 2 / 3, 0.4]), min_size=1, max_size=40)
 
@@ -107,13 +114,13 @@ def test_p_is_two_sided_and_reproducible(a, rng):
 
 
 def test_won_lost_tied_and_empty_or_unequal_scores_are_refused():
-    assert won_lost_tied([1.0, 0.0, 0.5, 1.0], [0.0, 1.0, 0.5, 0.9]) == (2, 1, 1)
+    assert count_wins([1.0, 0.0, 0.5, 1.0], [0.0, 1.0, 0.5, 0.9]) == (2, 1, 1)
     with pytest.raises(IfqaError, match="no scores"):
         mean_interval([])
     with pytest.raises(IfqaError, match="found 1 and 2 scores"):
         paired_randomization([1.0], [1.0, 0.0])
     with pytest.raises(IfqaError, match="no scores"):
-        won_lost_tied([], [])
+        count_wins([], [])
 
 
 def clustered(seed, several, largest):
@@ -171,7 +178,7 @@ def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed):
 
 def test_holm_corrects_as_in_a_worked_example():
     # By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, and 0.04, which may not be below the one before it.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm_correction([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
@@ -179,7 +186,7 @@ def test_holm_rejects_what_the_step_down_rule_rejects(ps):
     left, rejected = sorted(range(len(ps)), key=ps.__getitem__), set()
     while left and ps[left[0]] * len(left) < 0.05:
         rejected.add(left.pop(0))
-    assert {n for n, p in enumerate(holm(ps)) if p < 0.05} == rejected
+    assert {n for n, p in enumerate(holm_correction(ps)) if p < 0.05} == rejected
 
 
 def test_units_of_one_question_one_stratum_and_equal_scores_are_nothing_special():
@@ -198,8 +205,8 @@ def test_the_interval_of_a_share_agrees_with_scipy(hits, of):
     from scipy.stats import binomtest
 
     theirs = binomtest(hits, of).proportion_ci(method="wilson")
-    assert share_interval(hits, of) == pytest.approx((hits / of, theirs.low, theirs.high))
-    assert share_interval(0, 0) is None
+    assert wilson_interval(hits, of) == pytest.approx((hits / of, theirs.low, theirs.high))
+    assert wilson_interval(0, 0) is None
 
 
 #: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): B, two observers, and C, four who leave units out.
@@ -212,8 +219,10 @@ def units(rows):
 
 
 def test_alpha_is_that_of_the_published_examples_and_undefined_without_two_classes():
-    assert [alpha(units(rows)) for rows in (TWO, FOUR)] == pytest.approx([0.095, 0.743], abs=0.0005)
-    assert [alpha(few) for few in ([], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]])] == [None] * 4
+    assert [krippendorff_alpha(units(rows)) for rows in (TWO, FOUR)] == pytest.approx([0.095, 0.743], abs=0.0005)
+    assert [krippendorff_alpha(few) for few in ([], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]])] == [
+        None
+    ] * 4
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
@@ -222,7 +231,7 @@ def test_alpha_of_two_annotators_is_scotts_pi_with_its_correction(pairs):
     number = 2 * len(pairs)
     chance = sum((count / number) ** 2 for count in counts.values())
     if chance == 1:
-        assert alpha(pairs) is None
+        assert krippendorff_alpha(pairs) is None
         return
     scott = (sum(first == second for first, second in pairs) / len(pairs) - chance) / (1 - chance)
-    assert alpha(pairs) == pytest.approx(1 - (1 - scott) * (1 - 1 / number))
+    assert krippendorff_alpha(pairs) == pytest.approx(1 - (1 - scott) * (1 - 1 / number))

@@ -9,7 +9,7 @@ from refusals import refused
 from short_trainings import QUESTIONS, RANKINGS, SETTINGS, TEXTS, TOWNS, Killed, ended_at
 
 from ifqa.protocols import NO_DATA, TrainingData
-from ifqa.reading.t5.checkpoint import Conventions, manifest_of, open_checkpoint
+from ifqa.reading.t5.checkpoint import Conventions, load_t5_manifest, open_checkpoint
 from ifqa.reading.t5.readers import Rag
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
@@ -23,7 +23,7 @@ DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
 
 
 def trained_verb(folder):
-    stored = manifest_of(folder, "rag").rag
+    stored = load_t5_manifest(folder, "rag").rag
     return stored.mode, stored.temperature
 
 

@@ -15,7 +15,7 @@ from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_graphs
 from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, Item, read_items, read_topics
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.protocols import Benchmark, Subset
-from ifqa.reading.multiple_choice.wiqa_question import direction, parts
+from ifqa.reading.multiple_choice.wiqa_question import direction, split_stem
 from ifqa.records import Question
 from ifqa.scoring.measures.exact_match import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
@@ -145,7 +145,7 @@ class Wiqa(Benchmark):
 
     def _question(self, item: Item, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
         question, about, why = item.question, item.metadata, item.explanation
-        change, effect = parts(question.stem)
+        change, effect = split_stem(question.stem)
         source, target = locate(graph, change, effect, about.path_len) if graph else ("", "")
         steps = question.para_steps
         context = " ".join(step for step in steps if step.strip())  # as AllenAI's code joins them for BERT

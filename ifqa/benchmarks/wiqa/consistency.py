@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ifqa.benchmarks.wiqa.graphs import letters
 from ifqa.protocols import SetMeasure
-from ifqa.reading.multiple_choice.wiqa_question import opposite, parts
+from ifqa.reading.multiple_choice.wiqa_question import opposite, split_stem
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import normalize
 
@@ -85,7 +85,7 @@ def symmetric(graph: Sequence[Answered]) -> Tally:
         places.setdefault(both, []).append(place)
     pairs: dict[tuple[int, int], int] = {}
     for place, (change, effect) in enumerate(ends):
-        less, lower = (letters(opposite(part)) for part in parts(graph[place].stem))
+        less, lower = (letters(opposite(part)) for part in split_stem(graph[place].stem))
         for other_change, other_effect, sign in ((less, effect, -1), (change, lower, -1), (less, lower, 1)):
             for other in places.get((other_change, other_effect), ()) if other_change and other_effect else ():
                 if graph[place].gold == sign * graph[other].gold:
@@ -99,7 +99,7 @@ def _times(first: int | None, second: int | None) -> int | None:
 
 
 def _ends(stem: str) -> tuple[str, str]:
-    change, effect = parts(stem)
+    change, effect = split_stem(stem)
     return letters(change), letters(effect)
 
 

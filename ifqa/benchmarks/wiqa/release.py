@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from ifqa.benchmarks.wiqa.graphs import Graph, Words, locate, read_each
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.reading.multiple_choice.wiqa_question import parts
+from ifqa.reading.multiple_choice.wiqa_question import split_stem
 from ifqa.settings import Natural, StrictModel, Text, parse_section
 from ifqa.storage.files import read_lines
 
@@ -134,7 +134,7 @@ def read_item(record: Mapping[str, object], where: str) -> Item:
     question = parse_section(QuestionTable, line.question, f"{where}: question")
     about = parse_section(MetadataTable, line.metadata, f"{where}: metadata")
     try:
-        parts(question.stem)
+        split_stem(question.stem)
     except IfqaError as error:
         raise IfqaError(f"{where}: {error}") from error
     label, letter, length = question.answer_label, question.answer_label_as_choice, about.path_len
@@ -167,7 +167,7 @@ def check_label(item: Item, graphs: Mapping[str, Graph], where: str) -> bool:
     if name not in graphs:
         raise IfqaError(f"{where}: {unknown_name('graph', name, graphs)}")
     graph = graphs[name]
-    source, target = locate(graph, *parts(item.question.stem), item.metadata.path_len)
+    source, target = locate(graph, *split_stem(item.question.stem), item.metadata.path_len)
     if source and label != (chain := graph.chains[source, target]).answer:
         raise IfqaError(
             f"{where}: the label is {label}, but by its path {' -> '.join(chain.nodes)} it is {chain.answer}"

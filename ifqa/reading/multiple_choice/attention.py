@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ifqa.models.hub import minilm_folder
 from ifqa.models.transformer import load_tokenizer, token_embeddings
-from ifqa.reading.multiple_choice.wiqa_question import parts
+from ifqa.reading.multiple_choice.wiqa_question import split_stem
 
 _NULL = 101  # [CLS] stands for the paper's NULL token before each text, to which a token aligns that has no counterpart
 _MOST = 64  # tokens of a text that are read; the longest of WIQA's changes has about 40
@@ -52,19 +52,19 @@ class DecomposableAttention(nn.Module):
         return logits
 
 
-def network(settings: Mapping[str, Any], classes: int) -> DecomposableAttention:
+def build_network(settings: Mapping[str, Any], classes: int) -> DecomposableAttention:
     """The network of a training's settings, before its weights are loaded."""
     return DecomposableAttention(token_embeddings(minilm_folder()), classes, settings["hidden"], settings["dropout"])
 
 
-def tokens(stem: str) -> tuple[list[int], list[int]]:
+def encode_stem(stem: str) -> tuple[list[int], list[int]]:
     """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to 64."""
     words = load_tokenizer(minilm_folder())
-    change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:_MOST] for text in parts(stem))
+    change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:_MOST] for text in split_stem(stem))
     return change, effect
 
 
-def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+def pad_ids(rows: Sequence[Sequence[int]]) -> Tensor:
     """Token ids of texts as one tensor, [texts, tokens], with -1 at padding."""
     return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=-1)
 

@@ -16,8 +16,14 @@ from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import PathSetting
-from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of, plain
-from ifqa.reading.multiple_choice.wiqa_question import direction, parts, polarity
+from ifqa.reading.multiple_choice.options import (
+    ChoiceManifest,
+    OptionReader,
+    choose_option,
+    load_choice_manifest,
+    normalize_choice,
+)
+from ifqa.reading.multiple_choice.wiqa_question import direction, polarity, split_stem
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json, require_file, sha256
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-TREES, NETWORK = "model.json", "model.safetensors"  # files of weights
+TREES_FILE, NETWORK_FILE = "model.json", "model.safetensors"  # files of weights
 _WORD = re.compile(r"\w+")
 
 
@@ -61,7 +67,10 @@ class Majority(OptionReader):
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
         predictions = []
         for question in questions:
-            answer = next((choice for choice in question.choices if plain(choice) == plain(self._answer)), "")
+            answer = next(
+                (choice for choice in question.choices if normalize_choice(choice) == normalize_choice(self._answer)),
+                "",
+            )
             error = "" if answer else f"the answer {self._answer!r} is not offered"
             predictions.append(Prediction(question.id, answer, error=error))
         return predictions
@@ -102,7 +111,7 @@ class Polarity(OptionReader):
             if not {1, -1} <= directed.keys():
                 predictions.append(Prediction(question.id, "", error="no two choices say more and less"))
                 continue
-            change, effect = parts(question.text)
+            change, effect = split_stem(question.text)
             same = polarity(change) * polarity(effect) or random.Random(question.id).choice((1, -1))
             predictions.append(Prediction(question.id, directed[same]))
         return predictions
@@ -115,10 +124,10 @@ class ClassifierReader(OptionReader):
     """
 
     weights: ClassVar[str]  # the file of the weights
-    manifest: Manifest
+    manifest: ChoiceManifest
 
     def _read_manifest(self, checkpoint: str) -> None:
-        self.manifest = manifest_of(checkpoint, self.name)
+        self.manifest = load_choice_manifest(checkpoint, self.name)
         self.family, self.trained_on = self.manifest.family, frozenset(self.manifest.sources.values())
 
     def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
@@ -126,12 +135,12 @@ class ClassifierReader(OptionReader):
         rows = self._scores([question.text for question in questions])
         for question, row in zip(questions, rows, strict=True):
             of_class = dict(zip(self.manifest.classes, row, strict=True))
-            scores = [of_class.get(plain(choice), -math.inf) for choice in question.choices]
+            scores = [of_class.get(normalize_choice(choice), -math.inf) for choice in question.choices]
             if max(scores) == -math.inf:
                 error = f"the reader learnt {', '.join(of_class)}, and none of these is offered"
                 predictions.append(Prediction(question.id, "", error=error))
             else:
-                predictions.append(chosen(question, scores))
+                predictions.append(choose_option(question, scores))
         return predictions
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
@@ -141,12 +150,12 @@ class ClassifierReader(OptionReader):
     @classmethod
     def training_family(cls, checkpoint: str, **_: object) -> str:
         """The split family of the training questions, read without the weights."""
-        return manifest_of(checkpoint, cls.name).family
+        return load_choice_manifest(checkpoint, cls.name).family
 
     @classmethod
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
         """SHA-256 over the weights and what the manifest says of them."""
-        manifest = manifest_of(checkpoint, cls.name)
+        manifest = load_choice_manifest(checkpoint, cls.name)
         weights = sha256(require_file(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
         return hashlib.sha256(f"{weights} {manifest.settings} {manifest.classes}".encode()).hexdigest()
 
@@ -176,7 +185,7 @@ class Tree(StoredModel):
         )
 
 
-class Trees(StoredModel):
+class TreeEnsemble(StoredModel):
     """The weights' file: the words that are counted, each as "change:WORD" or "effect:WORD", and the trees."""
 
     words: list[str]
@@ -192,46 +201,46 @@ class AdaBoost(ClassifierReader):
 
     name = "adaboost"
     version = 1
-    weights = TREES
+    weights = TREES_FILE
 
     @check_arguments("setting of reader 'adaboost'")
     def __init__(self, checkpoint: PathSetting) -> None:
         self._read_manifest(checkpoint)
-        path = require_file(Path(checkpoint) / TREES, "weights of reader 'adaboost'")
+        path = require_file(Path(checkpoint) / TREES_FILE, "weights of reader 'adaboost'")
         mend = "train it again: ifqa train adaboost"
-        self._ensemble = parse_stored(Trees, read_json(path), str(path), mend)
+        self._ensemble = parse_stored(TreeEnsemble, read_json(path), str(path), mend)
         words, classes = len(self._ensemble.words), len(self.manifest.classes)
         if not all(tree.is_whole(words, classes) for tree in self._ensemble.trees):
             raise IfqaError(f"{path}: a tree points to a node, word or class that is not there; {mend}")
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         classes = len(self.manifest.classes)
-        decided = decisions(self._ensemble.trees, counted(texts, self._ensemble.words), classes)
+        decided = decision_function(self._ensemble.trees, count_words(texts, self._ensemble.words), classes)
         # scikit-learn's `predict_proba` is the softmax of these (its AdaBoostClassifier._compute_proba_from_decision)
         scores: list[list[float]] = (decided / max(classes - 1, 1)).tolist()
         return scores
 
 
-def words_of(stem: str) -> list[str]:
+def tagged_words(stem: str) -> list[str]:
     """The words of a question's change and effect, in lower case, each with the part it is from, as "change:rain"."""
-    named = zip(("change", "effect"), parts(stem), strict=True)
+    named = zip(("change", "effect"), split_stem(stem), strict=True)
     return [f"{part}:{word}" for part, text in named for word in _WORD.findall(text.lower())]
 
 
-def counted(stems: Sequence[str], words: Sequence[str]) -> "NDArray[np.float32]":
+def count_words(stems: Sequence[str], words: Sequence[str]) -> "NDArray[np.float32]":
     """How often each question has each word, [questions, words]."""
     import numpy as np
 
     place = {word: n for n, word in enumerate(words)}
     counts = np.zeros((len(stems), len(words)), np.float32)
     for row, stem in enumerate(stems):
-        for word in words_of(stem):
+        for word in tagged_words(stem):
             if word in place:
                 counts[row, place[word]] += 1
     return counts
 
 
-def decisions(trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int) -> "NDArray[np.float64]":
+def decision_function(trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int) -> "NDArray[np.float64]":
     """SAMME's decision function (Zhu et al. 2009), [questions, classes].
 
     A tree adds its weight to the class it votes for, and takes weight / (classes - 1) from each other class; the sum is divided
@@ -265,7 +274,7 @@ class DecompAttn(ClassifierReader):
 
     name = "decomp-attn"
     version = 1
-    weights = NETWORK
+    weights = NETWORK_FILE
     batch = 64
     runtime_only = ("device",)
 
@@ -274,13 +283,13 @@ class DecompAttn(ClassifierReader):
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from ifqa.reading.multiple_choice.attention import network
+        from ifqa.reading.multiple_choice.attention import build_network
 
         self._read_manifest(checkpoint)
         self._device = resolve_device(device)
-        path = require_file(Path(checkpoint) / NETWORK, "weights of reader 'decomp-attn'")
+        path = require_file(Path(checkpoint) / NETWORK_FILE, "weights of reader 'decomp-attn'")
         try:
-            model = network(self.manifest.settings, len(self.manifest.classes))
+            model = build_network(self.manifest.settings, len(self.manifest.classes))
             model.load_state_dict(load_file(path))
         except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
             raise IfqaError(
@@ -292,10 +301,10 @@ class DecompAttn(ClassifierReader):
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         import torch
 
-        from ifqa.reading.multiple_choice.attention import padded, tokens
+        from ifqa.reading.multiple_choice.attention import encode_stem, pad_ids
 
-        changes, effects = zip(*map(tokens, texts), strict=True)
+        changes, effects = zip(*map(encode_stem, texts), strict=True)
         with torch.inference_mode():
-            logits = self._model(padded(changes).to(self._device), padded(effects).to(self._device))
+            logits = self._model(pad_ids(changes).to(self._device), pad_ids(effects).to(self._device))
         scores: list[list[float]] = logits.tolist()
         return scores

@@ -17,7 +17,7 @@ from ifqa.models.hub import (
     weights_fingerprint,
 )
 from ifqa.protocols import PathSetting
-from ifqa.reading.multiple_choice.options import Manifest, OptionReader, chosen, manifest_of
+from ifqa.reading.multiple_choice.options import ChoiceManifest, OptionReader, choose_option, load_choice_manifest
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Precision, YesNo, check_arguments
 
@@ -30,7 +30,7 @@ _MOST = 512  # positions of an encoder whose settings name none
 
 
 @dataclass(frozen=True)
-class Scheme:
+class InputFormat:
     """What is read beside question and option: the passages (`paragraph`), and the question's label "explanation" after them.
 
     `max_tokens` of a sequence are read, special tokens included. The paragraph is cut first, then the question.
@@ -71,8 +71,8 @@ class Choice(OptionReader):
     ) -> None:
         manifest = _manifest(checkpoint)
         self._device = resolve_device(device)
-        self._encoder = open_encoder(checkpoint)
-        scheme = scheme_of(manifest.settings if manifest else {}, self._encoder.longest)
+        self._encoder = open_choice_encoder(checkpoint)
+        scheme = input_format(manifest.settings if manifest else {}, self._encoder.longest)
         named = {"paragraph": paragraph, "explanation": explanation}
         self._scheme = replace(scheme, **{key: value == "yes" for key, value in named.items() if value != "auto"})
         if manifest:
@@ -86,14 +86,16 @@ class Choice(OptionReader):
         import torch
 
         encoder, rows = self._encoder, list(zip(questions, passages, strict=True))
-        features = encoder.padded([pair for row in rows for pair in sequences(encoder.tokenizer, *row, self._scheme)])
+        features = encoder.padded(
+            [pair for row in rows for pair in encode_options(encoder.tokenizer, *row, self._scheme)]
+        )
         logits = torch.empty(len(features["input_ids"]))
         with torch.inference_mode():
             for places, batch in split_batches(features, len(logits), self._budget):
                 logits[places] = encoder.logits(to_device(batch, self._device)).float().cpu()
         scores = iter(logits.tolist())
         return [
-            chosen(question, [next(scores) for _ in question.choices], texts if self._scheme.paragraph else ())
+            choose_option(question, [next(scores) for _ in question.choices], texts if self._scheme.paragraph else ())
             for question, texts in rows
         ]
 
@@ -110,22 +112,22 @@ class Choice(OptionReader):
         return weights_fingerprint(model_folder(checkpoint, _MEND))
 
 
-def _manifest(checkpoint: str) -> Manifest | None:
+def _manifest(checkpoint: str) -> ChoiceManifest | None:
     """The manifest of `ifqa train choice`; None for a model from elsewhere."""
     is_ours = any((Path(checkpoint) / name).exists() for name in ("manifest.json", "inputs.json"))
-    return manifest_of(checkpoint, "choice") if is_ours else None
+    return load_choice_manifest(checkpoint, "choice") if is_ours else None
 
 
-def scheme_of(settings: Mapping[str, Any], longest: int) -> Scheme:
+def input_format(settings: Mapping[str, Any], longest: int) -> InputFormat:
     """The scheme of a training's settings; without settings, that of a checkpoint that ifqa did not train."""
     if not settings:
-        return Scheme(max_tokens=longest)
+        return InputFormat(max_tokens=longest)
     most = min(settings["max_tokens"], longest)
-    return Scheme(settings["paragraph"] == "yes", settings["explanation"] == "yes", most)
+    return InputFormat(settings["paragraph"] == "yes", settings["explanation"] == "yes", most)
 
 
 @dataclass
-class Encoder:
+class ChoiceEncoder:
     """A network with transformers' head for multiple choice, in float32 on the CPU, and its tokenizer."""
 
     model: "PreTrainedModel"
@@ -141,7 +143,7 @@ class Encoder:
         return min(positions, _MOST)
 
     def padded(self, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, "Tensor"]:
-        """Sequences, as `sequences` gives them, as the network takes them, each tensor [sequences, tokens]."""
+        """Sequences, as `encode_options` gives them, as the network takes them, each tensor [sequences, tokens]."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
@@ -161,7 +163,7 @@ class Encoder:
         return logits.squeeze(-1)
 
 
-def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
+def open_choice_encoder(name: str, *, untrained: bool = False) -> ChoiceEncoder:
     """Load an encoder, a folder or a model of the hub, without running any code from it.
 
     If `untrained`, the head, and a pooler before it, may be missing: they are then drawn at random, from torch's seed.
@@ -180,15 +182,15 @@ def open_encoder(name: str, *, untrained: bool = False) -> Encoder:
     tokenizer = open_tokenizer(Path(folder))
     if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
         raise IfqaError(f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM")
-    return Encoder(model.float().eval(), tokenizer)
+    return ChoiceEncoder(model.float().eval(), tokenizer)
 
 
 def _is_head(key: object) -> bool:
     return any(part in str(key) for part in ("classifier", "pooler", "sequence_summary", "logits_proj"))
 
 
-def sequences(
-    tokenizer: "PreTrainedTokenizerBase", question: Question, passages: Sequence[Passage], scheme: Scheme
+def encode_options(
+    tokenizer: "PreTrainedTokenizerBase", question: Question, passages: Sequence[Passage], scheme: InputFormat
 ) -> list[tuple[list[int], list[int]]]:
     """Token ids and token types of a question's options, one pair an option.
 

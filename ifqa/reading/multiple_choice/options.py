@@ -42,7 +42,7 @@ class OptionReader(Reader):
         raise NotImplementedError
 
 
-class Manifest(StoredModel):
+class ChoiceManifest(StoredModel):
     """The `manifest.json` of a training: the reader it is for, family, questions' files -> SHA-256, settings, classes."""
 
     reader: str
@@ -52,12 +52,12 @@ class Manifest(StoredModel):
     classes: Sequence[str] = ()  # that a classifier chooses from, as `plain` writes them
 
 
-def plain(text: str) -> str:
+def normalize_choice(text: str) -> str:
     """A choice as it is compared: in lower case, with single blanks."""
     return " ".join(text.casefold().split())
 
 
-def chosen(question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()) -> Prediction:
+def choose_option(question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()) -> Prediction:
     """The choice with the highest logit, the first of equals, its `score` the log of the softmax; `passages` were read."""
     best = max(range(len(scores)), key=lambda n: scores[n])
     total = sum(math.exp(score - scores[best]) for score in scores)
@@ -65,7 +65,7 @@ def chosen(question: Question, scores: Sequence[float], passages: Sequence[Passa
     return Prediction(question.id, question.choices[best], passage_ids=ids, score=-math.log(total))
 
 
-def manifest_of(checkpoint: str, reader: str) -> Manifest:
+def load_choice_manifest(checkpoint: str, reader: str) -> ChoiceManifest:
     """The manifest of a reader's weights."""
     mend = f"name a folder that `ifqa train {reader}` made"
     path = Path(checkpoint) / "manifest.json"
@@ -73,7 +73,7 @@ def manifest_of(checkpoint: str, reader: str) -> Manifest:
         raise IfqaError(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
     if not path.exists():
         raise IfqaError(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
-    manifest = parse_stored(Manifest, read_json(path), str(path), mend)
+    manifest = parse_stored(ChoiceManifest, read_json(path), str(path), mend)
     if manifest.reader != reader:
         raise IfqaError(f"{checkpoint} holds weights of reader {manifest.reader!r}; {mend}")
     return manifest

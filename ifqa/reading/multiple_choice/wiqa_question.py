@@ -7,7 +7,7 @@ from ifqa.errors import IfqaError
 _STEM = re.compile(r"suppose (.*?) happens, how will it affect (.*)\.", re.DOTALL)
 
 
-def parts(stem: str) -> tuple[str, str]:
+def split_stem(stem: str) -> tuple[str, str]:
     """Change and effect of a question in WIQA's words, "suppose CHANGE happens, how will it affect EFFECT."."""
     match = _STEM.fullmatch(stem)
     if not match:

@@ -11,20 +11,20 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from ifqa.reading.span.numbers import (
+    IMPLICIT_ONE,
     MONTH_NAMES,
-    ONE,
     ORDINALS,
     SCALES,
     UNITS,
     Number,
-    counted,
+    counted_kind,
     currency_of,
-    ratio,
     unit_of,
+    unit_ratio,
 )
 
 #: Two results of one step, the first by adding (or multiplying), the second by subtracting; None for one without sense.
-Results = list[str | None]
+StepResults = list[str | None]
 
 _DECIMALS = 3  # of a step that is converted into another unit
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
@@ -101,7 +101,7 @@ _DIRECTIONS: list[tuple[re.Pattern[str], re.Pattern[str], Callable[[Number], boo
 ]  # fmt: skip
 
 
-def compute(passage: Number, question: Number, question_text: str) -> Results:
+def compute_answers(passage: Number, question: Number, question_text: str) -> StepResults:
     """Answers computed from two numbers: [sum, difference], or [product, None] if the question's number is a factor.
 
     A step that makes no sense is None: a date plus two goals, or the sum if the question says "earlier". Two years, months
@@ -138,30 +138,30 @@ def _is_asked(passage: Number, question_text: str) -> bool:
         return is_period or is_moment or passage.counts in ("", "age")
     if question_word["length"]:
         return not is_moment and not is_period and UNITS.get(passage.counts, ("length",))[0] == "length"
-    wanted = counted(question_text, question_word.end(), question_word.end())
+    wanted = counted_kind(question_text, question_word.end(), question_word.end())
     if is_period or is_moment:
         return wanted in ("", "second", "minute", "hour", "day", "week", "month", "year", "decade")
-    return ratio(passage.counts, wanted) is not None or _is_place(passage)
+    return unit_ratio(passage.counts, wanted) is not None or _is_place(passage)
 
 
-def compute_two(first: Number, second: Number, questions: Sequence[Number], question_text: str) -> list[Results]:
+def compute_two(first: Number, second: Number, questions: Sequence[Number], question_text: str) -> list[StepResults]:
     """Answers computed from two numbers of a passage, with each number of the question, the implicit one first.
 
     For the implicit one [sum, difference]; for the others [difference + number, difference - number].
     """
     total, difference = _combined(first, second, question_text)
-    steps: list[Results] = [[_written(number, question_text) if number else None for number in (total, difference)]]
+    steps: list[StepResults] = [[_written(number, question_text) if number else None for number in (total, difference)]]
     for other in questions[1:]:
         fits = difference and difference.unit in _MONTHS and other.unit in _MONTHS
         steps.append(_results(difference, other, question_text) if difference and fits else [None, None])
     return steps
 
 
-def compute_list(items: Number, questions: Sequence[Number], question_text: str) -> list[Results]:
+def compute_list(items: Number, questions: Sequence[Number], question_text: str) -> list[StepResults]:
     """Answers computed from the number of a list's items: [items, items - 1]; with each other number [sum, difference]."""
     if not _seen(_COUNT, question_text) or _seen(_PERIOD, question_text):
         return [[None, None] for _ in questions]
-    steps: list[Results] = [[_written(items, question_text), str(int(items.value) - 1)]]
+    steps: list[StepResults] = [[_written(items, question_text), str(int(items.value) - 1)]]
     for other in questions[1:]:
         fits = not other.factor and not other.unit and other.value < 10
         steps.append(_results(items, other, question_text) if fits else [None, None])
@@ -173,7 +173,7 @@ def _combined(first: Number, second: Number, question_text: str) -> tuple[Number
     if period := _seen(_PERIOD, question_text):
         return None, _between(first, second, period)
     is_amount = first.unit in ("", "%") or first.unit in SCALES
-    if first.unit != second.unit or not is_amount or ratio(first.counts, second.counts) != 1:
+    if first.unit != second.unit or not is_amount or unit_ratio(first.counts, second.counts) != 1:
         return None, None
     if not _is_asked(first, question_text):
         return None, None
@@ -202,7 +202,7 @@ def _between(first: Number, second: Number, asked: re.Match[str]) -> Number | No
     return None if value is None or value % 1 else Number(first.start, second.end, value, unit=period)
 
 
-def _results(passage: Number, question: Number, question_text: str) -> Results:
+def _results(passage: Number, question: Number, question_text: str) -> StepResults:
     if _is_day(passage):
         if question.factor:
             return [None, None]
@@ -227,7 +227,7 @@ def _multiplies(passage: Number, factor: Number) -> bool:
         return is_period or not passage.counts or UNITS.get(passage.counts, ("",))[0] == "length"
     if factor.counts == "age":
         return is_period or passage.counts in ("", "age")
-    return ratio(passage.counts, factor.counts) is not None and not (is_period and factor.counts)
+    return unit_ratio(passage.counts, factor.counts) is not None and not (is_period and factor.counts)
 
 
 def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
@@ -248,17 +248,17 @@ def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | No
         return None if is_exact else (passage, passage.value * value / 100)
     if is_label or (_is_place(question) and not _is_place(passage)):
         return None
-    if question == ONE and passage.before + passage.behind:  # an amount is not one more without a word of it
+    if question == IMPLICIT_ONE and passage.before + passage.behind:  # an amount is not one more without a word of it
         return None
     if passage.of and question.of and passage.of != question.of:
         return None
     if _is_place(passage):
         return None if question.counts in _SCORES or question.counts in UNITS else (passage, value)
-    if question == ONE:
+    if question == IMPLICIT_ONE:
         return passage, value
     if _is_moment(passage) or _is_period(passage) or unit == "%":
         return None if question.counts else (passage, value)
-    times = ratio(passage.counts, question.counts)
+    times = unit_ratio(passage.counts, question.counts)
     if times is None:
         return None
     if question.unit in SCALES or (unit in SCALES and value >= 1000):

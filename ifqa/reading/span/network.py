@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from ifqa.errors import IfqaError
 from ifqa.models.encoders import special_token_ids
 from ifqa.models.transformer import Encoder, load_tokenizer
-from ifqa.reading.span.arithmetic import Results, compute, compute_list, compute_two
-from ifqa.reading.span.numbers import ONE, Number, as_answer, find_lists, find_numbers, is_edge
+from ifqa.reading.span.arithmetic import StepResults, compute_answers, compute_list, compute_two
+from ifqa.reading.span.numbers import IMPLICIT_ONE, Number, find_lists, find_numbers, format_answer, is_boundary
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
@@ -32,7 +32,7 @@ _CUT = 4  # spans that are looked at for each that is kept: most of the others b
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class EncodedPair:
     """A question and a passage as input of the network.
 
     Token positions count from the start of the pair. `offsets` are the character positions of the passage's tokens.
@@ -51,21 +51,21 @@ class Pair:
     passage_anchors: list[int]
     double_anchors: list[tuple[int, int]]
     question_anchors: list[int]
-    computed: list[list[Results]]  # [passage numbers, then pairs and lists][question numbers][2 operations]
+    computed: list[list[StepResults]]  # [passage numbers, then pairs and lists][question numbers][2 operations]
     as_written: bool = False
 
     def span_text(self, first: int, last: int) -> str:
         """The passage's text from token `first` to token `last`, inclusive, as it stands there or as IfQA's answers write it."""
         start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
-        return self.text[start:end] if self.as_written else as_answer(self.text, start, end, self.question)
+        return self.text[start:end] if self.as_written else format_answer(self.text, start, end, self.question)
 
     def is_whole(self, first: int, last: int) -> bool:
         """Whether the tokens `first` to `last`, inclusive, are whole words and amounts."""
         start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
-        return is_edge(self.text, start) and is_edge(self.text, end)
+        return is_boundary(self.text, start) and is_boundary(self.text, end)
 
 
-def make_pair(folder: Path, question: str, text: str, as_written: bool = False) -> Pair:
+def encode_pair(folder: Path, question: str, text: str, as_written: bool = False) -> EncodedPair:
     """Encode `[CLS] question [SEP] passage [SEP]`, or as the encoder in `folder` marks a pair, truncated; find the numbers.
 
     Args:
@@ -80,10 +80,10 @@ def make_pair(folder: Path, question: str, text: str, as_written: bool = False) 
     offsets = read.offsets[: len(passage_ids)]
     read_text = text[: offsets[-1][1]] if offsets else ""
     numbers = _anchored(find_numbers(read_text, question=question, as_written=as_written), offsets, start)
-    places = [(ONE, 0, 0)]
+    places = [(IMPLICIT_ONE, 0, 0)]
     places += _anchored(find_numbers(question, asked=True), query.offsets[: len(question_ids)], len(before))
     asked = [number for number, *_ in places]
-    doubles: list[tuple[tuple[Number, ...], tuple[int, int], list[Results]]] = [
+    doubles: list[tuple[tuple[Number, ...], tuple[int, int], list[StepResults]]] = [
         ((number, other), (first, second), compute_two(number, other, asked, question))
         for (number, first, _), (other, second, _) in combinations(numbers, 2)
     ]
@@ -92,11 +92,11 @@ def make_pair(folder: Path, question: str, text: str, as_written: bool = False) 
         for items, first, last in _anchored(find_lists(read_text), offsets, start)
     ]
     doubles = [double for double in doubles if any(map(any, double[2]))]
-    return Pair(
+    return EncodedPair(
         question, text, [*before, *question_ids, *between, *passage_ids, *after], start, offsets,
         [*((number,) for number, *_ in numbers), *(several for several, *_ in doubles)], asked,
         [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in places],
-        [*([compute(number, other, question) for other in asked] for number, *_ in numbers), *(rows for *_, rows in doubles)],
+        [*([compute_answers(left, right, question) for right in asked] for left, *_ in numbers), *(rows for *_, rows in doubles)],
         as_written,
     )  # fmt: skip
 
@@ -137,7 +137,9 @@ class SpanModel(nn.Module):
         nn.init.normal_(self.heads.weight, std=0.02, generator=generator)
         nn.init.zeros_(self.heads.bias)
 
-    def forward(self, pairs: Sequence[Pair], generator: torch.Generator | None = None) -> tuple[Tensor, list[Tensor]]:
+    def forward(
+        self, pairs: Sequence[EncodedPair], generator: torch.Generator | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         """Scores of all candidates of the pairs, in float32 at any precision of the encoder.
 
         Returns:
@@ -164,7 +166,7 @@ class SpanModel(nn.Module):
         spans = starts[:, :, None] + ends.unfold(1, MAX_SPAN, 1) + self.length
         return spans, [self._computed(scores[row], pair) for row, pair in enumerate(pairs)]
 
-    def _computed(self, scores: Tensor, pair: Pair) -> Tensor:
+    def _computed(self, scores: Tensor, pair: EncodedPair) -> Tensor:
         asked = scores[pair.question_anchors]
         one = scores[pair.passage_anchors, 2][:, None, None] + asked[:, 3:5]
         if pair.double_anchors:
@@ -175,13 +177,13 @@ class SpanModel(nn.Module):
 
 
 #: Score and text; and where it comes from: first and last token of a span, or row, question's number and operation of `computed`.
-Candidate = tuple[float, str, tuple[int, ...]]
+AnswerCandidate = tuple[float, str, tuple[int, ...]]
 
 
-def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[Candidate]:
+def rank_candidates(pair: EncodedPair, spans: Tensor, computed: Tensor, count: int) -> list[AnswerCandidate]:
     """The `count` best candidates of one pair, best first; a span is of whole words."""
     values, places = spans.flatten().topk(min(_CUT * count, spans.numel()))
-    best: list[Candidate] = []
+    best: list[AnswerCandidate] = []
     for value, place in zip(values.tolist(), places.tolist(), strict=True):
         first, more = divmod(place, MAX_SPAN)
         if value > -1e3 and pair.is_whole(first, first + more):

@@ -65,7 +65,7 @@ _PLURALS = dict(
 )
 
 
-def stem(noun: str) -> str:
+def noun_stem(noun: str) -> str:
     """A noun without the ending of its plural, and of several for the same thing one."""
     singular = _singular(noun)
     return _SAME.get(singular, singular)
@@ -81,7 +81,7 @@ def _singular(noun: str) -> str:
     return noun[:-1] if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) else noun
 
 
-def is_edge(text: str, at: int) -> bool:
+def is_boundary(text: str, at: int) -> bool:
     """Whether an answer may begin or end at a character: not within a word, and not within an amount such as "€1,250.50"."""
     if not 0 < at < len(text):
         return True
@@ -102,16 +102,16 @@ def _unspaced(char: str) -> bool:
 
 def unit_of(word: str) -> str:
     """The name of a unit of measure in `UNITS`; empty for another word."""
-    name = _SPELLED.get(word.lower(), _SPELLED.get(stem(word), stem(word)))
+    name = _SPELLED.get(word.lower(), _SPELLED.get(noun_stem(word), noun_stem(word)))
     return name if name in UNITS else ""
 
 
 def currency_of(word: str) -> str:
     """The sign of a currency that a word names; empty for another word."""
-    return _CURRENCIES.get(stem(word), "")
+    return _CURRENCIES.get(noun_stem(word), "")
 
 
-def counted(text: str, start: int, end: int) -> str:
+def counted_kind(text: str, start: int, end: int) -> str:
     """What the number at `start` to `end` (its "million" included) counts.
 
     A currency's sign, the name of a unit of measure, the stem of a noun, "age", "label", or empty if nothing tells.
@@ -138,7 +138,7 @@ def counted(text: str, start: int, end: int) -> str:
             break
     plural = next((word for word in words if len(word) > 3 and _singular(word) != word.lower()), "")
     noun = plural or (words[-1] if words and not words[-1].lower().endswith(("ed", "ing", "ly")) else "")
-    return stem(noun)
+    return noun_stem(noun)
 
 
 _AS = re.compile(r"\s+as\s+(\w+)")
@@ -148,15 +148,15 @@ _DIMENSIONS = {
 }  # fmt: skip
 
 
-def multiplied(text: str, end: int) -> str:
+def factor_kind(text: str, end: int) -> str:
     """What a factor that ends at `end` multiplies: "twice as many goals", "half as long"; as `counted`, or "extent"."""
     match = _AS.match(text, end)
     if match is None:
         return ""
-    return counted(text, end, match.end()) if match[1].lower() == "many" else _DIMENSIONS.get(match[1].lower(), "")
+    return counted_kind(text, end, match.end()) if match[1].lower() == "many" else _DIMENSIONS.get(match[1].lower(), "")
 
 
-def shown_as(text: str, start: int, end: int) -> tuple[str, str]:
+def amount_affixes(text: str, start: int, end: int) -> tuple[str, str]:
     """What the text writes before and behind an amount of money or of a unit: "€" and "", or "" and "km"."""
     if sign := CURRENCY.search(text, max(start - 5, 0), start):
         return sign[0].strip()[-1], ""
@@ -166,7 +166,7 @@ def shown_as(text: str, start: int, end: int) -> tuple[str, str]:
     return "", ""
 
 
-def ratio(counts: str, other: str) -> float | None:
+def unit_ratio(counts: str, other: str) -> float | None:
     """How many of what `counts` names are in one of the `other`; 1 where nothing tells; None if they are not of one kind."""
     if "label" in (counts, other):
         return None
@@ -255,7 +255,7 @@ class Number:
 
 
 #: The implicit step of a question: "had not won the 2007 title" means one title fewer.
-ONE = Number(0, 0, 1.0)
+IMPLICIT_ONE = Number(0, 0, 1.0)
 
 
 def find_numbers(text: str, asked: bool = False, question: str = "", as_written: bool = False) -> list[Number]:
@@ -287,7 +287,7 @@ def find_lists(text: str) -> list[Number]:
     return lists
 
 
-def as_answer(text: str, start: int, end: int, question: str = "") -> str:
+def format_answer(text: str, start: int, end: int, question: str = "") -> str:
     """The characters `start` to `end`, exclusive, of a text as IfQA's answers write them.
 
     "15 April 2003" becomes "April 15, 2003"; a date without a year gets one as in `find_numbers`. Other text is unchanged.
@@ -336,7 +336,7 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
         elif second and first in values:
             yield _with_unit(text, start, start + len(first), float(values[first]))
         elif asked and word in _FACTORS:
-            yield Number(start, end, _FACTORS[word], factor=True, counts=multiplied(text, end))
+            yield Number(start, end, _FACTORS[word], factor=True, counts=factor_kind(text, end))
 
 
 def _whole_times(text: str, numbers: list[Number]) -> Iterator[Number]:
@@ -370,10 +370,10 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     if unit and unit not in SCALES:
         return Number(start, end, value, unit=unit)
     last = match.end() if match else end
-    counts = counted(text, start, last)
+    counts = counted_kind(text, start, last)
     substance = _OF.match(text, last) if counts in UNITS else None
     of = substance[1].lower() if substance else ""
-    return Number(start, end, value, False, unit, counts, *shown_as(text, start, last), of=of)
+    return Number(start, end, value, False, unit, counts, *amount_affixes(text, start, last), of=of)
 
 
 def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:

@@ -15,10 +15,10 @@ from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import is_packaged, model_requirement
 from ifqa.protocols import PathSetting, ProgressCallback, Reader, Requirement, no_progress
-from ifqa.reading.span.confidence import FILE as CALIBRATION
-from ifqa.reading.span.confidence import features, load_calibration
-from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, as_answer
-from ifqa.reading.span.weights import encoder_of, identity_of, load_weights, manifest_of
+from ifqa.reading.span.calibration import CALIBRATION_FILE as CALIBRATION
+from ifqa.reading.span.calibration import confidence_features, load_calibration
+from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, format_answer
+from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
 from ifqa.records import Calculation, Explanation, Passage, Prediction, Question, Term
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Positive, Precision, Share, check_arguments
@@ -28,14 +28,14 @@ from ifqa.storage.resources import BUNDLED
 if TYPE_CHECKING:
     import torch
 
-    from ifqa.reading.span.network import Candidate, Pair
+    from ifqa.reading.span.network import AnswerCandidate, EncodedPair
 
-SHIPPED = BUNDLED / "weights" / "extractive"
+BUNDLED_WEIGHTS = BUNDLED / "weights" / "extractive"
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
-NOTHING = -50.0  # the relevance of a passage without text: below that of any other
+EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below that of any other
 #: Of two answers' log probabilities: bfloat16 changed their difference by at most 0.18 on 300 training questions, five passages
 #: each, so that a larger lead than this is the same in float32.
-CLOSE = 0.5
+CLOSE_MARGIN = 0.5
 _PERIODS = ("day", "week", "fortnight", "month", "decade")  # shown with a step's number, while years are bare
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
 #: What tells the step a number is: "three years later", "2 more".
@@ -87,19 +87,19 @@ class Extractive(Reader):
         from ifqa.models.encoders import open_encoder
         from ifqa.reading.span.network import SpanModel
 
-        self.folder = Path(weights) if weights else SHIPPED
-        self.manifest = manifest_of(self.folder)
+        self.folder = Path(weights) if weights else BUNDLED_WEIGHTS
+        self.manifest = load_span_manifest(self.folder)
         self.family = self.manifest["family"]
         self.rank_weight, self.batch_tokens = rank_weight, batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         place = resolve_device(device)
-        self._encoder = encoder_of(self.folder, encoder, root).folder
+        self._encoder = resolve_encoder(self.folder, encoder, root).folder
         self._model = SpanModel(open_encoder(self._encoder))
         load_weights(self._model, self.folder)
         self._model.to(place).eval()
         self._first = resolve_precision(precision, place)
         self._second = torch.float32 if precision == "auto" else self._first
-        self.calibration = load_calibration(self.folder, identity_of(self.folder))
+        self.calibration = load_calibration(self.folder, fingerprint_weights(self.folder))
         self.threshold = threshold
         if threshold and self.calibration is None:
             raise IfqaError(
@@ -115,7 +115,7 @@ class Extractive(Reader):
         advance: ProgressCallback = no_progress,
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
-        from ifqa.reading.span.network import make_pair
+        from ifqa.reading.span.network import encode_pair
 
         asked = []
         for question, ranking in zip(questions, passages, strict=True):
@@ -124,18 +124,18 @@ class Extractive(Reader):
                 is_document = (
                     parse_locator(passage.id) is not None
                 )  # of a user's own, which writes dates in its own way
-                pairs.append(make_pair(self._encoder, question.text, passage.text, as_written=is_document))
+                pairs.append(encode_pair(self._encoder, question.text, passage.text, as_written=is_document))
             asked.append((question, ranking, pairs))
         answers = self._read(asked, self._first)
         if self._first != self._second:
-            close = [n for n, (_, found) in enumerate(answers) if found.get("margin", 0.0) < CLOSE]
+            close = [n for n, (_, found) in enumerate(answers) if found.get("margin", 0.0) < CLOSE_MARGIN]
             for n, again in zip(close, self._read([asked[n] for n in close], self._second), strict=True):
                 answers[n] = again
         advance(len(questions))
         return answers
 
     def _read(
-        self, asked: Sequence[tuple[Question, Sequence[Passage], Sequence["Pair"]]], dtype: "torch.dtype"
+        self, asked: Sequence[tuple[Question, Sequence[Passage], Sequence["EncodedPair"]]], dtype: "torch.dtype"
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """The same, computed in `dtype`, of questions with their passages and with the pairs that both make."""
         candidates = iter(self._candidates([pair for *_, pairs in asked for pair in pairs], dtype))
@@ -145,20 +145,20 @@ class Extractive(Reader):
         ]
 
     def _candidates(
-        self, pairs: Sequence["Pair"], dtype: "torch.dtype", advance: ProgressCallback = no_progress
-    ) -> list[list["Candidate"]]:
+        self, pairs: Sequence["EncodedPair"], dtype: "torch.dtype", advance: ProgressCallback = no_progress
+    ) -> list[list["AnswerCandidate"]]:
         """The best candidates of each pair, best first; `advance` gets the number of further pairs done."""
         import torch
 
-        from ifqa.reading.span.network import best_candidates
+        from ifqa.reading.span.network import rank_candidates
 
-        best: list[list[Candidate]] = [[] for _ in pairs]
+        best: list[list[AnswerCandidate]] = [[] for _ in pairs]
         self._model.encoder.cast(dtype)
         with torch.inference_mode():
             for batch in _batches([len(pair.ids) for pair in pairs], self.batch_tokens):
                 spans, computed = self._model([pairs[index] for index in batch])
                 for row, index in enumerate(batch):
-                    best[index] = best_candidates(pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES)
+                    best[index] = rank_candidates(pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES)
                 advance(len(batch))
         return best
 
@@ -167,13 +167,15 @@ class Extractive(Reader):
 
         It is the logarithm of the summed exponentials of the candidates' scores, the passage's share of the softmax in `answer`.
         """
-        from ifqa.reading.span.network import make_pair
+        from ifqa.reading.span.network import encode_pair
 
-        candidates = self._candidates([make_pair(self._encoder, *pair) for pair in pairs], self._first, advance)
+        candidates = self._candidates([encode_pair(self._encoder, *pair) for pair in pairs], self._first, advance)
         shares = []
         for scores in ([score for score, *_ in candidate] for candidate in candidates):
             best = max(scores, default=0.0)
-            shares.append(best + math.log(sum(math.exp(score - best) for score in scores)) if scores else NOTHING)
+            shares.append(
+                best + math.log(sum(math.exp(score - best) for score in scores)) if scores else EMPTY_RELEVANCE
+            )
         return shares
 
     def answer(
@@ -198,12 +200,12 @@ class Extractive(Reader):
         cls, *, weights: str = "", encoder: str = "", root: Path = Path(), **_: object
     ) -> Iterator[Requirement]:
         """The weights that are named, and their encoder if it is not part of this installation."""
-        folder = root / weights if weights else SHIPPED
+        folder = root / weights if weights else BUNDLED_WEIGHTS
         if weights:
             yield model_requirement(weights, root)
         if not encoder and (folder / "manifest.json").exists():
             try:
-                encoder = manifest_of(folder)["encoder"]["name"]
+                encoder = load_span_manifest(folder)["encoder"]["name"]
             except IfqaError as error:
                 yield Requirement(f"the manifest of {weights}", str(error))
         if encoder and not is_packaged(encoder):
@@ -212,18 +214,18 @@ class Extractive(Reader):
     @classmethod
     def training_family(cls, weights: str = "", **_: object) -> str:
         """The split family the weights were trained on, read without loading them."""
-        return str(manifest_of(Path(weights) if weights else SHIPPED)["family"])
+        return str(load_span_manifest(Path(weights) if weights else BUNDLED_WEIGHTS)["family"])
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
         """SHA-256 over the weights' files, and over the calibration's if there is one."""
-        folder = Path(weights) if weights else SHIPPED
-        own, calibration = identity_of(folder), folder / CALIBRATION
+        folder = Path(weights) if weights else BUNDLED_WEIGHTS
+        own, calibration = fingerprint_weights(folder), folder / CALIBRATION
         return hashlib.sha256(f"{own} {sha256(calibration)}".encode()).hexdigest() if calibration.exists() else own
 
 
 def _choose(
-    question: Question, passages: Sequence[Passage], candidates: Sequence[tuple["Pair", Sequence["Candidate"]]],
+    question: Question, passages: Sequence[Passage], candidates: Sequence[tuple["EncodedPair", Sequence["AnswerCandidate"]]],
     rank_weight: float,
 ) -> tuple[Prediction, Mapping[str, float]]:  # fmt: skip
     """The prediction from the candidates of each passage, and the features of its confidence."""
@@ -254,12 +256,12 @@ def _choose(
     ids = tuple(passages[place].id for place in places)
     how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
     compared = [(score, key, place) for score, key, _, place, _ in scored]
-    found = features(question.text, [passage.text for passage in passages], compared, chosen)
+    found = confidence_features(question.text, [passage.text for passage in passages], compared, chosen)
     return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), found
 
 
-def explain(pair: "Pair", passage_id: str, answer: str, source: tuple[int, ...]) -> Explanation:
-    """Where a candidate comes from: `answer` is its text, and `source` what `best_candidates` gives with it."""
+def explain(pair: "EncodedPair", passage_id: str, answer: str, source: tuple[int, ...]) -> Explanation:
+    """Where a candidate comes from: `answer` is its text, and `source` what `rank_candidates` gives with it."""
     if len(source) == 2:
         span = pair.offsets[source[0] - pair.start][0], pair.offsets[source[1] - pair.start][1]
         return Explanation(passage_id, sentence_span(pair.text, *span), span)
@@ -269,7 +271,7 @@ def explain(pair: "Pair", passage_id: str, answer: str, source: tuple[int, ...])
     return Explanation(passage_id, sentence_span(pair.text, *span), span, _calculation(pair, answer, row, number, step))
 
 
-def _calculation(pair: "Pair", answer: str, row: int, number: int, step: int) -> Calculation:
+def _calculation(pair: "EncodedPair", answer: str, row: int, number: int, step: int) -> Calculation:
     numbers = pair.numbers[row]
     if number == 0 and len(numbers) == 1 and numbers[0].unit != "list":  # perhaps a step of one that is said: "a year"
         number = next((n for n, steps in enumerate(pair.computed[row]) if n and steps[step] == answer), 0)
@@ -296,22 +298,22 @@ def _is_less(passage: Number, question: Number) -> bool:
     return passage.value * SCALES.get(passage.unit, 1) < question.value * SCALES.get(question.unit, 1)
 
 
-def _in_passage(pair: "Pair", number: Number) -> Term:
+def _in_passage(pair: "EncodedPair", number: Number) -> Term:
     end = number.end
     if scale := _SCALE.match(pair.text, end):
         end = scale.end()
     text = pair.text[number.start : end]
     if number.unit.startswith("date"):
-        value = as_answer(pair.text, number.start, end, pair.question)
+        value = format_answer(pair.text, number.start, end, pair.question)
     else:
         value = text if text[0].isdigit() else _value(number)
     return Term(text, value, "passage", number.start, end)
 
 
-def _in_question(pair: "Pair", number: Number) -> Term:
+def _in_question(pair: "EncodedPair", number: Number) -> Term:
     step = _STEP.match(pair.question, number.end)
     end = step.end() if step and number.end else number.end
-    value = as_answer(pair.question, number.start, number.end) if number.unit.startswith("date") else _value(number)
+    value = format_answer(pair.question, number.start, number.end) if number.unit.startswith("date") else _value(number)
     return Term(pair.question[number.start : end], value, "question", number.start, end)
 
 
@@ -328,7 +330,7 @@ def _value(number: Number) -> str:
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Batches of pairs of similar length, as indexes; a batch has at most `budget` tokens with padding, or one pair."""
+    """Batches of pairs of similar length, as indexes; a batch has at most `batch_limits` tokens with padding, or one pair."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * (lengths[index] + 15) > budget:  # lengths are rounded up to a multiple of 16

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ADAPTER, HEADS = "adapter.safetensors", "heads.safetensors"
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
+def load_span_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a training."""
     path = require_file(folder / "manifest.json", "the weights of reader 'extractive'")
     manifest = read_json(path)
@@ -35,12 +35,12 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> EncoderFiles:
+def resolve_encoder(folder: Path, encoder: str = "", root: Path = Path()) -> EncoderFiles:
     """The files of the encoder that a folder's weights were trained on; an IfqaError if `encoder` is another.
 
     `encoder` is a name or folder as `ifqa.models.encoders.find_encoder` takes it; empty for the name in the manifest.
     """
-    wanted = manifest_of(folder)["encoder"]
+    wanted = load_span_manifest(folder)["encoder"]
     found = find_encoder(encoder or wanted["name"], root)
     if found.sha256 != wanted["sha256"]:
         raise IfqaError(
@@ -50,7 +50,7 @@ def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> EncoderF
     return found
 
 
-def identity_of(folder: Path) -> str:
+def fingerprint_weights(folder: Path) -> str:
     """SHA-256 over the files of weights."""
     hashes = [sha256(require_file(folder / name, "weights of reader 'extractive'")) for name in (ADAPTER, HEADS)]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
@@ -71,10 +71,10 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
 
 def load_weights(model: "SpanModel", folder: Path) -> None:
     """Put a folder's weights into a network that nothing was loaded into yet."""
-    load_average(model, [folder])
+    load_averaged_weights(model, [folder])
 
 
-def load_average(model: "SpanModel", folders: Sequence[Path]) -> None:
+def load_averaged_weights(model: "SpanModel", folders: Sequence[Path]) -> None:
     """Put the mean of several folders' weights into a network that nothing was loaded into yet; errors as `load_weights`."""
     import torch
     from safetensors import SafetensorError

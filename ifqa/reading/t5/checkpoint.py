@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Reader -> the model that it reads with if no checkpoint is named. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-
 #: question-answering finetuning/train_unifiedqa.py:11).
-DEFAULT = {
+DEFAULT_CHECKPOINTS = {
     "fid": "google/flan-t5-base",
     "rag": "google/flan-t5-base",
     "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
@@ -69,18 +69,18 @@ class Conventions:
 CONVENTIONS = {"fid": Conventions(), "rag": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
-class _Conventions(StrictModel):
+class _StoredConventions(StrictModel):
     max_tokens: int = MAX_TOKENS
     titles: bool = True
     encoder_eos: bool = True
 
 
-class _Rag(StoredModel):
+class _StoredRag(StoredModel):
     mode: Mode = "sequence"
     temperature: Annotated[float, Field(gt=0)] = 1.0
 
 
-class Manifest(StoredModel):
+class T5Manifest(StoredModel):
     """What the manifest of `ifqa train` says; the defaults are those of a checkpoint from elsewhere.
 
     `family` and `sources` name the training data: a split family such as "ifqa/full", and question file -> SHA-256. `rag` has
@@ -89,14 +89,14 @@ class Manifest(StoredModel):
 
     family: str = ""
     sources: dict[str, str] = Field(default_factory=dict)
-    conventions: _Conventions = Field(default_factory=_Conventions)
-    rag: _Rag = Field(default_factory=_Rag)
+    conventions: _StoredConventions = Field(default_factory=_StoredConventions)
+    rag: _StoredRag = Field(default_factory=_StoredRag)
 
 
-def manifest_of(folder: Path, reader: str) -> Manifest:
+def load_t5_manifest(folder: Path, reader: str) -> T5Manifest:
     """The manifest of a checkpoint's training."""
     path = folder / "manifest.json"
-    return parse_stored(Manifest, read_json(path) if path.exists() else {}, str(path), mend_of(reader))
+    return parse_stored(T5Manifest, read_json(path) if path.exists() else {}, str(path), suggest_checkpoint(reader))
 
 
 @dataclass(kw_only=True)
@@ -106,19 +106,19 @@ class Checkpoint:
     model: "FusionInDecoder"
     tokenizer: "PreTrainedTokenizerBase"
     conventions: Conventions
-    manifest: Manifest
+    manifest: T5Manifest
 
 
 def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
-    """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's own (see `DEFAULT`).
+    """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's own (see `DEFAULT_CHECKPOINTS`).
 
     `mend` says how to name another one, empty for the way of a reader.
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
         raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
-    mend = mend or mend_of(reader)
+    mend = mend or suggest_checkpoint(reader)
     alone = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
-    folder = model_folder(name or DEFAULT[reader], mend if name else alone)
+    folder = model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else alone)
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":
@@ -128,12 +128,12 @@ def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     return folder
 
 
-def mend_of(reader: str) -> str:
+def suggest_checkpoint(reader: str) -> str:
     """How a user gets a checkpoint for a reader."""
     return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
 
 
-def identity(folder: Path, tokenizer: str = "") -> str:
+def fingerprint_checkpoint(folder: Path, tokenizer: str = "") -> str:
     """SHA-256 over a checkpoint's files, and the tokenizer's files if they are in another folder."""
     other = tokenizer_folder(folder, tokenizer)
     files = [weights_fingerprint(folder), *([weights_fingerprint(other)] if other != folder else [])]
@@ -149,9 +149,9 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
     """
     silence_transformers()
     folder = checkpoint_folder(name, reader, mend)
-    manifest = manifest_of(folder, reader)
+    manifest = load_t5_manifest(folder, reader)
     known = manifest.conventions.model_dump(exclude_unset=True)
-    model, published = _load(folder, mend or mend_of(reader))
+    model, published = _load(folder, mend or suggest_checkpoint(reader))
     conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | known)
     texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:
@@ -244,7 +244,7 @@ def _has_tokenizer(folder: Path) -> bool:
     return False
 
 
-def tokenise(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[str], conventions: Conventions) -> Features:
+def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[str], conventions: Conventions) -> Features:
     """Padded token ids and their mask, both [texts, tokens]; an over-long text is cut at its end."""
     ids: list[list[int]] = []
     for start in range(0, len(texts), CHUNK):  # transformers starts threads in each call, so make few large calls
@@ -252,10 +252,10 @@ def tokenise(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[str], convent
             list(texts[start : start + CHUNK]), max_length=conventions.max_tokens, truncation=True,
             add_special_tokens=conventions.encoder_eos, return_attention_mask=False,
         )["input_ids"]  # fmt: skip
-    return padded(ids)
+    return pad_ids(ids)
 
 
-def padded(ids: Sequence[Sequence[int]], padding: int = 0) -> Features:
+def pad_ids(ids: Sequence[Sequence[int]], padding: int = 0) -> Features:
     """Token ids of different lengths as one tensor, and its mask, False at padding."""
     import torch
 

@@ -25,7 +25,7 @@ from ifqa.models.devices import BATCH_TOKENS, Features, is_out_of_memory, split_
 
 logger = logging.getLogger(__name__)
 
-NO_NUMBERS = "the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged"
+NAN_ERROR = "the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged"
 _WIDTH = 8  # lengths are padded to a multiple of this: attention kernels are faster with it
 _DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
 _TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
@@ -46,7 +46,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
         super().__init__(config)
         if getattr(config, "cross_position_bias", False):
             attention = self.decoder.block[0].layer[1].EncDecAttention  # all layers use the bias it computes
-            attention.__class__ = _CrossPositions
+            attention.__class__ = _CrossAttentionBias
             attention.has_relative_attention_bias = True
             buckets = config.relative_attention_num_buckets
             attention.relative_attention_bias = torch.nn.Embedding(buckets, config.num_heads)
@@ -68,7 +68,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
         passage_mask, counts = inputs.pop("passage_mask"), inputs.pop("counts")
         labels, weights = inputs.pop("labels", None), inputs.pop("weights", None)
-        states, mask = fuse(self.encode(passage_ids, passage_mask), passage_mask, counts.tolist())
+        states, mask = fuse_passages(self.encode(passage_ids, passage_mask), passage_mask, counts.tolist())
         if labels is not None:
             inputs["decoder_input_ids"] = self._shift_right(labels)
         encoded = BaseModelOutput(last_hidden_state=states)
@@ -104,7 +104,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
         return total / len(first)
 
 
-class _CrossPositions(T5Attention):
+class _CrossAttentionBias(T5Attention):
     """Cross-attention that adds relative positions (transformers 3.0.2 src/transformers/modeling_t5.py, compute_bias).
 
     Positions count from the start of the first passage without its padding; only its first tokens get more than a constant.
@@ -119,7 +119,7 @@ class _CrossPositions(T5Attention):
         return bias
 
 
-def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+def fuse_passages(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Concatenate the hidden states of each question's passages, without the padding between them.
 
     `hidden` is [passages, tokens, d_model], `mask` False at padding, `counts` the passages of each question. Gives [questions,
@@ -133,7 +133,7 @@ def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, T
 
 
 @dataclass(frozen=True)
-class Reading:
+class GeneratedAnswer:
     """The decoder's output for one question: token ids, their log-probability, and a score for each passage."""
 
     tokens: list[int]
@@ -142,14 +142,14 @@ class Reading:
 
 
 @dataclass
-class Budget:
+class BatchLimits:
     """Batch sizes in passage tokens, padding included: tokens encoded at a time, and tokens decoded over at a time."""
 
     encoded: int
     decoded: int
 
 
-def budget(model: FusionInDecoder, beams: int, encoded: int = 0) -> Budget:
+def batch_limits(model: FusionInDecoder, beams: int, encoded: int = 0) -> BatchLimits:
     """Batch sizes that fit the model's device; `encoded` is 0 for the device's default.
 
     Decoding keeps a key and a value for each passage token in every layer of the decoder.
@@ -160,27 +160,29 @@ def budget(model: FusionInDecoder, beams: int, encoded: int = 0) -> Budget:
         config, free = model.config, torch.cuda.mem_get_info(model.device)[0]
         token = 2 * config.num_decoder_layers * config.num_heads * config.d_kv * model.dtype.itemsize * beams
         decoded = min(decoded, int(_SHARE * free / token))
-    return Budget(encoded, decoded)
+    return BatchLimits(encoded, decoded)
 
 
-def read(
+def generate_answers(
     model: FusionInDecoder, features: Features, counts: Sequence[int], *, max_answer_tokens: int, beams: int = 1,
-    room: Budget | None = None,
-) -> list[Reading]:  # fmt: skip
+    room: BatchLimits | None = None,
+) -> list[GeneratedAnswer]:  # fmt: skip
     """Answers to questions, in their order; batching changes no answer.
 
-    `features` are of all passages of all questions, in order, as `ifqa.reading.t5.checkpoint.tokenise` gives them; `counts` the
-    passages of each question, at least one. An answer has at most `max_answer_tokens`, including the token that starts decoding.
+    `features` are of all passages of all questions, in order, as `encode_texts` gives them; `counts` the passages of each
+    question, at least one. An answer has at most `max_answer_tokens`, including the token that starts decoding.
     `beams` is 1 for greedy decoding, as FiD's. `room` has the batch sizes, halved, with a message, if memory runs out.
     """
-    room = room or budget(model, beams)
-    return in_groups(model, features, counts, room, partial(_read, model, max_answer_tokens, beams, room))
+    room = room or batch_limits(model, beams)
+    return generate_in_batches(
+        model, features, counts, room, partial(_generate_batch, model, max_answer_tokens, beams, room)
+    )
 
 
-def in_groups(
-    model: FusionInDecoder, features: Features, counts: Sequence[int], room: Budget,
-    make: Callable[[Features, Sequence[int]], list[Reading]], together: int = _TOGETHER,
-) -> list[Reading]:  # fmt: skip
+def generate_in_batches(
+    model: FusionInDecoder, features: Features, counts: Sequence[int], room: BatchLimits,
+    make: Callable[[Features, Sequence[int]], list[GeneratedAnswer]], together: int = _TOGETHER,
+) -> list[GeneratedAnswer]:  # fmt: skip
     """What `make` gives for each question, asked for groups of questions of similar length that fit into the memory.
 
     `make` gets rows of the features, and their counts; `together` is the most questions of a group. The others are as in `read`.
@@ -189,7 +191,7 @@ def in_groups(
     starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
     sizes = [sum(lengths[start : start + count]) for start, count in zip(starts, counts, strict=True)]
     todo = sorted(range(len(counts)), key=lambda n: -sizes[n])
-    readings: dict[int, Reading] = {}
+    readings: dict[int, GeneratedAnswer] = {}
     while todo:
         most = min(together, max(1, room.decoded // max(1, sizes[todo[0]])))
         group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as few groups as possible, of similar size
@@ -218,10 +220,10 @@ def in_groups(
     return [readings[n] for n in range(len(counts))]
 
 
-def _read(
-    model: FusionInDecoder, max_answer_tokens: int, beams: int, room: Budget, features: Features, counts: Sequence[int]
-) -> list[Reading]:  # fmt: skip
-    states, mask, means = encode(model, features, counts, room.encoded)
+def _generate_batch(
+    model: FusionInDecoder, max_answer_tokens: int, beams: int, room: BatchLimits, features: Features, counts: Sequence[int]
+) -> list[GeneratedAnswer]:  # fmt: skip
+    states, mask, means = encode_passages(model, features, counts, room.encoded)
     config = model.config
     greedy = GenerationConfig(
         max_length=max_answer_tokens, num_beams=beams, do_sample=False, use_cache=True, output_scores=True,
@@ -244,12 +246,12 @@ def _read(
     steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
     scores = model.passage_scores([hidden[::beams] for hidden in first], means)
     if steps.isnan().any() or scores.isnan().any():
-        raise IfqaError(NO_NUMBERS)
+        raise IfqaError(NAN_ERROR)
     rows = zip(tokens.tolist(), lengths.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True)
-    return [Reading(ids[:length], score, shares[:count]) for ids, length, score, shares, count in rows]
+    return [GeneratedAnswer(ids[:length], score, shares[:count]) for ids, length, score, shares, count in rows]
 
 
-def encode(
+def encode_passages(
     model: FusionInDecoder, features: Features, counts: Sequence[int], tokens: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Encode passages in batches of at most so many tokens, then concatenate each question's passages without the padding.
@@ -265,7 +267,7 @@ def encode(
         hidden[rows, : batch["input_ids"].shape[1]] = model.encode(batch["input_ids"], batch["attention_mask"])
     mask = mask.to(device)
     means = (hidden.float() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-    return *fuse(hidden, mask, counts), pad_sequence(list(torch.split(means, list(counts))), batch_first=True)
+    return *fuse_passages(hidden, mask, counts), pad_sequence(list(torch.split(means, list(counts))), batch_first=True)
 
 
 @contextmanager

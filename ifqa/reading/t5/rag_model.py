@@ -20,7 +20,15 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features
 from ifqa.reading.t5.checkpoint import Mode
-from ifqa.reading.t5.model import NO_NUMBERS, Budget, FusionInDecoder, Reading, budget, encode, in_groups
+from ifqa.reading.t5.model import (
+    NAN_ERROR,
+    BatchLimits,
+    FusionInDecoder,
+    GeneratedAnswer,
+    batch_limits,
+    encode_passages,
+    generate_in_batches,
+)
 
 _TOGETHER = 1024  # most positions whose probabilities of the whole vocabulary are kept at a time
 _Hypothesis = tuple[tuple[int, ...], float]  # token ids, with `</s>` unless it is cut off, and their log-probability
@@ -31,7 +39,7 @@ def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | floa
     return torch.cat([part.log_softmax(0) for part in torch.split(scores.float() / temperature, list(counts))])
 
 
-def mixed(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
+def marginalize(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
     """The logarithms, [questions, ...], of the mean over each question's passages, weighted by the priors, of probabilities.
 
     `log_probabilities` are [passages, ...], `priors` log p(z|x), [passages], and `counts` the passages of each question.
@@ -47,11 +55,11 @@ def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode:
 
     "sequence": one passage is drawn for the whole answer, sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1). "token": a passage is drawn
     for each token, prod_i sum_z p(z|x) p(y_i|x,z,y_1..i-1). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, 0 at
-    padding, [passages, tokens] or [passages, answers, tokens]; the others are as `mixed` takes them.
+    padding, [passages, tokens] or [passages, answers, tokens]; the others are as `marginalize` takes them.
     """
     if mode == "sequence":
-        return mixed(tokens.sum(-1), priors, counts)
-    return mixed(tokens, priors, counts).sum(-1)
+        return marginalize(tokens.sum(-1), priors, counts)
+    return marginalize(tokens, priors, counts).sum(-1)
 
 
 def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
@@ -65,7 +73,7 @@ def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
     return (tokens + priors[:, None]).softmax(0).mean(1)
 
 
-class Marginal(FusionInDecoder):
+class MarginalT5(FusionInDecoder):
     """A T5 in training for RAG: its loss is the negative log-likelihood of the answers, and it learns the temperature too.
 
     `log_temperature` is a parameter of one number.
@@ -97,16 +105,16 @@ class Marginal(FusionInDecoder):
         return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
 
 
-def as_marginal(model: FusionInDecoder, mode: Mode, temperature: float) -> Marginal:
+def convert_to_marginal(model: FusionInDecoder, mode: Mode, temperature: float) -> MarginalT5:
     """The same network, to be trained for RAG from this temperature."""
-    model.__class__ = Marginal
-    assert isinstance(model, Marginal)
+    model.__class__ = MarginalT5
+    assert isinstance(model, MarginalT5)
     model.mode = mode
     model.log_temperature = torch.nn.Parameter(torch.tensor(float(temperature)).log())
     return model
 
 
-def as_t5(model: FusionInDecoder) -> float:
+def restore_t5(model: FusionInDecoder) -> float:
     """Make the network a plain T5 again, whose files any reader of T5 takes; returns the temperature that it learnt."""
     temperature = float(model.log_temperature.detach().exp())
     del model.log_temperature
@@ -127,29 +135,29 @@ class Mixture:
     temperature: float = 1.0
 
 
-def read(
+def generate_rag_answers(
     model: FusionInDecoder, features: Features, counts: Sequence[int], *, scores: Sequence[float], mixture: Mixture,
-    max_answer_tokens: int, beams: int = 1, room: Budget | None = None,
-) -> list[Reading]:  # fmt: skip
+    max_answer_tokens: int, beams: int = 1, room: BatchLimits | None = None,
+) -> list[GeneratedAnswer]:  # fmt: skip
     """Answers to questions, in their order; batching changes no answer. Arguments are as of `ifqa.reading.t5.model.read`.
 
     `scores` are the retriever's, of all passages of all questions, in order. `beams` are hypotheses of each passage, or in mode
     "token" of each question. A reading's `score` is log p(y|x), over the passages' mixture; "fast" leaves terms out of it. Its
     `passage_scores` are the passages' `posteriors`.
     """
-    room = room or budget(model, beams)
+    room = room or batch_limits(model, beams)
     priors = log_priors(torch.tensor(list(scores), dtype=torch.float32), counts, mixture.temperature)
-    make = partial(_read, model, mixture, max_answer_tokens, beams, room)
+    make = partial(_generate_batch, model, mixture, max_answer_tokens, beams, room)
     together = max(1, _TOGETHER // (beams * max(counts, default=1)))
-    return in_groups(model, features | {"priors": priors}, counts, room, make, together)
+    return generate_in_batches(model, features | {"priors": priors}, counts, room, make, together)
 
 
-def _read(
-    model: FusionInDecoder, mixture: Mixture, most: int, beams: int, room: Budget, features: Features, counts: Sequence[int]
-) -> list[Reading]:  # fmt: skip
+def _generate_batch(
+    model: FusionInDecoder, mixture: Mixture, most: int, beams: int, room: BatchLimits, features: Features, counts: Sequence[int]
+) -> list[GeneratedAnswer]:  # fmt: skip
     priors = features.pop("priors").to(model.device)
     alone, by_token = [1] * len(priors), mixture.mode == "token"
-    states, mask, _ = encode(model, features, alone, room.encoded)
+    states, mask, _ = encode_passages(model, features, alone, room.encoded)
     owners, weights = (counts, priors) if by_token else (alone, torch.zeros_like(priors))
     hypotheses = beam_search(model, states, mask, owners, weights, beams, most)
     readings, start = [], 0
@@ -169,12 +177,12 @@ def _read(
         best = int(totals.argmax())
         score = beam[0][0][1] if by_token else float(totals[best])
         shares = posteriors(scores[:, best], priors[rows], mixture.mode)
-        readings.append(Reading(list(answers[best]), score, shares.tolist()))
+        readings.append(GeneratedAnswer(list(answers[best]), score, shares.tolist()))
     return readings
 
 
 def token_scores(
-    model: FusionInDecoder, states: Tensor, mask: Tensor, answers: Sequence[Sequence[int]], room: Budget
+    model: FusionInDecoder, states: Tensor, mask: Tensor, answers: Sequence[Sequence[int]], room: BatchLimits
 ) -> Tensor:
     """Log-probabilities log p(y_i|x,z,y_1..i-1) of several answers from each passage, [passages, answers, tokens].
 
@@ -206,7 +214,7 @@ def beam_search(
     The next token's probability is the mean over the group's passages, weighted by the priors. With one passage a group this is
     T5's own beam search. A hypothesis ends with `</s>`, or is cut off at `most` tokens. As in transformers, `</s>` counts only
     among the `beams` best continuations. No length is preferred: the search ends when no hypothesis that goes on can come among
-    the best of those that ended. `states` and `mask` are the passages', `counts` and `priors` as `mixed` takes them.
+    the best of those that ended. `states` and `mask` are the passages', `counts` and `priors` as `marginalize` takes them.
     """
     groups, device = len(counts), states.device
     owners = torch.repeat_interleave(torch.arange(groups), torch.tensor(counts)).to(device)
@@ -229,10 +237,10 @@ def beam_search(
             del best[beams:]
 
     for length in range(1, most):
-        following = live[..., None] + mixed(step, priors, counts)
+        following = live[..., None] + marginalize(step, priors, counts)
         best = following.flatten(1).topk(min(2 * beams, following[0].numel()))
         if best.values.isnan().any():
-            raise IfqaError(NO_NUMBERS)
+            raise IfqaError(NAN_ERROR)
         sources, ids = best.indices // following.shape[2], best.indices % following.shape[2]
         stops = torch.isin(ids, ends)
         tokens = torch.cat([tokens.gather(1, sources[..., None].expand(-1, -1, length - 1)), ids[..., None]], 2)

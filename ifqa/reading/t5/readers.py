@@ -23,33 +23,33 @@ from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import model_requirement
 from ifqa.protocols import PathSetting, ProgressCallback, Reader, Requirement, no_progress
 from ifqa.reading.t5.checkpoint import (
-    DEFAULT,
+    DEFAULT_CHECKPOINTS,
     checkpoint_folder,
-    identity,
-    manifest_of,
-    mend_of,
+    encode_texts,
+    fingerprint_checkpoint,
+    load_t5_manifest,
     open_checkpoint,
-    tokenise,
+    suggest_checkpoint,
 )
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, check_arguments
 
 if TYPE_CHECKING:
-    from ifqa.reading.t5.model import Reading
+    from ifqa.reading.t5.model import GeneratedAnswer
 
 GROUP = "{group}"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _Answer = Annotated[int, Field(ge=2)]  # most tokens of an answer, including the token that starts decoding
 
 
-class OpenedT5:
+class T5Generator:
     """A checkpoint on its device with a reader's settings, which replace the checkpoint's own conventions."""
 
     def __init__(
         self, reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int,
         beams: int, device: str, precision: str, batch_tokens: int, encoder_eos: YesNo = "auto",
     ) -> None:  # fmt: skip
-        from ifqa.reading.t5.model import budget
+        from ifqa.reading.t5.model import batch_limits
 
         device = resolve_device(device)
         stored = open_checkpoint(checkpoint, tokenizer, reader)
@@ -58,22 +58,22 @@ class OpenedT5:
         changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
         self.conventions, self.manifest = replace(stored.conventions, **changes), stored.manifest
         self.model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
-        self.room = budget(self.model, beams, batch_tokens)
+        self.room = batch_limits(self.model, beams, batch_tokens)
         self._tokenizer, self.max_answer_tokens, self.beams = stored.tokenizer, max_answer_tokens, beams
 
     def answer(
-        self, texts: Sequence[Sequence[str]], decode: Callable[..., list["Reading"]] | None = None
-    ) -> list[tuple["Reading", str]]:
+        self, texts: Sequence[Sequence[str]], decode: Callable[..., list["GeneratedAnswer"]] | None = None
+    ) -> list[tuple["GeneratedAnswer", str]]:
         """What the decoder gives for each question, and its text; `texts` has one or more inputs for each question.
 
         `decode` takes the arguments of `ifqa.reading.t5.model.read`, which is the default.
         """
-        from ifqa.reading.t5.model import read
+        from ifqa.reading.t5.model import generate_answers
 
         if not texts:  # batch_decode gives one text for an empty batch
             return []
-        features = tokenise(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
-        readings = (decode or read)(
+        features = encode_texts(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
+        readings = (decode or generate_answers)(
             self.model, features, list(map(len, texts)), max_answer_tokens=self.max_answer_tokens, beams=self.beams,
             room=self.room,
         )  # fmt: skip
@@ -90,11 +90,11 @@ class T5Reader(Reader):
     @classmethod
     def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
         """The checkpoint, of every group."""
-        name = checkpoint or DEFAULT[cls.name]
+        name = checkpoint or DEFAULT_CHECKPOINTS[cls.name]
         try:
             folders = group_folders(name, root).values()
             here = all(model_requirement(folder, root).present for folder in folders)
-            return [Requirement(f"the checkpoint {name}", "" if here else mend_of(cls.name))]
+            return [Requirement(f"the checkpoint {name}", "" if here else suggest_checkpoint(cls.name))]
         except IfqaError as error:
             return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
 
@@ -102,7 +102,7 @@ class T5Reader(Reader):
     def training_family(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
         """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
         folders = [checkpoint_folder(name, cls.name) for name in group_folders(checkpoint, root).values()]
-        families = sorted({manifest_of(folder, cls.name).family for folder in folders} - {""})
+        families = sorted({load_t5_manifest(folder, cls.name).family for folder in folders} - {""})
         if len(families) > 1:
             raise IfqaError(
                 f"{checkpoint}: its models were trained on {' and '.join(families)}, which may share questions; "
@@ -113,7 +113,7 @@ class T5Reader(Reader):
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
         """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
-        return identity(checkpoint_folder(checkpoint, cls.name), tokenizer)
+        return fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.name), tokenizer)
 
 
 class Fid(T5Reader):
@@ -150,14 +150,14 @@ class Fid(T5Reader):
         precision: Precision = "auto",
         batch_tokens: Natural = 0,
     ) -> None:
-        self._t5 = OpenedT5(
+        self._t5 = T5Generator(
             self.name, checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
             batch_tokens=batch_tokens,
         )  # fmt: skip
         self.conventions = self._t5.conventions
         self.family, self.trained_on = self._t5.manifest.family, frozenset(self._t5.manifest.sources.values())
-        self.label = "" if self.family else f"{checkpoint or DEFAULT[self.name]} is not trained on IfQA"
+        self.label = "" if self.family else f"{checkpoint or DEFAULT_CHECKPOINTS[self.name]} is not trained on IfQA"
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: ProgressCallback = no_progress,
@@ -184,7 +184,7 @@ class Fid(T5Reader):
 
     def _decoder(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
-    ) -> Callable[..., list["Reading"]] | None:  # fmt: skip
+    ) -> Callable[..., list["GeneratedAnswer"]] | None:  # fmt: skip
         return None
 
 
@@ -244,7 +244,7 @@ class Rag(Fid):
     ) -> None:
         from ifqa.reading.t5.rag_model import Mixture
 
-        trained_verb = manifest_of(checkpoint_folder(checkpoint, "rag"), "rag").rag
+        trained_verb = load_t5_manifest(checkpoint_folder(checkpoint, "rag"), "rag").rag
         self.mixture = Mixture(
             trained_verb.mode if mode == "auto" else mode, decoding, temperature or trained_verb.temperature
         )
@@ -261,9 +261,9 @@ class Rag(Fid):
 
     def _decoder(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
-    ) -> Callable[..., list["Reading"]]:  # fmt: skip
+    ) -> Callable[..., list["GeneratedAnswer"]]:  # fmt: skip
         """Decoding of the mixture; without scores the passages have equal probabilities."""
-        from ifqa.reading.t5.rag_model import read
+        from ifqa.reading.t5.rag_model import generate_rag_answers
 
         rows = scores or [[0.0] * len(ranking) for ranking in passages]
         flat: list[float] = []
@@ -271,11 +271,11 @@ class Rag(Fid):
             count = len(ranking)
             if count != len(row):
                 raise IfqaError(f"question {question.id} has {count} passages and {len(row)} scores; give one for each")
-            flat += scores_of(row, max(1, count))
-        return partial(read, scores=flat, mixture=self.mixture)
+            flat += input_scores(row, max(1, count))
+        return partial(generate_rag_answers, scores=flat, mixture=self.mixture)
 
 
-def scores_of(scores: Sequence[float], inputs: int) -> list[float]:
+def input_scores(scores: Sequence[float], inputs: int) -> list[float]:
     """The scores of a question's inputs, of which there may be one more than its retrieved passages.
 
     Another passage, a gold one that training includes, gets the last score. Without passages the question's own text is the one
@@ -323,16 +323,16 @@ class UnifiedQA(T5Reader):
         self.family = self.training_family(checkpoint, root)
         self._checkpoint, self._named = checkpoint, group_folders(checkpoint, root)
         folders = [checkpoint_folder(name, self.name) for name in self._named.values()]
-        sources = [manifest_of(folder, self.name).sources.values() for folder in folders]
+        sources = [load_t5_manifest(folder, self.name).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
-        unknown = f"{checkpoint or DEFAULT['unifiedqa']} was not trained by ifqa and may have seen these questions"
+        unknown = f"{checkpoint or DEFAULT_CHECKPOINTS['unifiedqa']} was not trained by ifqa and may have seen these questions"
         self.label = "" if all(sources) else unknown
         self._opener = partial(
-            OpenedT5, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
+            T5Generator, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
             max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,
         )  # fmt: skip
         self._group = next(iter(self._named))
-        self._t5: OpenedT5 | None = self._opener(self._named[self._group])
+        self._t5: T5Generator | None = self._opener(self._named[self._group])
 
     def answer(
         self,
@@ -361,7 +361,7 @@ class UnifiedQA(T5Reader):
             advance(len(numbers))
         return [predictions[number] for number in range(len(questions))]
 
-    def _opened(self, group: str) -> OpenedT5:
+    def _opened(self, group: str) -> T5Generator:
         if self._t5 is None or group != self._group:
             import torch
 
@@ -374,7 +374,7 @@ class UnifiedQA(T5Reader):
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
         """SHA-256 over the files of all checkpoints, and the tokenizer's files if they are in another folder."""
         files = [
-            f"{group} {identity(checkpoint_folder(name, 'unifiedqa'), tokenizer)}\n"
+            f"{group} {fingerprint_checkpoint(checkpoint_folder(name, 'unifiedqa'), tokenizer)}\n"
             for group, name in group_folders(checkpoint, root).items()
         ]
         return hashlib.sha256("".join(files).encode()).hexdigest()
@@ -414,10 +414,10 @@ def input_text(question: Question, passages: Sequence[Passage], titles: bool = T
         for passage in passages
     ]
     parts = [line(question.text), options, " ".join(text.strip() for text in texts if text)]
-    return normalised(r" \n ".join(filter(None, parts)))
+    return normalize_unifiedqa(r" \n ".join(filter(None, parts)))
 
 
-def normalised(text: str) -> str:
+def normalize_unifiedqa(text: str) -> str:
     """Lower-case, without the first and the last of the text's single quotes, if it has two.
 
     allenai/unifiedqa tasks_v2.py:14-18 does so. `tf.strings.lower` takes a text for ASCII, so other letters keep their case.

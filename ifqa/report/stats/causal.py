@@ -23,7 +23,7 @@ from ifqa.progress import bar
 from ifqa.records import Question
 from ifqa.report.stats import interval_cell, splits_of
 from ifqa.report.table import Table
-from ifqa.scoring.statistics import Interval, share_interval
+from ifqa.scoring.statistics import Interval, wilson_interval
 
 ANY = "any"
 _TITLES = {ANY: "any rule"} | {rule.name: f"{rule.name} {rule.short}" for rule in TABLE}
@@ -125,8 +125,8 @@ def judged(counts: Counts, tally: Tally) -> dict[str, dict[str, Interval | None]
     """Precision and recall of each rule and of "any", as (share, low, high), on the labelled questions; None if undefined."""
     return {
         name: {
-            "precision": share_interval(tally.right[name], tally.judged[name]),
-            "recall": share_interval(tally.right[name], counts.positive),
+            "precision": wilson_interval(tally.right[name], tally.judged[name]),
+            "recall": wilson_interval(tally.right[name], counts.positive),
         }
         for name in _TITLES
     }

@@ -11,7 +11,7 @@ from ifqa.formats.questions import iter_questions
 from ifqa.formatting import pluralize
 from ifqa.report.stats import interval_cell
 from ifqa.report.table import Table
-from ifqa.scoring.statistics import share_interval
+from ifqa.scoring.statistics import wilson_interval
 
 #: Cohen's kappa on the typology, Bondarenko et al., COLING 2022, section 4.
 PAPER_KAPPA = 0.54
@@ -120,7 +120,7 @@ def stats_json(counts: Counts) -> dict[str, object]:
 
 
 def _json(beside: Judged) -> dict[str, object]:
-    coverage, precision = share_interval(beside.given, beside.of), share_interval(beside.right, beside.given)
+    coverage, precision = wilson_interval(beside.given, beside.of), wilson_interval(beside.right, beside.given)
     return beside._asdict() | {"coverage": coverage, "precision": precision}
 
 
@@ -144,8 +144,8 @@ def tables(counts: Counts) -> Iterator[Table]:
             for name, beside in classes_of.items():
                 whole = name == "all"
                 shares = (
-                    share_interval(beside.given, beside.of) if whole else None,
-                    share_interval(beside.right, beside.given),
+                    wilson_interval(beside.given, beside.of) if whole else None,
+                    wilson_interval(beside.right, beside.given),
                 )
                 numbers = (f"{beside.annotated:,}", f"{beside.given:,}", f"{beside.right:,}")
                 rows.append((f"{aspect}, all" if whole else f"  {name}", *numbers, *map(interval_cell, shares)))

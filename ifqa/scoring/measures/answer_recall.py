@@ -1,6 +1,6 @@
 """Answer recall: whether a passage holds an answer.
 
-For counterfactual questions a gold passage often holds no answer (see `ceiling`), and other passages hold one by accident
+For counterfactual questions a gold passage often holds no answer (see `ceiling`), and other passages hold an answer by chance
 (see `chance_floor`).
 """
 
@@ -37,14 +37,14 @@ def has_answer(text: str, answers: Collection[str]) -> bool:
     in every text.
     """
     if isinstance(answers, str):
-        raise TypeError("answers must be several strings, not one: its letters would be looked for")
+        raise TypeError("answers must be a collection of strings, not a string: its letters would be searched for")
     line = token_line(text)
     return any(answer != " " and answer in line for answer in map(token_line, answers))
 
 
 @lru_cache(maxsize=16_384)
 def token_line(text: str) -> str:
-    """The tokens with one blank before, between and after them; a single blank if there are none. No token has a blank."""
+    """The tokens, which contain no blanks, with a blank before, between and after them; a single blank if there are none."""
     tokens = unicodedata.normalize("NFD", text).translate(_SPACING).lower().split()
     return f" {' '.join(tokens)} " if tokens else " "
 
@@ -73,10 +73,10 @@ def ceiling(question: Question) -> float:
 
 
 def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths) -> dict[str, float]:
-    """The expected answer recall of K random gold passages of other questions, as "answer@K"; exact, 0..1.
+    """The exact expected answer recall of K random gold passages of other questions, as "answer@K", 0..1.
 
-    They are drawn without replacement from the distinct gold passages of all `questions`, at least one, without the question's
-    own; if there are fewer than K, all are taken.
+    The draw is without replacement from the distinct gold passages of all other `questions`; if there are fewer than K, all are
+    taken.
     """
     pool = {text: token_line(text) for question in questions for text in question.gold_passages}
     sums = dict.fromkeys(depths, 0.0)
@@ -85,6 +85,6 @@ def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.d
         others = [line for text, line in pool.items() if text not in question.gold_passages]
         misses = sum(not any(answer in line for answer in answers) for line in others)
         for k in depths:
-            drawn = min(k, len(others))
-            sums[k] += 1 - math.comb(misses, drawn) / math.comb(len(others), drawn)
+            size = min(k, len(others))
+            sums[k] += 1 - math.comb(misses, size) / math.comb(len(others), size)
     return {f"answer@{k}": total / len(questions) for k, total in sums.items()}

@@ -4,7 +4,7 @@ The official evaluations of IfQA, FiD and DPR use this normalisation; their exac
 step: an en dash stays, and a letter with a combining accent differs from the composed letter. It drops punctuation without a
 blank, so "3.5" equals "35": a known false match, kept so that numbers stay comparable.
 
-Every score is from 0 to 1, and raises an IfqaError if there is no gold answer.
+Every score is from 0 to 1. A question without gold answers raises an IfqaError.
 """
 
 import re
@@ -30,8 +30,8 @@ def normalize(text: str) -> str:
 
 
 def require_golds(golds: Sequence[str]) -> None:
-    """Refuse a question without gold answers, and a string, each letter of which would be one."""
-    if isinstance(golds, str):  # for the type checker a sequence of strings
+    """Refuse a question without gold answers, and a bare string, whose letters would count as answers."""
+    if isinstance(golds, str):  # a sequence of strings to the type checker
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
         raise IfqaError("found a question without gold answers, wanted at least one to score against; add its answers")
@@ -52,8 +52,7 @@ def exact_match(answer: str, golds: Sequence[str]) -> float:
 def contains(answer: str, golds: Sequence[str]) -> float:
     """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0.
 
-    Never below `exact_match`, with which it is not to be confused. A gold answer that normalises to nothing is contained only in
-    an answer that does so too.
+    Never below `exact_match`. A gold answer that normalises to nothing is contained only in an answer that does so too.
     """
     return _best(lambda answer, gold: float(f" {gold} " in f" {answer} " if gold else not answer), answer, golds)
 
@@ -77,7 +76,7 @@ def _token_f1(answer: str, gold: str) -> float:
 
 
 def _causalqa_f1(answer: str, golds: Sequence[str]) -> float:
-    """As CausalQA's authors compute it: 0 for an answer that normalises to nothing, whatever the gold answer is.
+    """F1 as CausalQA's authors compute it: 0 for an answer that normalises to nothing.
 
     `_f1` in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd.
     """
@@ -85,7 +84,7 @@ def _causalqa_f1(answer: str, golds: Sequence[str]) -> float:
 
 
 EM = Measure("EM", lambda question, prediction: exact_match(prediction.answer, question.answers), headline=True)
-#: Exact match under the name that is usual for multiple choice, whose gold answers are labels.
+#: Exact match under the name used for multiple choice.
 ACCURACY = Measure("accuracy", EM.score, headline=True)
 CONTAINS = Measure("contains", lambda question, prediction: contains(prediction.answer, question.answers))
 F1 = Measure("F1", lambda question, prediction: f1(prediction.answer, question.answers), in_tables=True)

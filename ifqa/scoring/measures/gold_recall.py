@@ -13,7 +13,9 @@ from functools import lru_cache
 from ifqa.protocols import RankingMeasure
 from ifqa.records import Question
 
-COVERED_SHARE = 0.4  # of a gold passage's 5-grams: if 100 words are cut in two anywhere, one half has at least 46 of 96
+COVERED_SHARE = (
+    0.4  # of a gold passage's 5-grams: however 100 words are cut in two, the larger half has at least 46 of 96
+)
 GRAM_WORDS = 5
 
 _EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
@@ -26,12 +28,12 @@ def covers(passage_text: str, gold_text: str) -> bool:
     punctuation stripped from both ends. A gold passage of under five words must be in the passage as a whole. A gold
     passage without words is never covered.
     """
-    return holds(words_of(passage_text), gold_grams(gold_text))
+    return covers_grams(split_words(passage_text), gold_grams(gold_text))
 
 
 def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
-    """The distinct runs of `size` words in a text, words as in `covers`; the whole text as one run if it is shorter."""
-    words = words_of(text)
+    """The distinct n-grams of `size` words in a text, words as in `covers`; the whole text as a single gram if it is shorter."""
+    words = split_words(text)
     size = min(size, len(words))
     return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
 
@@ -39,12 +41,12 @@ def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
 gold_grams = lru_cache(maxsize=1_024)(word_grams)  # a gold passage is compared with all passages of a ranking
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text, as in `covers`."""
     return [bare for word in html.unescape(text).lower().split() if (bare := word.strip(_EDGE_MARKS))]
 
 
-def holds(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
+def covers_grams(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
     """`covers`, given the words of the passage and the 5-grams of the gold passage."""
     if not gold:
         return False
@@ -54,21 +56,21 @@ def holds(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
 
 
 def overlaps(passage_text: str, gold_text: str) -> bool:
-    """Whether the passage covers the gold passage, or shares a run of 12 words with it: then it may hold what was asked."""
-    return covers(passage_text, gold_text) or not _runs(passage_text).isdisjoint(_runs(gold_text))
+    """Whether the passage covers the gold passage or shares 12 consecutive words with it, and so may hold the answer."""
+    return covers(passage_text, gold_text) or not _long_grams(passage_text).isdisjoint(_long_grams(gold_text))
 
 
 @lru_cache(maxsize=4_096)
-def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    words = words_of(text)
+def _long_grams(text: str) -> frozenset[tuple[str, ...]]:
+    words = split_words(text)
     return frozenset(zip(*(words[start:] for start in range(12)), strict=False))
 
 
 class GoldGrams:
-    """Gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
+    """An index of gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
 
-    Comparing millions of passages with thousands of gold passages pair by pair would take years. Here each 5-gram of a passage
-    is looked up among those of all gold passages; nearly all lookups find nothing.
+    Comparing millions of passages with thousands of gold passages pair by pair would take years. Looking up each 5-gram of a
+    passage is fast, because nearly all lookups find nothing.
     """
 
     def __init__(self, golds: Sequence[str]) -> None:
@@ -85,7 +87,7 @@ class GoldGrams:
     def shares(self, passage: str) -> dict[int, float]:
         """Index of a gold passage in `golds` -> the share of its distinct 5-grams that the passage holds (above 0, up to 1).
 
-        `covers(passage, golds[place])` is whether that share is at least `COVERED_SHARE`.
+        `covers(passage, golds[n])` is the same as a share of at least `COVERED_SHARE`.
         """
         shared = self._known & word_grams(passage)
         for size in self._short:
@@ -112,9 +114,9 @@ def gold_all(question: Question, texts: Sequence[str], depths: Sequence[int]) ->
 @lru_cache(maxsize=4)  # both measures ask for the same ranking, one after the other
 def _first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
     """The rank, from 1, of the first text that covers each gold passage; infinity if none does."""
-    passages = [words_of(text) for text in texts] if golds else []
+    passages = [split_words(text) for text in texts] if golds else []
     return [
-        next((rank for rank, words in enumerate(passages, start=1) if holds(words, grams)), math.inf)
+        next((rank for rank, words in enumerate(passages, start=1) if covers_grams(words, grams)), math.inf)
         for grams in map(gold_grams, golds)
     ]
 

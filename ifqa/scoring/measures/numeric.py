@@ -1,4 +1,4 @@
-"""Questions whose answers are numbers or dates, and mostly must be computed."""
+"""Subsets by kind of answer: numbers and dates, most of which must be computed, and the others."""
 
 import re
 import string
@@ -27,9 +27,9 @@ _MARKS = string.punctuation + "–—−°€£¥"
 def is_numeric(golds: Sequence[str]) -> bool:
     """Whether the answer is a number or a date: at least half of the gold answers read as a number or a date.
 
-    A gold answer does if its first word, past openers such as "early" or "more than", is a number (digits, a number word, a
-    month; "$", "mid-" and the like before it), and no later word has the capital of a name; numbers, months and
-    capitals of up to three letters (MHz, BC) pass. So "fourth", "twenty-one", "three years", "May", "mid-1930s" and
+    A gold answer does if its first word, after openers such as "early" or "more than", is a number (digits, a number word or a
+    month; "$", "mid-" and the like may precede it), and no later word is a capitalised name; numbers, months and words
+    of up to three letters (MHz, BC) pass. So "fourth", "twenty-one", "three years", "May", "mid-1930s" and
     "$6.4 million" are numeric; "K2", "World War I", "2018 FIFA World Cup" and "Bob May" are not.
 
     Measured share of IfQA: 31.6% of full-dev, 35.9% of full-train; the paper annotates 30.4% of its answers as numbers
@@ -42,7 +42,11 @@ def _reads_as_number(gold: str) -> bool:
     words = [bare for word in gold.split() if (bare := word.strip(_MARKS))]
     while words and words[0].lower() in _OPENERS:
         del words[0]
-    return bool(words) and _is_number(words[0]) and all(_is_number(w) or len(w) <= 3 or w[0].islower() for w in words)
+    return (
+        bool(words)
+        and _is_number(words[0])
+        and all(_is_number(word) or len(word) <= 3 or word[0].islower() for word in words)
+    )
 
 
 def _is_number(word: str) -> bool:

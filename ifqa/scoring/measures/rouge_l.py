@@ -1,12 +1,12 @@
 """ROUGE-L: precision, recall and F1 of the longest common subsequence of words (Lin 2004), by the package `rouge-score`.
 
 As CausalQA's authors compute it, in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
-fc72cfd: both texts get SQuAD's normalisation, the package takes the words of a-z and 0-9 without a stemmer, and the gold
-answer with the best F1 gives all three scores. Theirs differs from ours in the average alone: they take the median of
-bootstrapped means, which changes with the seed; we take the mean.
+fc72cfd: both texts get SQuAD's normalisation, the package splits them into words of a-z and 0-9 without a stemmer, and the gold
+answer with the best F1 gives all three scores. Only the average differs: they take the median of bootstrapped means, which
+changes with the seed; we take the mean.
 
-The package reads "Shōkaku" as two words, "sh" and "kaku", and a text without a letter of a-z or a digit as no word at all,
-which scores 0 even where both texts are the same.
+The package reads "Shōkaku" as two words, "sh" and "kaku". A text without a-z or digits has no words, and scores 0 even
+against itself.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RougeL(NamedTuple):
-    """Shares of the longest common subsequence: of the answer's words, of the gold answer's, and their harmonic mean; 0..1."""
+    """The longest common subsequence as a share of the answer, as a share of the gold answer, and their harmonic mean; 0..1."""
 
     precision: float
     recall: float
@@ -29,12 +29,12 @@ class RougeL(NamedTuple):
 
 
 def rouge_l(answer: str, golds: Sequence[str]) -> RougeL:
-    """ROUGE-L as the authors of CausalQA compute it, of the gold answer with the best F1."""
+    """ROUGE-L of the gold answer with the best F1."""
     require_golds(golds)
     return _best(answer, tuple(golds))
 
 
-@lru_cache(maxsize=64)  # precision, recall and F1 of a question are asked for one after another
+@lru_cache(maxsize=64)  # precision, recall and F1 of a question are requested in a row
 def _best(answer: str, golds: tuple[str, ...]) -> RougeL:
     score = _scorer().score_multi([normalize(gold) for gold in golds], normalize(answer))["rougeL"]
     return RougeL(float(score.precision), float(score.recall), float(score.fmeasure))

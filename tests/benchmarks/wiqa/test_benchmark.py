@@ -8,7 +8,7 @@ from ifqa.benchmarks.wiqa.benchmark import SPLITS, TOPICS
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
-from ifqa.scoring.aggregation import aggregate
+from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
 from ifqa.scoring.scheme import load_scheme
 from ifqa.storage.resources import BUNDLED
@@ -108,7 +108,7 @@ def test_an_answer_that_is_not_offered_is_wrong():
     rows = [
         score_question(question, by, prediction=answer) for question, answer in zip(questions, predictions, strict=True)
     ]
-    scores = aggregate(rows, questions, by, None, predictions).scores(0)
+    scores = aggregate_rows(rows, questions, by, None, predictions).scores(0)
     assert by.headline(scores["measures"]) == "accuracy"
     assert scores["measures"]["accuracy"]["value"] == round(100 * 60 / 62, 2)
     assert scores["n_failed"] == 1

@@ -10,7 +10,7 @@ from ifqa.benchmarks.wiqa.derive import effects
 from ifqa.benchmarks.wiqa.graphs import read_graphs
 from ifqa.benchmarks.wiqa.release import check_label, read_item, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.reading.multiple_choice.wiqa_question import parts
+from ifqa.reading.multiple_choice.wiqa_question import split_stem
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED, PACKAGE
 
@@ -24,7 +24,7 @@ RECORD = next(effects(GRAPHS["bread-1"])).record()
 def test_released_questions_come_back_character_by_character():
     items = read_items(RELEASED)
     assert [item.record() for item in items] == [record for _, record in read_jsonl(RELEASED)]
-    stems = ["suppose {} happens, how will it affect {}.".format(*parts(item.question.stem)) for item in items]
+    stems = ["suppose {} happens, how will it affect {}.".format(*split_stem(item.question.stem)) for item in items]
     assert stems == [item.question.stem for item in items]
     assert len(items) == 537
 

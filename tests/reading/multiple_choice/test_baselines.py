@@ -14,7 +14,14 @@ from tiny_choice import worded
 
 from ifqa.plugins import load_plugin
 from ifqa.protocols import TrainingData
-from ifqa.reading.multiple_choice.baselines import AdaBoost, Majority, Polarity, Trees, counted, decisions
+from ifqa.reading.multiple_choice.baselines import (
+    AdaBoost,
+    Majority,
+    Polarity,
+    TreeEnsemble,
+    count_words,
+    decision_function,
+)
 from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, polarity
 from ifqa.records import Passage, Question
 from ifqa.training import choice
@@ -109,10 +116,10 @@ def test_an_undecided_polarity_is_drawn_by_the_questions_id():
 def test_trees_decide_as_scikit_learn_does(depth, classes):
     questions = [one for one in made(300) if one.answers[0] in CHOICES[:classes]]
     words = ["change:more", "change:dog", "change:rain", "effect:less", "effect:mud", "effect:more"]
-    counts = counted([question.text for question in questions], words)
+    counts = count_words([question.text for question in questions], words)
     boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=depth), n_estimators=20, random_state=0)
     boosted.fit(counts, [CHOICES.index(question.answers[0]) for question in questions])
-    ours = decisions(choice.trees_of(boosted), counts, classes)
+    ours = decision_function(choice.trees_of(boosted), counts, classes)
     theirs = boosted.decision_function(counts)
     np.testing.assert_allclose(ours if classes > 2 else ours[:, 1] - ours[:, 0], theirs, atol=1e-12)
     exact = np.exp(ours / (classes - 1))
@@ -168,7 +175,7 @@ def test_adaboost_trains_to_the_same_bytes_and_refuses_another(boosted, tmp_path
 )
 def test_damaged_trees_are_refused_in_one_line(boosted, tmp_path, change, message):
     model = json.loads((boosted / "model.json").read_text())
-    Trees.model_validate(model)
+    TreeEnsemble.model_validate(model)
     change(model)
     (tmp_path / "manifest.json").write_bytes((boosted / "manifest.json").read_bytes())
     (tmp_path / "model.json").write_text(json.dumps(model))

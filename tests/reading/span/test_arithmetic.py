@@ -2,8 +2,8 @@
 
 import pytest
 
-from ifqa.reading.span.arithmetic import compute, compute_list, compute_two
-from ifqa.reading.span.numbers import ONE, as_answer, find_lists, find_numbers
+from ifqa.reading.span.arithmetic import compute_answers, compute_list, compute_two
+from ifqa.reading.span.numbers import IMPLICIT_ONE, find_lists, find_numbers, format_answer
 
 
 def only(text, asked=False):
@@ -27,7 +27,10 @@ def test_what_is_a_number():
     assert find_numbers("twice as many") == find_numbers("9" * 400) == []
     assert only("twice as many", asked=True).factor
     assert [number.unit for number in find_numbers("30 February 2001")] == ["", "calendar year"]
-    assert compute(only("9 titles"), ONE, "If they had not won in 2007, how many?") == ["10", "8"]  # the unspoken step
+    assert compute_answers(only("9 titles"), IMPLICIT_ONE, "If they had not won in 2007, how many?") == [
+        "10",
+        "8",
+    ]  # the unspoken step
 
 
 STEPS = [  # the first number of the passage, and of the question: sum or product, and difference
@@ -76,12 +79,12 @@ STEPS = [  # the first number of the passage, and of the question: sum or produc
 
 @pytest.mark.parametrize(("passage", "question", "answers"), STEPS)
 def test_a_number_of_the_passage_and_one_of_the_question_make_what_the_question_asks_for(passage, question, answers):
-    assert compute(find_numbers(passage)[0], find_numbers(question, asked=True)[0], question) == answers
+    assert compute_answers(find_numbers(passage)[0], find_numbers(question, asked=True)[0], question) == answers
 
 
 def test_a_date_alone_takes_the_answers_form_and_other_text_stays():
     dates = {"15 April 2003": "April 15, 2003", "the 15 April": "the 15 April", "15 April": "April 15"}
-    assert {text: as_answer(text, 0, len(text)) for text in dates} == dates
+    assert {text: format_answer(text, 0, len(text)) for text in dates} == dates
 
 
 @pytest.mark.parametrize(
@@ -96,16 +99,16 @@ def test_a_date_alone_takes_the_answers_form_and_other_text_stays():
 )
 def test_a_date_without_a_year_takes_the_questions_or_the_nearest(before, after, question, year):
     text = f"{before}3 May{after}"
-    assert as_answer(text, len(before), len(before) + 5, question) == f"May 3, {year}"
+    assert format_answer(text, len(before), len(before) + 5, question) == f"May 3, {year}"
     (date,) = (number for number in find_numbers(text, question=question) if number.unit == "date")
-    assert compute(date, find_numbers("a day", asked=True)[0], "a day later") == [f"May 4, {year}", None]
+    assert compute_answers(date, find_numbers("a day", asked=True)[0], "a day later") == [f"May 4, {year}", None]
 
 
 def test_words_of_direction_decide_unless_the_question_is_negated():
     nine, two = only("9"), find_numbers("two", asked=True)[0]
-    assert compute(nine, two, "If it had been delayed by two days") == ["11", None]
-    assert compute(nine, two, "If it had not been delayed by two days") == ["11", "7"]
-    assert compute(nine, two, "If it had come two days later or earlier") == ["11", "7"]
+    assert compute_answers(nine, two, "If it had been delayed by two days") == ["11", None]
+    assert compute_answers(nine, two, "If it had not been delayed by two days") == ["11", "7"]
+    assert compute_answers(nine, two, "If it had come two days later or earlier") == ["11", "7"]
 
 
 @pytest.mark.parametrize(
@@ -123,14 +126,14 @@ def test_words_of_direction_decide_unless_the_question_is_negated():
 )
 def test_two_numbers_of_a_passage_make_what_the_question_asks_for(passage, question, answers):
     first, second = find_numbers(passage)
-    assert compute_two(first, second, [ONE, *find_numbers(question, asked=True)], question) == answers
+    assert compute_two(first, second, [IMPLICIT_ONE, *find_numbers(question, asked=True)], question) == answers
 
 
 def test_lists_of_names_are_counted_where_a_number_is_asked_for():
     (three,) = find_lists("They asked Lufthansa, Air France, and the Dutch KLM (of Delft) first.")
     assert (three.value, three.start, three.end) == (3, 11, 62)
     question = "If two more had come, how many would it be?"
-    assert compute_list(three, [ONE, only(question, asked=True)], question) == [["3", "2"], ["5", "1"]]
-    assert compute_list(three, [ONE], "If Ada had come, who would?") == [[None, None]]
+    assert compute_list(three, [IMPLICIT_ONE, only(question, asked=True)], question) == [["3", "2"], ["5", "1"]]
+    assert compute_list(three, [IMPLICIT_ONE], "If Ada had come, who would?") == [[None, None]]
     assert [number.value for number in find_lists("Ada and Bo met Cy, Di and Ed. Fay, gone, and Gus; Hal")] == [2, 3]
     assert find_lists("A a " * 5000) == []

@@ -3,7 +3,7 @@
 import pytest
 
 from ifqa.models.hub import minilm_folder
-from ifqa.reading.span.network import make_pair
+from ifqa.reading.span.network import encode_pair
 from ifqa.reading.span.reader import explain
 
 MILL = "The mill was built in 1951. It had three floors and 1.5 million bricks. Ann Lee, Bo and Cy Hay ran it to 1990."
@@ -11,7 +11,7 @@ MILL = "The mill was built in 1951. It had three floors and 1.5 million bricks. 
 
 def told(text, question, answer):
     """The words of each way to compute the answer."""
-    pair = make_pair(minilm_folder(), question, text)
+    pair = encode_pair(minilm_folder(), question, text)
     return [
         str(explain(pair, "p", answer, (row, number, step)).calculation)
         for row, rows in enumerate(pair.computed)
@@ -54,7 +54,7 @@ def test_dates_ordinals_and_shares_are_told_as_they_are(text, question, words):
 
 
 def test_a_span_has_its_place_and_its_sentence():
-    pair = make_pair(minilm_folder(), "If so, how many?", MILL)
+    pair = encode_pair(minilm_folder(), "If so, how many?", MILL)
     first = next(n for n, (start, _) in enumerate(pair.offsets, pair.start) if MILL[start:].startswith("three"))
     how = explain(pair, "p", "three floors", (first, first + 1))
     assert (how.passage_id, MILL[slice(*how.span)], how.calculation) == ("p", "three floors", None)

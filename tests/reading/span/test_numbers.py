@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.reading.span.arithmetic import compute
-from ifqa.reading.span.network import make_pair
-from ifqa.reading.span.numbers import Number, counted, find_numbers, is_edge
+from ifqa.reading.span.arithmetic import compute_answers
+from ifqa.reading.span.network import encode_pair
+from ifqa.reading.span.numbers import Number, counted_kind, find_numbers, is_boundary
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 
@@ -73,23 +73,26 @@ def test_what_a_number_counts(text, what):
     ],
 )  # fmt: skip
 def test_only_what_is_of_one_kind_is_computed(passage, step, wanted):
-    assert compute(first(passage), first(step, asked=True), step) == wanted
+    assert compute_answers(first(passage), first(step, asked=True), step) == wanted
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_fewer_than_none_is_no_answer(have, fewer):
     expected = str(have - fewer) if have >= fewer else None
-    assert compute(Number(0, 1, have, counts="goal"), Number(0, 1, fewer, counts="goal"), "fewer") == [None, expected]
+    assert compute_answers(Number(0, 1, have, counts="goal"), Number(0, 1, fewer, counts="goal"), "fewer") == [
+        None,
+        expected,
+    ]
 
 
 @given(st.text(alphabet="ab1,.€ ¥é", min_size=1, max_size=30), st.data())
 def test_an_edge_is_within_no_word_and_no_amount(text, data):
     at = data.draw(st.integers(0, len(text)))
-    if is_edge(text, at) and 0 < at < len(text):
+    if is_boundary(text, at) and 0 < at < len(text):
         assert not (text[at - 1].isalnum() and text[at].isalnum())
         assert not (text[at - 1] in "€¥" and text[at].isdigit())
-    assert all(is_edge("東京都は日本の首都", at) for at in range(9))  # without blanks
-    assert counted("", 0, 0) == ""
+    assert all(is_boundary("東京都は日本の首都", at) for at in range(9))  # without blanks
+    assert counted_kind("", 0, 0) == ""
 
 
 def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):
@@ -97,7 +100,7 @@ def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):
     asked = Question("q", "If it had rained, when was the bridge opened?")
     passages = [[Passage(id_, "", text)] for id_ in ("12-0", "notes.txt#0:line=1")]
     assert [prediction.answer for prediction in reader.answer([asked] * 2, passages)] == ["July 7, 2000", "7 July 2000"]
-    pair = make_pair(reader._encoder, "If it had been opened 3 days later, when?", text, as_written=True)
+    pair = encode_pair(reader._encoder, "If it had been opened 3 days later, when?", text, as_written=True)
     assert "10 July 2000" in {answer for row in pair.computed for steps in row for answer in steps}
     cost = "A ticket for the opera in Bergen cost {} that season."
     passages = [[Passage("p", "", cost.format(one))] for one in ("€150", "₹28,260", "£1,250.50")]

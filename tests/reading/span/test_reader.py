@@ -8,7 +8,7 @@ import pytest
 import torch
 from refusals import refused
 
-from ifqa.reading.span.reader import NOTHING, SHIPPED, Extractive
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, EMPTY_RELEVANCE, Extractive
 from ifqa.records import Passage, Question
 
 QUESTIONS = [
@@ -40,7 +40,7 @@ def test_spans_are_read_and_numbers_computed(reader):
     swapped = reader.answer(QUESTIONS, [passage[::-1] for passage in PASSAGES])
     assert [one.passage_ids for one in swapped] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
     assert (reader.family, reader.manifest["settings"].keys() >= {"seed", "epochs", "rank"}) == ("ifqa/full", True)
-    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 6 * 2**20
+    assert sum(path.stat().st_size for path in BUNDLED_WEIGHTS.iterdir()) <= 6 * 2**20
 
 
 def test_a_passages_relevance_is_its_share_of_the_softmax():
@@ -48,7 +48,7 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
     reader = Extractive(precision="float32", rank_weight=0.0)
     question, (first, second) = QUESTIONS[0], PASSAGES[0]
     mine, others, empty = reader.relevance([(question.text, text) for text in (first.text, second.text, "")])
-    assert mine > others > empty == NOTHING
+    assert mine > others > empty == EMPTY_RELEVANCE
     (_, alone), (_, beside) = reader.read([question] * 2, [[first], [first, second]])
     factor = math.exp(alone["log_probability"] - beside["log_probability"])
     assert factor == pytest.approx(1 + math.exp(others - mine), rel=1e-4)
@@ -88,7 +88,9 @@ def test_missing_and_broken_weights_and_settings_are_named(tmp_path):
         with refused(next(iter(settings))):
             Extractive(**settings)
     (tmp_path / "manifest.json").write_text(
-        json.dumps({"family": "ifqa/full", "encoder": json.loads((SHIPPED / "manifest.json").read_text())["encoder"]})
+        json.dumps(
+            {"family": "ifqa/full", "encoder": json.loads((BUNDLED_WEIGHTS / "manifest.json").read_text())["encoder"]}
+        )
     )
     (tmp_path / "adapter.safetensors").write_bytes(b"no")
     with refused("not whole"):

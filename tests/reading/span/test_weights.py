@@ -7,7 +7,7 @@ from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.encoders import open_encoder
 from ifqa.models.hub import minilm_folder
-from ifqa.reading.span.network import SpanModel, make_pair
+from ifqa.reading.span.network import SpanModel, encode_pair
 from ifqa.reading.span.weights import ADAPTER, load_weights, save_weights
 
 
@@ -30,7 +30,7 @@ def changed(rank, folder):
 def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
     question, text = "If Ada had lost, who won?", "Ada, a rower from Brill, won before Bo did."
     folder = minilm_folder() if kind == "MiniLM" else tiny_mpnet(tmp_path / "tiny", question, text)
-    pairs = [make_pair(folder, question, text)]
+    pairs = [encode_pair(folder, question, text)]
     model, loaded = changed(3, folder), SpanModel(open_encoder(folder))
     expected, _ = model(pairs)
     found = expected > -1e3

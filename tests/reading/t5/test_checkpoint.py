@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForMaskedLM, ByT5Tokenizer
 
 from ifqa.errors import IfqaError
 from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint, tokenizer_folder
-from ifqa.reading.t5.model import Budget, read
+from ifqa.reading.t5.model import BatchLimits, generate_answers
 from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question
 
@@ -133,7 +133,7 @@ def logits_of(network, started):
 def answers(network, tokens=10):
     features = dict(zip(("input_ids", "attention_mask"), flat(QUESTIONS), strict=True))
     counts = [len(question) for question in QUESTIONS]
-    return read(network, features, counts, max_answer_tokens=tokens, room=Budget(64, 128))
+    return generate_answers(network, features, counts, max_answer_tokens=tokens, room=BatchLimits(64, 128))
 
 
 @pytest.mark.parametrize(("seed", "zipped", "without"), [(0, True, ()), (1, False, (CROSS_BIAS,))])

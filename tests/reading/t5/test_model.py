@@ -12,7 +12,7 @@ from tiny_t5 import SHAPES, flat, padded_forward, padded_states, plain, question
 from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
-from ifqa.reading.t5.model import Budget, budget, read
+from ifqa.reading.t5.model import BatchLimits, batch_limits, generate_answers
 
 EOS = 1
 QUESTIONS = [
@@ -37,8 +37,8 @@ def features(questions, width=0):
 
 def answers(network, questions, width=0, tokens=8, encoded=64, decoded=64, **how):
     counts = [len(question) for question in questions]
-    room = Budget(encoded, decoded)
-    return read(network, features(questions, width), counts, max_answer_tokens=tokens, room=room, **how)
+    room = BatchLimits(encoded, decoded)
+    return generate_answers(network, features(questions, width), counts, max_answer_tokens=tokens, room=room, **how)
 
 
 @functools.cache
@@ -192,10 +192,10 @@ FULL = [
 @pytest.mark.parametrize("error", FULL)
 @pytest.mark.parametrize("name", ["encode", "generate"])
 def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsys, name, error):
-    network, room = copy.deepcopy(model()), Budget(256, 256)
+    network, room = copy.deepcopy(model()), BatchLimits(256, 256)
     expected = answers(network, QUESTIONS, encoded=256, decoded=256)
     asked = fail_beyond(monkeypatch, network, name, 20, error)
-    found = read(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)
+    found = generate_answers(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)
     for reading, other in zip(found, expected, strict=True):
         assert reading.tokens == other.tokens
         assert reading.passage_scores == near(other.passage_scores)
@@ -204,7 +204,7 @@ def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsy
     assert all("out of memory" in line and "going on with batches of" in line for line in lines)
     assert room.encoded <= 20
     tried = len(asked)
-    read(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)  # it is known by now
+    generate_answers(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)  # it is known by now
     assert max(asked[tried:]) <= 20
     assert not capsys.readouterr().err
 
@@ -231,9 +231,9 @@ def test_several_tokens_may_end_an_answer():
 
 
 def test_what_fits_is_the_given_tokens_or_what_suits_the_device():
-    assert budget(model(), 1, 512).encoded == 512
-    assert budget(model(), 1).encoded > 512
-    assert budget(model(), 1).decoded >= budget(model(), 1).encoded
+    assert batch_limits(model(), 1, 512).encoded == 512
+    assert batch_limits(model(), 1).encoded > 512
+    assert batch_limits(model(), 1).decoded >= batch_limits(model(), 1).encoded
 
 
 LABELS = torch.tensor([[4, 9, 1], [30, 1, -100], [1, -100, -100]])

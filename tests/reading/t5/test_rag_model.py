@@ -14,8 +14,8 @@ from refusals import refused
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 from transformers import DynamicCache, EncoderDecoderCache
 
-from ifqa.reading.t5.model import Budget, FusionInDecoder
-from ifqa.reading.t5.rag_model import Mixture, as_marginal, as_t5, read
+from ifqa.reading.t5.model import BatchLimits, FusionInDecoder
+from ifqa.reading.t5.rag_model import Mixture, convert_to_marginal, generate_rag_answers, restore_t5
 
 MODES = ["sequence", "token"]
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]], [[3], [30, 31], [9, 9, 9]]]
@@ -44,9 +44,9 @@ def answers(network, questions, scores, way, most=MOST, encoded=64, decoded=64, 
     ids, mask = flat(questions, width)
     features = {"input_ids": ids % network.config.vocab_size, "attention_mask": mask}
     counts, several = [len(question) for question in questions], [score for own in scores for score in own]
-    return read(
+    return generate_rag_answers(
         network, features, counts, scores=several, mixture=Mixture(*way, temperature), max_answer_tokens=most, beams=beams,
-        room=Budget(encoded, decoded),
+        room=BatchLimits(encoded, decoded),
     )  # fmt: skip
 
 
@@ -177,7 +177,7 @@ def batch(questions, labels, scores):
 def test_the_loss_is_that_of_enumerated_passages(shape, questions, mode, temperature, chance):
     labels = [[*(chance.randrange(2, 40) for _ in range(chance.randrange(4))), 1] for _ in questions]
     scores = [[chance.uniform(-3, 3) for _ in question] for question in questions]
-    network = as_marginal(copy.deepcopy(small_of(shape)), mode, temperature)
+    network = convert_to_marginal(copy.deepcopy(small_of(shape)), mode, temperature)
     t5, expected = plain(small_of(shape)), []
     with torch.no_grad():
         found = float(network(**batch(questions, labels, scores)).loss)
@@ -190,7 +190,7 @@ def test_the_loss_is_that_of_enumerated_passages(shape, questions, mode, tempera
 
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_are_those_of_enumerated_passages(mode):
-    network = as_marginal(copy.deepcopy(small_of("untied head")), mode, TEMPERATURE).train()
+    network = convert_to_marginal(copy.deepcopy(small_of("untied head")), mode, TEMPERATURE).train()
     network(**batch(LEARNT, LABELS, SCORES[:2])).loss.backward()
     t5, losses = plain(small_of("untied head")), []
     temperature = torch.tensor(TEMPERATURE, requires_grad=True)
@@ -219,14 +219,14 @@ def test_the_loss_is_that_of_transformers(mode):
             context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor(SCORES[:2]),
             labels=labels, n_docs=3,
         )  # fmt: skip
-        loss = as_marginal(network, mode, 1.0)(**batch(LEARNT, LABELS, SCORES[:2])).loss
+        loss = convert_to_marginal(network, mode, 1.0)(**batch(LEARNT, LABELS, SCORES[:2])).loss
     assert float(loss) == near(float(other.loss.mean()))
 
 
 def test_a_trained_network_is_saved_as_a_plain_t5(tmp_path):
     network = small()
     names = set(network.state_dict())
-    assert as_t5(as_marginal(network, "token", 2.5)) == near(2.5)
+    assert restore_t5(convert_to_marginal(network, "token", 2.5)) == near(2.5)
     assert type(network) is FusionInDecoder
     assert set(network.state_dict()) == names
     network.save_pretrained(tmp_path)

@@ -15,9 +15,9 @@ from transformers import AutoTokenizer, BertForMultipleChoice
 
 from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
-from ifqa.reading.multiple_choice.attention import DecomposableAttention, padded, tokens
+from ifqa.reading.multiple_choice.attention import DecomposableAttention, encode_stem, pad_ids
 from ifqa.reading.multiple_choice.baselines import DecompAttn
-from ifqa.reading.multiple_choice.bert import Choice, Scheme, sequences
+from ifqa.reading.multiple_choice.bert import Choice, InputFormat, encode_options
 from ifqa.records import Passage, Question
 from ifqa.training import choice
 from ifqa.training.trainer import configured
@@ -55,15 +55,15 @@ def test_decomposable_attention_equals_an_independent_one():
     with torch.no_grad():
         model.embeddings.mul_(4)  # so that attention is far from even
     first, second = [[1, 2, 3], [4], [5, 6, 7, 8, 9]], [[3, 30], [5, 6, 7], [11]]
-    found = model(padded(first), padded(second)).detach().numpy()
+    found = model(pad_ids(first), pad_ids(second)).detach().numpy()
     expected = [by_einsum(model, *pair) for pair in zip(first, second, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.ptp(expected, 0).min() > 0.01
     words = AutoTokenizer.from_pretrained(minilm_folder())
-    change, effect = tokens("suppose more rain falls happens, how will it affect MORE mud.")
+    change, effect = encode_stem("suppose more rain falls happens, how will it affect MORE mud.")
     assert words.convert_ids_to_tokens(change) == ["[CLS]", "more", "rain", "falls"]  # after the null token
     assert words.convert_ids_to_tokens(effect) == ["[CLS]", "more", "mud"]
-    assert len(tokens(f"suppose {'very ' * 500} happens, how will it affect mud.")[0]) == 64
+    assert len(encode_stem(f"suppose {'very ' * 500} happens, how will it affect mud.")[0]) == 64
 
 
 def as_bert(first, second):
@@ -76,14 +76,16 @@ def test_inputs_are_those_of_berts_tokenizer():
     words = AutoTokenizer.from_pretrained(minilm_folder())
     plain = replace(ASKED, text=ASKED.text.replace("[SEP]", "much"))
     passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
-    read = sequences(words, plain, passages, Scheme(paragraph=True, explanation=False, max_tokens=99))
+    read = encode_options(words, plain, passages, InputFormat(paragraph=True, explanation=False, max_tokens=99))
     assert read == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {choice}") for choice in plain.choices]
-    told = sequences(words, plain, passages[:1], Scheme(paragraph=True, explanation=True, max_tokens=99))
+    told = encode_options(words, plain, passages[:1], InputFormat(paragraph=True, explanation=True, max_tokens=99))
     assert told[0] == as_bert("A storm comes. Rain makes mud.", f"{plain.text} [SEP] more")
-    for several, scheme in (([], Scheme(True, False, 99)), (passages, Scheme(False, False, 99))):
-        assert sequences(words, plain, several, scheme) == [as_bert(plain.text, choice) for choice in plain.choices]
+    for several, scheme in (([], InputFormat(True, False, 99)), (passages, InputFormat(False, False, 99))):
+        assert encode_options(words, plain, several, scheme) == [
+            as_bert(plain.text, choice) for choice in plain.choices
+        ]
     # text that looks like a special token is text
-    for ids, types in sequences(words, ASKED, [Passage("1", "", TEXT)], Scheme(True, False, 99)):
+    for ids, types in encode_options(words, ASKED, [Passage("1", "", TEXT)], InputFormat(True, False, 99)):
         assert (ids.count(words.sep_token_id), words.mask_token_id in ids) == (3, False)
         assert types.index(1) == ids.index(words.sep_token_id) + 1
 
@@ -92,7 +94,9 @@ def test_inputs_are_those_of_berts_tokenizer():
 def test_the_paragraph_is_cut_first_and_options_are_kept(most):
     words = AutoTokenizer.from_pretrained(minilm_folder())
     shown = [([Passage("1", "", TEXT)], most), ([Passage("1", "", TEXT)], 99), ([], 99)]
-    cut, whole, bare = (sequences(words, ASKED, passages, Scheme(True, False, tokens)) for passages, tokens in shown)
+    cut, whole, bare = (
+        encode_options(words, ASKED, passages, InputFormat(True, False, tokens)) for passages, tokens in shown
+    )
     for (ids, types), (long, _), (short, _) in zip(cut, whole, bare, strict=True):
         assert len(ids) == len(types) == min(most, len(long)) or (len(ids) == len(short) and most <= len(short) + 1)
         option = long[-(long[::-1].index(102, 1)) :]

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
-from ifqa.reading.span.confidence import FILE, Calibration
-from ifqa.reading.span.reader import SHIPPED, Extractive
+from ifqa.reading.span.calibration import CALIBRATION_FILE, Calibration
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
 from ifqa.records import Passage, Question
 from ifqa.storage.files import sha256
 from ifqa.training import calibration
@@ -122,7 +122,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     assert {(removed, *passages) for _, removed, passages in read} == {(False, "p0", "p1"), (True, "p1", "p2")}
     reader = Extractive(weights=str(tmp_path))
     assert (reader.abstain_threshold, content["fitted_on"]["rows"]) == (content["threshold"], 16)
-    assert content == json.loads((tmp_path / FILE).read_text())
+    assert content == json.loads((tmp_path / CALIBRATION_FILE).read_text())
     [answer] = reader.answer(MATERIAL.questions[:1], RANKINGS[:1])
     assert 0 < answer.confidence < 1
 
@@ -150,7 +150,7 @@ def test_weights_of_other_questions_or_another_start_or_without_a_manifest_are_r
     material = MATERIAL if spoil else replace(MATERIAL, sources={"dev.json": "abd"})
     with refused(complaint):
         train(material, tmp_path)
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / CALIBRATION_FILE).exists()
     copied(weights, tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"start": {"sha256": "ab"}}))
@@ -163,8 +163,8 @@ def test_weights_of_other_questions_or_another_start_or_without_a_manifest_are_r
 def weights(tmp_path):
     """The shipped weights, as if they had been trained on these questions."""
     folder = tmp_path / "shipped"
-    shutil.copytree(SHIPPED, folder, ignore=shutil.ignore_patterns(FILE))
-    manifest = json.loads((SHIPPED / "manifest.json").read_text())
+    shutil.copytree(BUNDLED_WEIGHTS, folder, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
+    manifest = json.loads((BUNDLED_WEIGHTS / "manifest.json").read_text())
     manifest.pop("start", None)
     files = {path.name: sha256(path) for path in folder.glob("*.safetensors")}
     (folder / "manifest.json").write_text(json.dumps(manifest | {"sources": MATERIAL.sources, "files": files}))

@@ -14,7 +14,7 @@ from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
-from ifqa.reading.span.network import make_pair
+from ifqa.reading.span.network import encode_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.training import extractive, span
@@ -39,7 +39,7 @@ def train(data, folder, **settings):
 
 
 def pair(text, question="If there had been two fewer, how many?"):
-    return make_pair(minilm_folder(), question, text)
+    return encode_pair(minilm_folder(), question, text)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from ifqa.reading.span.confidence import FILE, Calibration, features, load_calibration
-from ifqa.reading.span.reader import SHIPPED, Extractive
-from ifqa.reading.span.weights import identity_of
+from ifqa.reading.span.calibration import CALIBRATION_FILE, Calibration, confidence_features, load_calibration
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
+from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Passage, Question
 
 QUESTION = "If Ada had won the cup in 1911, who would have kept the Old Mill?"
@@ -24,7 +24,7 @@ AGREES = {"version": 2, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "
 
 
 def test_features_compare_the_answers_of_all_passages():
-    found = features(QUESTION, TEXTS, SCORED, "bo")
+    found = confidence_features(QUESTION, TEXTS, SCORED, "bo")
     right, others = math.exp(3) + math.exp(2), [math.exp(1), math.exp(0.5), math.exp(1.5)]
     assert found == pytest.approx(
         {
@@ -36,9 +36,9 @@ def test_features_compare_the_answers_of_all_passages():
             "names": 3 / 4,  # of 1911, Ada, Old, Mill
         }
     )  # fmt: skip
-    assert features(QUESTION, TEXTS, SCORED, "old mill")["repeated"] == 1.0
-    assert features(QUESTION, ["1912"], [(0.0, "1912", 0)], "1912")["number"] == 1.0
-    found = features("If directing Kent's plays", ["Direct, said Kent"], [(0.0, "x", 0)], "x")
+    assert confidence_features(QUESTION, TEXTS, SCORED, "old mill")["repeated"] == 1.0
+    assert confidence_features(QUESTION, ["1912"], [(0.0, "1912", 0)], "1912")["number"] == 1.0
+    found = confidence_features("If directing Kent's plays", ["Direct, said Kent"], [(0.0, "x", 0)], "x")
     assert found["known"] == pytest.approx(2 / 3)  # in any form
 
 
@@ -51,11 +51,13 @@ def test_a_confidence_is_the_logistic_function_of_the_odds(odds):
 @pytest.fixture
 def weights(tmp_path):
     folder = tmp_path / "weights"
-    shutil.copytree(SHIPPED, folder)
+    shutil.copytree(BUNDLED_WEIGHTS, folder)
 
     def write(**changed):
-        stored = AGREES | {"weights": identity_of(folder)} | changed
-        (folder / FILE).write_text(json.dumps({key: value for key, value in stored.items() if value is not None}))
+        stored = AGREES | {"weights": fingerprint_weights(folder)} | changed
+        (folder / CALIBRATION_FILE).write_text(
+            json.dumps({key: value for key, value in stored.items() if value is not None})
+        )
         return folder
 
     write()
@@ -71,7 +73,7 @@ PASSAGES = [[Passage(f"a{n}", "", text) for n, text in enumerate(READ)]]
 
 
 def test_without_a_calibration_there_is_no_confidence(tmp_path):
-    shutil.copytree(SHIPPED, tmp_path / "bare", ignore=shutil.ignore_patterns(FILE))
+    shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "bare", ignore=shutil.ignore_patterns(CALIBRATION_FILE))
     reader = Extractive(weights=str(tmp_path / "bare"))
     [found] = reader.answer(QUESTIONS, PASSAGES)
     assert (found.answer, found.confidence, reader.abstain_threshold) == ("Anselm Crossing", None, 0.0)
@@ -95,8 +97,8 @@ def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold
     assert (failed.error, failed.confidence) == ("no passages", None)
     before = Extractive.fingerprint(weights=folder)
     assert Extractive.fingerprint(weights=str(weights(intercept=-2.0))) != before
-    (weights() / FILE).unlink()
-    assert Extractive.fingerprint(weights=folder) == identity_of(Path(folder))
+    (weights() / CALIBRATION_FILE).unlink()
+    assert Extractive.fingerprint(weights=folder) == fingerprint_weights(Path(folder))
 
 
 @pytest.mark.parametrize(
@@ -113,4 +115,4 @@ def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold
 def test_a_calibration_that_does_not_fit_is_refused(weights, changed, complaint):
     folder = weights(**changed)
     with refused(complaint):
-        load_calibration(folder, identity_of(folder))
+        load_calibration(folder, fingerprint_weights(folder))

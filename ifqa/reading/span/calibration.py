@@ -16,7 +16,7 @@ from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Share, StoredModel, parse_stored
 from ifqa.storage.files import read_json
 
-FILE = "calibration.json"
+CALIBRATION_FILE = "calibration.json"
 VERSION = 2  # raise it when a feature is computed differently
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
 _FARTHEST = 10.0  # of log probabilities: exp(-10) is as good as none
@@ -28,10 +28,12 @@ _COMMON = frozenset(
 
 Feature = Literal["log_probability", "margin", "score", "agreement", "passages", "known", "known_anywhere", "names",
                   "words", "repeated", "number"]  # fmt: skip
-Scored = tuple[float, str, int]  # a candidate: its score, its normalised text, the place of its passage
+CandidateScore = tuple[float, str, int]  # a candidate: its score, its normalised text, the place of its passage
 
 
-def features(question: str, texts: Sequence[str], scored: Sequence[Scored], chosen: str) -> dict[str, float]:
+def confidence_features(
+    question: str, texts: Sequence[str], scored: Sequence[CandidateScore], chosen: str
+) -> dict[str, float]:
     """What tells right answers from wrong ones.
 
     Args:
@@ -116,7 +118,7 @@ class Calibration(StoredModel):
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:
     """The calibration beside the reader's weights, whose hash is `weights`; None if there is none."""
-    path = folder / FILE
+    path = folder / CALIBRATION_FILE
     if not path.exists():
         return None
     again = f"fit it again: ifqa train calibration --to {folder}"
