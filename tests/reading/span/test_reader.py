@@ -101,8 +101,8 @@ def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkey
     exact, quick = (Extractive(precision=one).read(QUESTIONS, PASSAGES) for one in ("float32", "bfloat16"))
     reader = Extractive(precision="bfloat16")
     reader._second = torch.float32
-    monkeypatch.setattr("ifqa.reading.span.reader.CLOSE", math.inf)
+    monkeypatch.setattr("ifqa.reading.span.reader.CLOSE_MARGIN", math.inf)
     assert reader.read(QUESTIONS, PASSAGES) == exact
-    monkeypatch.setattr("ifqa.reading.span.reader.CLOSE", -math.inf)
+    monkeypatch.setattr("ifqa.reading.span.reader.CLOSE_MARGIN", -math.inf)
     assert reader.read(QUESTIONS, PASSAGES) == quick
     assert quick != exact
