@@ -35,7 +35,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
 from ifqa.records import Answer, Question
-from ifqa.report.answers import support_of
+from ifqa.report.answers import find_support
 from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.statistics import ColumnStatistic, mean_interval
@@ -136,7 +136,7 @@ def ask(system: System, path: Path) -> list[Asked]:
 
 def source_of(answer: Answer) -> Locator | None:
     """Where an answer stands; None if there is none."""
-    support = support_of(answer)
+    support = find_support(answer)
     if support is None:
         return None
     passage = next(one for one in answer.evidence if one.id == support.passage_id)

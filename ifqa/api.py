@@ -22,8 +22,8 @@ from ifqa.pipeline.stage_inputs import answers_of, prediction_for_each
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Passage, Prediction, Question
-from ifqa.report.compare import Comparison, comparison
-from ifqa.report.scores import Scores, scores_of
+from ifqa.report.compare import Comparison, compare_pair
+from ifqa.report.scores import Scores, load_scores
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.scheme import load_scheme
@@ -106,7 +106,7 @@ def run(
         ['gold_any@1', 'gold_any@5']
     """
     chosen = _load_run(experiment, root, settings, changes)
-    return scores_of(chosen.experiment, stages.run(chosen))
+    return load_scores(chosen.experiment, stages.run(chosen))
 
 
 def evaluate(
@@ -194,7 +194,7 @@ def compare(
         root: their folder.
     """
     both = [load_experiment(name, _check_root(root)) for name in (first, second)]
-    return comparison(both[0], both[1], measure, count, common)
+    return compare_pair(both[0], both[1], measure, count, common)
 
 
 def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:

@@ -280,14 +280,14 @@ def screen(
     from ifqa.formats.annotations import refuse_existing
     from ifqa.pipeline.annotation import screen_corpus, screen_gold, write_annotation
     from ifqa.plugins import open_benchmark
-    from ifqa.report.console import screened_json, show_screened
+    from ifqa.report.console import screening_json, show_screening
 
     if to:
         refuse_existing(to, force)
     source = open_benchmark(benchmark) if splits else None
     gold = {split: screen_gold(source.questions(split)) for split in splits or () if source}
     drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers or 0)
-    print_json(screened_json(drawn, gold, show)) if json else show_screened(corpus, drawn, gold, show)
+    print_json(screening_json(drawn, gold, show)) if json else show_screening(corpus, drawn, gold, show)
     if to:
         drawn.kept = drawn.kept[:number]
         files = write_annotation(drawn, to, force)
@@ -353,15 +353,15 @@ def compare(
     from rich.console import Console
 
     from ifqa.config.experiment import load_experiment
-    from ifqa.report.compare import comparison, comparisons
+    from ifqa.report.compare import compare_pair, compare_to_first
 
     if len(others) > 1 and show:
         raise IfqaError(f"--show {show} is for two experiments; found {len(others) + 1}")
     a, *rest = (load_experiment(name) for name in (first, *others))
     compared = (
-        comparisons(a, rest, measure, common)
+        compare_to_first(a, rest, measure, common)
         if len(rest) > 1
-        else comparison(a, rest[0], measure, 10 if show is None else show, common)
+        else compare_pair(a, rest[0], measure, 10 if show is None else show, common)
     )
     print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
 

@@ -50,12 +50,12 @@ def ask(
     _ = run.reader  # raises if there is none
     if questions is not None and out is not None:
         from ifqa.formats.questions import read_questions
-        from ifqa.report.answers import answer_into, check_out
+        from ifqa.report.answers import answer_to_file, check_output
 
-        check_out(out)
+        check_output(out)
         asked = as_questions(read_questions(questions))
         with open_system(run) as system:
-            failed = answer_into(out, asked, system, threshold)
+            failed = answer_to_file(out, asked, system, threshold)
         if json:
             print_json({"out": str(out), "questions": len(asked)})
         raise typer.Exit(int(failed == len(asked)))

@@ -23,11 +23,11 @@ def stats_passages(
     """Count a corpus's passages and words, their lengths, and the gold passages of a benchmark in it."""
     from ifqa.config.corpus import load_corpus
     from ifqa.plugins import open_benchmark
-    from ifqa.report.stats import passages, show
+    from ifqa.report.stats import passages, show_tables
 
     gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
     counts = passages.measure(load_corpus(corpus), gold, workers or 0)
-    print_json(passages.stats_json(counts)) if json else show(passages.tables(corpus, counts))
+    print_json(passages.stats_json(counts)) if json else show_tables(passages.tables(corpus, counts))
 
 
 @stats.command("questions")
@@ -40,10 +40,10 @@ def stats_questions(
     json: Json = False,
 ) -> None:
     """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
-    from ifqa.report.stats import questions, show
+    from ifqa.report.stats import questions, show_tables
 
     counts = questions.measure(benchmark, splits or ())
-    print_json(counts) if json else show(questions.tables(counts))
+    print_json(counts) if json else show_tables(questions.tables(counts))
 
 
 @stats.command("causal")
@@ -64,19 +64,19 @@ def stats_causal(
     json: Json = False,
 ) -> None:
     """Count causal questions by the rules of Webis-CausalQA; precision and recall where questions are labelled."""
-    from ifqa.report.stats import causal, show
+    from ifqa.report.stats import causal, show_tables
 
     counts = causal.measure(source, rules or (), dataset)
-    print_json(causal.stats_json(counts)) if json else show(causal.tables(counts))
+    print_json(causal.stats_json(counts)) if json else show_tables(causal.tables(counts))
 
 
 @stats.command("causal-corpus")
 def stats_causal_corpus(json: Json = False) -> None:
     """Count data/causalqa by dataset and split: questions, causal ones, words; beside the paper's Tables 1, 2 and 4."""
-    from ifqa.report.stats import causal, show
+    from ifqa.report.stats import causal, show_tables
 
     counts = causal.measure_corpus(Path("data/causalqa"))
-    print_json(causal.corpus_json(counts)) if json else show(causal.corpus_tables(counts))
+    print_json(causal.corpus_json(counts)) if json else show_tables(causal.corpus_tables(counts))
 
 
 @stats.command("typology")
@@ -91,10 +91,10 @@ def stats_typology(
     json: Json = False,
 ) -> None:
     """Count annotations by the typology of causal questions, with the agreement of two annotators."""
-    from ifqa.report.stats import show, typology
+    from ifqa.report.stats import show_tables, typology
 
     counts = typology.measure(files or [], questions)
-    print_json(typology.stats_json(counts)) if json else show(typology.tables(counts))
+    print_json(typology.stats_json(counts)) if json else show_tables(typology.tables(counts))
 
 
 @stats.command("wiqa")
@@ -107,10 +107,10 @@ def stats_wiqa(
     json: Json = False,
 ) -> None:
     """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table 1."""
-    from ifqa.report.stats import show, wiqa
+    from ifqa.report.stats import show_tables, wiqa
 
     counts = wiqa.measure(sources or ["data/wiqa"], graphs)
     if json:
         print_json({"splits": counts, "paper": wiqa.PUBLISHED})
     else:
-        show(wiqa.tables(counts, published=sources != ["sample-wiqa"]))
+        show_tables(wiqa.tables(counts, published=sources != ["sample-wiqa"]))

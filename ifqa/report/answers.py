@@ -1,4 +1,4 @@
-"""Answers on the screen, as JSON and in files: an answer, how sure it is, the sentence that supports it, and where it stands."""
+"""Answers on the screen, as JSON and in files, each with its confidence, supporting sentence and source."""
 
 import csv
 import logging
@@ -22,7 +22,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import Searched, System
 from ifqa.progress import bar
 from ifqa.records import Answer, Passage, Question, fingerprint_questions
-from ifqa.report.table import plain
+from ifqa.report.table import sanitize
 from ifqa.storage.append_log import truncate_log
 from ifqa.storage.artifacts import (
     compute_fingerprint,
@@ -42,15 +42,15 @@ _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstain
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The sentence that an answer stands in, or was computed from, and its source: "handbook.pdf, p. 12", or title and id."""
+    """The sentence that contains an answer, or from which it was computed, and its source, such as "handbook.pdf, p. 12"."""
 
     sentence: str
     source: str
     passage_id: str
 
 
-def support_of(answer: Answer) -> Support | None:
-    """The sentence that supports an answer; None if there is no answer, or it stands in none of the passages."""
+def find_support(answer: Answer) -> Support | None:
+    """The sentence that supports an answer; None without an answer, or if no passage contains it."""
     if not answer.text:
         return None
     for passage in answer.evidence:
@@ -61,12 +61,12 @@ def support_of(answer: Answer) -> Support | None:
         else:
             at = len(pieces[0])
             start, end = sentence_span(passage.text, at, at + len(pieces[1]))
-        return Support(passage.text[start:end], source_of(passage, at), passage.id)
+        return Support(passage.text[start:end], passage_source(passage, at), passage.id)
     return None
 
 
-def source_of(passage: Passage, at: int | None = None) -> str:
-    """Where a passage, or its character `at`, stands: a document's file and page or line; of others, title and id."""
+def passage_source(passage: Passage, at: int | None = None) -> str:
+    """The source of a passage, or of its character `at`: a document's file and page or line; else title and id."""
     if place := parse_locator(passage.id, at):
         _, _, headings = passage.title.partition(" › ")
         return f"{place} · {headings}" if headings else str(place)
@@ -75,7 +75,7 @@ def source_of(passage: Passage, at: int | None = None) -> str:
 
 def answer_json(answer: Answer, searched: Searched | None = None) -> dict[str, object]:
     """A question's answer, its support and its evidence passages, the most important first, as JSON data."""
-    support = support_of(answer)
+    support = find_support(answer)
     record: dict[str, object] = {
         "question": answer.question.text,
         "answer": answer.text,
@@ -85,7 +85,7 @@ def answer_json(answer: Answer, searched: Searched | None = None) -> dict[str, o
         "confidence": answer.confidence,
         "candidate": answer.candidate,
         "support": asdict(support) if support else None,
-        "evidence": [{**asdict(passage), "source": source_of(passage)} for passage in answer.evidence],
+        "evidence": [{**asdict(passage), "source": passage_source(passage)} for passage in answer.evidence],
     }
     record |= {"steps": [asdict(step) for step in answer.steps]} if answer.steps else {}
     return record | ({"searched": asdict(searched)} if searched else {})
@@ -94,46 +94,46 @@ def answer_json(answer: Answer, searched: Searched | None = None) -> dict[str, o
 def show_answer(
     answer: Answer, searched: Searched | None = None, passages: int = 3, kind: str = "", wanted: str = ""
 ) -> None:
-    """Print a question's answer and its evidence, with the answer marked in it.
+    """Print a question's answer and its evidence, with the answer highlighted.
 
     Args:
         answer: the answer.
         searched: what was searched.
         passages: how many of its passages to show.
-        kind: "right", "wrong" and the like, of a question whose answer is known.
-        wanted: the right answer, which is shown where it was not given.
+        kind: "right", "wrong" and so on, if the gold answer is known.
+        wanted: the gold answer, shown unless the answer is right.
     """
     console = Console(highlight=False)
     styled = console.color_system is not None
-    text = plain(answer.text or answer.no_answer_reason)
+    text = sanitize(answer.text or answer.no_answer_reason)
     if answer.text and answer.confidence is not None:
         text += f" [dim](confidence {answer.confidence:.0%})[/dim]"
     notes = [kind] if kind in _COLOURS else []
     if wanted and kind != "right":
-        notes.append(f"wanted: {plain(wanted)}")
+        notes.append(f"wanted: {sanitize(wanted)}")
     if notes:
         text += f"  [{_COLOURS.get(kind, 'dim')}]({'; '.join(notes)})[/]"
-    _print_field(console, "Question", plain(answer.question.text))
+    _print_field(console, "Question", sanitize(answer.question.text))
     _print_field(console, "Answer", text)
     if answer.how and answer.how.calculation:
-        _print_field(console, "Computed", plain(str(answer.how.calculation)))
+        _print_field(console, "Computed", sanitize(str(answer.how.calculation)))
     if answer.factual:
-        _print_field(console, "In fact", plain(answer.factual))
+        _print_field(console, "In fact", sanitize(answer.factual))
     for number, passage in enumerate(answer.evidence[:passages]):
         at = answer.how.span[0] if answer.how and answer.how.passage_id == passage.id else None
         name = "" if number or answer.factual else "In fact"
-        _print_field(console, name, f"[dim]{plain(source_of(passage, at))}[/dim]")
+        _print_field(console, name, f"[dim]{sanitize(passage_source(passage, at))}[/dim]")
         _print_field(console, "", mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled))
     for number, step in enumerate(answer.steps, start=1):
         count = pluralize(len(step.passage_ids), "new passage")
-        _print_field(console, f"Step {number}", f"[dim]{plain(step.query)} · {count}[/dim]")
+        _print_field(console, f"Step {number}", f"[dim]{sanitize(step.query)} · {count}[/dim]")
     if searched:
-        _print_field(console, "Searched", f"[dim]{plain(str(searched))}[/dim]")
+        _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
     console.print()
 
 
 def _print_field(console: Console, name: str, markup: str) -> None:
-    """Print a name and a text beside it, which is wrapped to the terminal's width."""
+    """Print a name and, beside it, a text wrapped to the terminal's width."""
     text = Text.from_markup(markup, emoji=False)
     for number, line in enumerate(text.wrap(console, max(console.width - _INDENT, _INDENT))):
         line.rstrip()
@@ -141,25 +141,27 @@ def _print_field(console: Console, name: str, markup: str) -> None:
 
 
 def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
-    """Text in pieces for the terminal, as `plain`, with every second piece marked.
+    """Sanitized text for the terminal, with every second part highlighted.
 
-    The mark is bold and green, or, where nothing can be styled (a pipe, a file), square brackets.
+    Highlights are bold and green, or in square brackets where nothing can be styled (a pipe, a file).
     """
     if not styled:
-        return plain("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
-    return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))
+        return sanitize("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
+    return "".join(
+        f"[bold green]{sanitize(part)}[/bold green]" if n % 2 else sanitize(part) for n, part in enumerate(parts)
+    )
 
 
-CUT = "…"
+ELLIPSIS = "…"
 
 
 def excerpt(pieces: Sequence[str], question: str) -> list[str]:
-    """A sentence of a passage with the ones before and after it, in pieces; `CUT` stands for what is left out.
+    """A sentence of a passage with its neighbours, in alternating plain and highlighted pieces; `ELLIPSIS` marks cuts.
 
-    It is the sentence that shares most words with the question, among those that hold a mark, if any does.
+    The sentence shares the most words with the question, among those with a highlight if there are any.
 
     Args:
-        pieces: the passage's text; every second piece is marked.
+        pieces: the passage's text; every second piece is highlighted.
         question: the question's text.
     """
     every = split_sentences("".join(pieces))
@@ -176,8 +178,8 @@ def excerpt(pieces: Sequence[str], question: str) -> list[str]:
     first, last = max(best - 1, 0), min(best + 2, len(every))
     left, right = edges[first], edges[last - 1] + len(every[last - 1].rstrip())
     cut = [piece[max(left - at, 0) : max(right - at, 0)] for piece, at in zip(pieces, places, strict=False)]
-    cut[0] = (f"{CUT} " if first else "") + cut[0]
-    cut[-1] += f" {CUT}" if last < len(every) else ""
+    cut[0] = (f"{ELLIPSIS} " if first else "") + cut[0]
+    cut[-1] += f" {ELLIPSIS}" if last < len(every) else ""
     return cut
 
 
@@ -185,32 +187,33 @@ def _words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
-_AT_ONCE = 8  # questions that a kill can lose
+_BATCH = 8  # questions that an interrupted run can lose
 _ANSWERS = "answers.jsonl"
 _ENDINGS = (".jsonl", ".csv", ".txt")
-_SHOWN = ("source", "sentence", "computed")  # columns of a table that the JSON has elsewhere
-_COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SHOWN, "factual", "error")
+_SUPPORT_COLUMNS = ("source", "sentence", "computed")  # columns of a table that the JSON has elsewhere
+_COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SUPPORT_COLUMNS, "factual", "error")
 
 
-def check_out(out: Path) -> None:
-    """Refuse a file of answers that is there, or whose kind cannot be written."""
+def check_output(out: Path) -> None:
+    """Refuse an output file that exists or has an unknown ending."""
     if out.suffix not in _ENDINGS:
         raise unknown_name("ending of --out", out.suffix, _ENDINGS)
     if out.exists() or out.is_symlink():
-        raise IfqaError(f"{out} is there already, and nothing is overwritten; name another file, or remove it")
+        raise IfqaError(f"{out} exists, and ifqa overwrites nothing; name another file, or remove it")
     if not out.parent.is_dir():
-        raise IfqaError(f"{out}: there is no folder {out.parent}; make it first")
+        raise IfqaError(f"{out}: no folder {out.parent}; create it first")
 
 
-def answer_into(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:
-    """Answer all questions, in their order, into a file: .jsonl has all of each answer, .csv a row, .txt the answer alone.
+def answer_to_file(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:
+    """Answer all questions, in order, into a file: .jsonl has whole answers, .csv a row each, .txt the answers alone.
 
-    Gives the number of questions that failed.
+    The answers are collected in `.NAME.partial` beside the file, which is written once all are complete. An interrupted run
+    resumes and repeats at most eight questions, unless the questions, reader, retriever or documents have changed.
 
-    The answers grow in `.NAME.partial` beside the file, which is written once all are there. A run that was killed goes on
-    after its last eight questions, unless the questions, the reader, the retriever or the documents are others now.
+    Returns:
+        The number of questions that failed.
     """
-    check_out(out)
+    check_output(out)
     refuse_links(out)
     guard = FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
     try:
@@ -220,10 +223,10 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
     try:
         with report_full_disk(out):
             place = prepare_draft(out, _inputs(questions, system, threshold), "same")
-            _fill(place, out, questions, system, threshold)
+            _append_answers(place, out, questions, system, threshold)
             records = [record for _, record in read_jsonl(place / _ANSWERS)]
             with atomic_write(out) as handle:
-                write_bytes(handle, _written(records, out.suffix))
+                write_bytes(handle, _render_file(records, out.suffix))
             shutil.rmtree(partial_folder(out))
     finally:
         guard.release()
@@ -235,31 +238,33 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
     return failed
 
 
-def _fill(place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None) -> None:
+def _append_answers(
+    place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None
+) -> None:
     (place / _ANSWERS).touch()
     done = truncate_log(place / _ANSWERS)
     if done:
-        logger.info(f"{out}: going on after {done:,} of {pluralize(len(questions), 'question')}")
+        logger.info(f"{out}: resuming after {done:,} of {pluralize(len(questions), 'question')}")
     searched = system.searched
     with bar("answering", len(questions)) as advance:
         advance(done)
-        for start in range(done, len(questions), _AT_ONCE):
-            answers = system.answer(questions[start : start + _AT_ONCE], threshold)
+        for start in range(done, len(questions), _BATCH):
+            answers = system.answer(questions[start : start + _BATCH], threshold)
             with open(place / _ANSWERS, "ab") as handle:
-                write_bytes(handle, b"".join(_line(answer, searched) for answer in answers))
+                write_bytes(handle, b"".join(_answer_line(answer, searched) for answer in answers))
             advance(len(answers))
 
 
-def _line(answer: Answer, searched: Searched | None) -> bytes:
-    support, how = support_of(answer), answer.how
+def _answer_line(answer: Answer, searched: Searched | None) -> bytes:
+    support, how = find_support(answer), answer.how
     shown = (support.source, support.sentence) if support else ("", "")
     computed = str(how.calculation) if answer.text and how and how.calculation else ""
-    columns = dict(zip(_SHOWN, (*shown, computed), strict=True))
+    columns = dict(zip(_SUPPORT_COLUMNS, (*shown, computed), strict=True))
     return json_line({"id": answer.question.id} | answer_json(answer, searched) | columns)
 
 
 def _inputs(questions: Sequence[Question], system: System, threshold: float | None) -> dict[str, object]:
-    """What decides the answers: those of another run are not gone on with."""
+    """What determines the answers; a run with other inputs starts anew."""
     experiment = system.experiment
     run, inputs = (
         Run(experiment),
@@ -271,10 +276,12 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
     return inputs | ({"passages": compute_fingerprint(manifest["inputs"])} if manifest else {})
 
 
-def _written(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
+def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
     """The file of the answers."""
     if ending == ".jsonl":
-        return b"".join(json_line({key: record[key] for key in record if key not in _SHOWN}) for record in records)
+        return b"".join(
+            json_line({key: record[key] for key in record if key not in _SUPPORT_COLUMNS}) for record in records
+        )
     text = StringIO(newline="")
     if ending == ".csv":
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")

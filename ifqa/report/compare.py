@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import predictions_of
 from ifqa.records import Prediction, Question
-from ifqa.report.table import Table, drawn, p_cell, plain
+from ifqa.report.table import Table, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.score_files import QuestionRow, read_rows, row_score
@@ -21,7 +21,7 @@ from ifqa.scoring.statistics import holm_correction
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two experiments in one measure, over the questions that both have a score for.
+    """The difference of two experiments in one measure, over the questions that both scored.
 
     `first`, `second`, `more` (second less first) and the ends `low` and `high` of its 95% bootstrap interval are in
     percent. `p` is the two-sided p-value of a paired randomisation test. Both resample the measure's units. `won`, `lost`
@@ -42,21 +42,21 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two experiments side by side: every measure that both have, and the questions on which they differ most.
+    """Two experiments side by side: every shared measure, and the questions with the largest differences.
 
     Attributes:
         first, second: names of the experiments.
-        by: the measures, subsets and groups of the first.
+        scheme: the scoring scheme of the first.
         questions: the number of questions compared.
         differences: a difference for each measure.
         measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
         largest: questions with both rows of `per_question.jsonl`.
-        of: the number of questions of each.
+        of: the number of questions of each experiment.
     """
 
     first: str
     second: str
-    by: ScoringScheme
+    scheme: ScoringScheme
     questions: int
     differences: list[Difference]
     measure: str
@@ -85,26 +85,28 @@ class Comparison:
     def table(self) -> Table:
         """A row for each measure."""
         columns = ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied")
-        rows = tuple((self.by.display_name(difference.measure), *_cells(difference)) for difference in self.differences)
+        rows = tuple(
+            (self.scheme.display_name(difference.measure), *_cells(difference)) for difference in self.differences
+        )
         return Table(f"A: {self.first}\nB: {self.second}", "", columns, rows)
 
     def show(self, console: Console) -> None:
-        """Print the table, and the questions."""
+        """Print the table and the questions."""
         self.table().show(console)
         of_a, of_b = self.of
         shared = "" if of_a == of_b == self.questions else f" that both have, of {of_a:,} of A and {of_b:,} of B"
         note = f"{self.questions:,} questions{shared}; p of a paired randomisation test, intervals by bootstrap."
         console.print(note, soft_wrap=True)
         for question, row, other in self.largest:
-            wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
-            console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
+            gold = f"[dim]{sanitize(question.id)}, wanted: {sanitize(' / '.join(question.answers))}[/dim]"
+            console.print(f"\n{sanitize(question.text)}  {gold}", soft_wrap=True)
             for letter, scores in zip("AB", (row, other), strict=True):
-                answer = f"  {plain(str(scores['answer'])) or '(none)'}" if "answer" in scores else ""
+                answer = f"  {sanitize(str(scores['answer'])) or '(none)'}" if "answer" in scores else ""
                 score = row_score(scores, self.measure) or 0.0
-                console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
+                console.print(f"  {letter} {sanitize(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
 
     def __str__(self) -> str:
-        return drawn(self.show)
+        return render_text(self.show)
 
     def _repr_html_(self) -> str:
         return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{self.table()._repr_html_()}"
@@ -112,17 +114,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Experiments against a first one.
+    """Experiments compared with a first one.
 
     Attributes:
         first: name of the first.
-        by: its measures, subsets and groups.
-        differences: for each measure, each experiment that has it by name. `p` is corrected by Holm's method over these
-            experiments: if none of them really differs, the chance of any p below 0.05 is at most 5%.
+        scheme: its scoring scheme.
+        differences: measure -> experiment -> difference. `p` is corrected by Holm's method over these experiments: if
+            none of them really differs, the chance of any p below 0.05 is at most 5%.
     """
 
     first: str
-    by: ScoringScheme
+    scheme: ScoringScheme
     differences: dict[str, dict[str, Difference]]
 
     def to_dict(self) -> dict[str, object]:
@@ -141,7 +143,7 @@ class Comparisons:
         rows: list[tuple[str, ...]] = []
         for measure, differences in self.differences.items():
             first, *_ = differences.values()
-            rows.append((self.by.display_name(measure), "A", f"{first.first:.1f}", *[""] * 6))
+            rows.append((self.scheme.display_name(measure), "A", f"{first.first:.1f}", *[""] * 6))
             rows += [("", letters[name], *_cells(difference)[1:]) for name, difference in differences.items()]
         title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
         note = (
@@ -159,37 +161,37 @@ def _cells(difference: Difference) -> list[str]:
     return [*scores, f"{difference.low:+.1f} to {difference.high:+.1f}", p_cell(difference.p), *counts]
 
 
-def comparison(
+def compare_pair(
     first: Experiment, second: Experiment, measure: str = "", count: int = 5, common: bool = False
 ) -> Comparison:
-    """Two experiments side by side, with the `count` questions that differ most in a measure (the headline if empty).
+    """Compare two experiments; list the `count` questions that differ most in a measure (the headline if empty).
 
-    With `common`, over the questions that both have; else they must have the same.
+    With `common`, compare the questions that both have; without it, their questions must be the same.
     """
-    ours, theirs = _Scored(first), _Scored(second)
-    questions = _questions(ours, theirs, common)
-    differences = _differences(ours, theirs, questions)
+    first_scores, second_scores = _ScoredExperiment(first), _ScoredExperiment(second)
+    questions = _comparable_questions(first_scores, second_scores, common)
+    differences = _differences(first_scores, second_scores, questions)
     # the headline among the measures that score single questions
     single = [difference.measure for difference in differences if difference.won is not None]
     chosen = measure or first.scheme.headline(single)
-    largest = _largest(ours, theirs, questions, chosen, count) if chosen else []
-    sizes = len(ours.run.questions), len(theirs.run.questions)
+    largest = _largest_differences(first_scores, second_scores, questions, chosen, count) if chosen else []
+    sizes = len(first_scores.run.questions), len(second_scores.run.questions)
     return Comparison(first.name, second.name, first.scheme, len(questions), differences, chosen, largest, sizes)
 
 
-def comparisons(
+def compare_to_first(
     first: Experiment, others: Sequence[Experiment], measure: str = "", common: bool = False
 ) -> Comparisons:
-    """Each of the others against the first, in one measure or (empty) in all that they share with it."""
+    """Compare each of the others with the first, in one measure or (if empty) in all shared ones."""
     if len(others) >= len(ascii_uppercase):
         raise IfqaError(f"found {len(others) + 1} experiments; wanted at most {len(ascii_uppercase)}")
     names = [experiment.name for experiment in (first, *others)]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise IfqaError(f"experiment {twice} is named twice; wanted different ones")
+    if duplicate := next((name for name in names if names.count(name) > 1), ""):
+        raise IfqaError(f"experiment {duplicate} is named twice; name different experiments")
     differences: dict[str, dict[str, Difference]] = {}
-    scored = _Scored(first)
-    for other in map(_Scored, others):
-        for difference in _differences(scored, other, _questions(scored, other, common)):
+    scored = _ScoredExperiment(first)
+    for other in map(_ScoredExperiment, others):
+        for difference in _differences(scored, other, _comparable_questions(scored, other, common)):
             differences.setdefault(difference.measure, {})[other.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
@@ -201,8 +203,8 @@ def comparisons(
     return Comparisons(first.name, first.scheme, corrected)
 
 
-class _Scored:
-    """A scored experiment with the row of each question by its id."""
+class _ScoredExperiment:
+    """A scored experiment, with its rows by question id."""
 
     def __init__(self, experiment: Experiment) -> None:
         self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
@@ -210,23 +212,23 @@ class _Scored:
         scores.require(command)
         if not scores.is_current_for(self.run.inputs("score")):
             raise IfqaError(
-                f"{scores.folder} was made from something else than {experiment.name} says now; run it again: {command}"
+                f"{scores.folder} is older than the settings or inputs of {experiment.name}; run it again: {command}"
             )
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
-    def sample(self, questions: Sequence[Question], by: ScoringScheme, reads: bool) -> QuestionSample:
-        """The scores of some of its questions; `reads` says whether measures over sets of answers get them."""
+    def sample(self, questions: Sequence[Question], scheme: ScoringScheme, reads: bool) -> QuestionSample:
+        """The scores of some questions; `reads`: whether measures over sets of answers get the answers."""
         predictions: list[Prediction] = []
-        if by.sets and reads:
+        if scheme.sets and reads:
             answers = predictions_of(self.experiment, self.run.questions)
             of_question = {prediction.question_id: prediction for prediction in answers}
             predictions = [of_question[question.id] for question in questions]
         rows = [self.rows[question.id] for question in questions]
-        return aggregate_rows(rows, questions, by, None, predictions).sample()
+        return aggregate_rows(rows, questions, scheme, None, predictions).sample()
 
 
-def _questions(first: _Scored, second: _Scored, common: bool) -> list[Question]:
-    """The questions that both have, in the first's order; two of one id may be different."""
+def _comparable_questions(first: _ScoredExperiment, second: _ScoredExperiment, common: bool) -> list[Question]:
+    """The questions that both have, in the first's order; questions with the same id may differ."""
     there = {question.id: question for question in second.run.questions}
     questions = [question for question in first.run.questions if there.get(question.id) == question]
     same, sizes = len(questions), (len(first.rows), len(second.rows))
@@ -239,31 +241,38 @@ def _questions(first: _Scored, second: _Scored, common: bool) -> list[Question]:
     return questions
 
 
-def _differences(first: _Scored, second: _Scored, questions: Sequence[Question]) -> list[Difference]:
-    """The difference in every measure that both have, in the order in which they are shown."""
-    here, other, by = first.experiment, second.experiment, first.experiment.scheme
-    reads = bool(here.reader and other.reader)
-    ours, theirs = (scored.sample(questions, by, reads) for scored in (first, second))
+def _differences(
+    first: _ScoredExperiment, second: _ScoredExperiment, questions: Sequence[Question]
+) -> list[Difference]:
+    """The difference in every shared measure, in display order."""
+    first_experiment, other, scheme = first.experiment, second.experiment, first.experiment.scheme
+    reads = bool(first_experiment.reader and other.reader)
+    first_scores, second_scores = (scored.sample(questions, scheme, reads) for scored in (first, second))
     differences = []
-    for key, _, paired in ours.differences(theirs, by.keys(other.scheme.keys(ours.keys())), here.seed):
+    for key, _, paired in first_scores.differences(
+        second_scores, scheme.keys(other.scheme.keys(first_scores.keys())), first_experiment.seed
+    ):
         a, b, more, low, high = paired.percents()
         differences.append(Difference(key, a, b, more, low, high, paired.p, *(paired.counts or (None,) * 3)))
     if not differences:
-        raise IfqaError(f"{here.name} and {other.name} have no measure in common: one reads, the other retrieves")
+        raise IfqaError(
+            f"{first_experiment.name} and {other.name} have no measure in common; compare two with readers, "
+            "or two without"
+        )
     return differences
 
 
-def _largest(
-    first: _Scored, second: _Scored, questions: Sequence[Question], measure: str, count: int
+def _largest_differences(
+    first: _ScoredExperiment, second: _ScoredExperiment, questions: Sequence[Question], measure: str, count: int
 ) -> list[tuple[Question, QuestionRow, QuestionRow]]:
     """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
     rows = [(first.rows[question.id], second.rows[question.id]) for question in questions]
-    here, there = ({key for pair in rows for key in pair[side]} for side in (0, 1))
-    if measure not in (known := first.experiment.scheme.keys(here & there)):
+    first_keys, second_keys = ({key for pair in rows for key in pair[side]} for side in (0, 1))
+    if measure not in (known := first.experiment.scheme.keys(first_keys & second_keys)):
         raise unknown_name("measure of both experiments", measure, known)
-    apart = []
+    ranked = []
     for question, (row, other) in zip(questions, rows, strict=True):
         a, b = row_score(row, measure), row_score(other, measure)
         if a is not None and b is not None and a != b:
-            apart.append((abs(b - a), question, row, other))
-    return [(question, row, other) for _, question, row, other in sorted(apart, key=lambda line: -line[0])[:count]]
+            ranked.append((abs(b - a), question, row, other))
+    return [(question, row, other) for _, question, row, other in sorted(ranked, key=lambda line: -line[0])[:count]]

@@ -19,8 +19,8 @@ from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import write_line
 from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
-from ifqa.report.scores import Scores, value_of
-from ifqa.report.table import Table, plain
+from ifqa.report.scores import Scores, score_cell
+from ifqa.report.table import Table, sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
 from ifqa.scoring.score_files import QuestionRow, ScoresJson, partial_notice, read_rows, read_scores, row_score
 from ifqa.storage.artifacts import MANIFEST
@@ -28,117 +28,126 @@ from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
 RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
-_COMPUTED = "computed"  # whatever its kind
-TURNS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # what `ifqa run --show N` shows in turn
+_COMPUTED = "computed"  # right or wrong
+KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # what `ifqa run --show N` shows, in turn
 _LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
 def show_scores(run: Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
-    experiment, scores, by = run.experiment, read_scores(folder), run.experiment.scheme
+    experiment, scores, scheme = run.experiment, read_scores(folder), run.experiment.scheme
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial_notice(scores)}"
-    console.print(plain(title.rstrip()), soft_wrap=True)
-    for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
+    console.print(sanitize(title.rstrip()), soft_wrap=True)
+    for number, table in enumerate(Scores(experiment.name, scheme, scores).tables()):
         if number:
             console.print()
         table.show(console)
-    low = any(measure.best == "low" for measure in by.answers)
+    low = any(measure.best == "low" for measure in scheme.answers)
     worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
     line += f", {scores['n_abstained']} abstained (0 too)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
-    lines = [line, *_beside(experiment, scores, by)]
+    lines = [line, *_comparison_lines(experiment, scores, scheme)]
     for stage in experiment.stages:
         if manifest := run.artifact(stage).manifest:
             record = manifest["record"]
-            lines += _spent(stage, record)
+            lines += _usage_lines(stage, record)
             if stage == "read" and record.get("trained_on_them"):
                 lines.append("The reader was trained on these questions: its scores say nothing about other questions.")
             if stage == "read" and (label := record.get("label")):
-                lines.append(f"{plain(label)}.")
-    for line in (*lines, f"{plain(str(folder))}/per_question.jsonl has every question."):
+                lines.append(f"{sanitize(label)}.")
+    for line in (*lines, f"{sanitize(str(folder))}/per_question.jsonl has every question."):
         console.print(line, soft_wrap=True)
     return exit_code(experiment, scores)
 
 
 def exit_code(experiment: Experiment, scores: ScoresJson) -> int:
-    """1 if an expected score lies outside its tolerance, or a request failed for each question; else 0."""
+    """1 if a score is outside its expected tolerance, or every question had a failed request; else 0."""
     return int(all_failed(scores) or any(verdict(scores, value) in (NEAR, OFF) for value in experiment.expected))
 
 
 def all_failed(record: Mapping[str, object]) -> bool:
-    """Whether a request failed for each question, by the record of a stage or the scores; a message then says so.
+    """Whether every question had a failed request, by a stage's record or the scores; prints a message if so.
 
-    Questions that a cap kept from being asked have not failed.
+    Questions beyond the cost cap were not asked, so they have not failed.
     """
     counts = (record.get(key) for key in ("retry", "questions", "not_asked"))
     retry, questions, not_asked = (count if isinstance(count, int) else 0 for count in counts)
     if not retry or retry < questions or not_asked >= questions:
         return False
-    write_line("ifqa: each question had a failed request; what was answered is kept, and the same command asks again")
+    write_line(
+        "ifqa: every question had a failed request; run the same command again to retry (completed answers are kept)"
+    )
     return True
 
 
 def scores_json(experiment: Experiment, folder: Path, scores: ScoresJson) -> dict[str, object]:
     """An experiment's scores and expected values, as JSON data."""
     expected = [
-        {"measure": each.measure, "value": each.value, "tolerance": each.tolerance, "verdict": verdict(scores, each)}
-        for each in experiment.expected
+        {
+            "measure": expected.measure,
+            "value": expected.value,
+            "tolerance": expected.tolerance,
+            "verdict": verdict(scores, expected),
+        }
+        for expected in experiment.expected
     ]
     head = {"experiment": experiment.name, "benchmark": experiment.benchmark, "split": experiment.split}
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
-def _spent(stage: str, record: StageUsage) -> Iterator[str]:
-    """The tokens and cost of a stage that asked a language model, and how many questions failed."""
+def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
+    """The tokens and cost of a stage that used a language model, and its failure counts."""
     if "spent" not in record:
         return
     spent = record["spent"]
     cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
     tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
-    whole = "{:,} + {:,}".format(*record.get("took", (0, 0)))
+    answer_tokens = "{:,} + {:,}".format(*record.get("took", (0, 0)))
     yield (
-        f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before; all "
-        f"answers together took {whole} tokens."
+        f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions from the cache; "
+        f"all answers together took {answer_tokens} tokens."
     )
     counts = {
         "questions with an incomplete answer, which the next run retries": record.get("retry"),
         "questions whose completion was cut off at its token limit": record.get("cut"),
-        "questions not asked, as the model's window has no room for one": record.get("too_long"),
-        "questions whose completions have no answer by the prompt's rule": record.get("unparsed"),
-        "passages left out because the model's window was full": record.get("left_out"),
+        "questions not asked because they exceed the model's context window": record.get("too_long"),
+        "questions whose completion has no answer that the prompt's rule can parse": record.get("unparsed"),
+        "passages left out because the context window was full": record.get("left_out"),
     }
     if notes := [f"{count:,} {what}" for what, count in counts.items() if count]:
         yield f"  {'; '.join(notes)}."
 
 
-def _beside(experiment: Experiment, scores: ScoresJson, by: ScoringScheme) -> Iterator[str]:
-    """Lines below the scores: scores over the questions whose gold passage was read, and the expected values."""
-    some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    told = [
-        f"{plain(by.display_name(key))} {value_of(some['measures'][key])}" for key in by.table_keys(some["measures"])
+def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: ScoringScheme) -> Iterator[str]:
+    """Lines below the scores: scores where a gold passage was read, and the expected values."""
+    subset = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
+    cells = [
+        f"{sanitize(scheme.display_name(key))} {score_cell(subset['measures'][key])}"
+        for key in scheme.table_keys(subset["measures"])
     ]
-    if some["questions"] and told:
-        yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(told)}."
-    for each in experiment.expected:
-        here = value_of(find_score(scores, each.measure))
-        tolerance = f" ± {each.tolerance:g}" if each.tolerance else ""
-        of = f" ({plain(each.source)})" if each.source else ""
-        yield f"{plain(each.measure)} {here}, expected {each.value:g}{tolerance}{of}: {verdict(scores, each)}"
+    if subset["questions"] and cells:
+        yield f"The reader was given a gold passage for {subset['questions']:,} of the questions; over these {', '.join(cells)}."
+    for expected in experiment.expected:
+        measured = score_cell(find_score(scores, expected.measure))
+        tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
+        source = f" ({sanitize(expected.source)})" if expected.source else ""
+        wanted = f"expected {expected.value:g}{tolerance}{source}"
+        yield f"{sanitize(expected.measure)} {measured}, {wanted}: {verdict(scores, expected)}"
 
 
 def show_examples(run: Run, folder: Path, count: int) -> None:
-    """Print `count` questions of an experiment with a reader, chosen by `choose`, each with its answer and first evidence.
+    """Print `count` examples chosen by `choose_examples`, each with its answer and first evidence passage.
 
     `folder` is its score folder. Fewer are printed if the experiment has fewer questions.
     """
     experiment, questions = run.experiment, run.questions
     predictions = predictions_of(experiment, questions)
     computed = {row.question_id for row in predictions if row.how and row.how.calculation}
-    kinds = choose(read_rows(folder), experiment.scheme, count, computed)
+    kinds = choose_examples(read_rows(folder), experiment.scheme, count, computed)
     answers = {answer.question.id: answer for answer in answers_of(experiment, questions, kinds)}
     for question_id, kind in kinds.items():
         answer = answers[question_id]
@@ -158,7 +167,7 @@ def list_json() -> dict[str, object]:
     return (
         listed
         | {"benchmarks": {name: list(open_benchmark(name).splits) for name in plugin_names("benchmark")}}
-        | _kinds()
+        | _plugins()
     )
 
 
@@ -170,7 +179,7 @@ def _corpora() -> dict[str, str]:
     return {name: _about(path) for name, path in sorted(list_resources("indexes", ".toml").items())}
 
 
-def _kinds() -> dict[str, list[str]]:
+def _plugins() -> dict[str, list[str]]:
     kinds = {f"{kind}s": list(plugin_names(kind)) for kind in ("retriever", "reader", "llm", "measure")}
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
         kinds[kind] = sorted(list_resources(folder, ending))
@@ -178,7 +187,7 @@ def _kinds() -> dict[str, list[str]]:
 
 
 def _listing(name: str, path: Path) -> _Listing:
-    """An experiment's description, whether it was scored or can run here, else what it needs first."""
+    """An experiment's description, whether it was scored or can run here, and what it needs."""
     try:
         experiment = load_experiment(name)
         needs = [need.name for need in requirements(Run(experiment)) if not need.present]
@@ -190,7 +199,7 @@ def _listing(name: str, path: Path) -> _Listing:
 
 
 def _about(path: Path) -> str:
-    """The description in a file; if the file cannot be read, the reason."""
+    """The description in a file, or why the file cannot be read."""
     try:
         return str(read_toml(path).get("about", ""))
     except IfqaError as error:
@@ -199,36 +208,35 @@ def _about(path: Path) -> str:
         return f"cannot be read: {error.strerror}"
 
 
-def kind_of(row: QuestionRow, by: ScoringScheme) -> str:
-    """Right, wrong and so on, by the benchmark's headline measure of single answers; empty if none was taken of this row.
+def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
+    """The outcome by the headline measure of single answers: right, wrong and so on; empty if the row has no measure.
 
-    An answer that is neither best nor worst is partly right.
+    A score between the best and the worst is partly right.
 
     Args:
         row: a row of `per_question.jsonl` of an experiment with a reader.
-        by: what scores the experiment.
+        scheme: the experiment's scoring scheme.
     """
     if row.get("failed"):
         return NONE
     if row.get("abstained"):
         return ABSTAINED
-    key = by.headline([measure.name for measure in by.answers if measure.name in row])
+    key = scheme.headline([measure.name for measure in scheme.answers if measure.name in row])
     if not key:
         return ""
-    score, best = row_score(row, key), by.best_value(key)
+    score, best = row_score(row, key), scheme.best_value(key)
     return RIGHT if score == best else WRONG if score == 1 - best else PARTLY
 
 
-def choose(
-    rows: Iterable[QuestionRow], by: ScoringScheme, count: int, computed: Collection[str] = ()
+def choose_examples(
+    rows: Iterable[QuestionRow], scheme: ScoringScheme, count: int, computed: Collection[str] = ()
 ) -> dict[str, str]:
     """Question id -> its kind, for `count` questions, in the order in which they are shown.
 
-    In turn the first question of each of `TURNS` that was not chosen yet, in the questions' order. `computed` are the ids of the
-    questions with a computed answer.
+    Takes the first question of each of `KINDS` in turn. `computed` are the ids of the questions with a computed answer.
     """
-    kinds = {row["id"]: kind_of(row, by) for row in rows}
-    turns: dict[str, list[str]] = {turn: [] for turn in (*TURNS, "")}
+    kinds = {row["id"]: outcome_of(row, scheme) for row in rows}
+    turns: dict[str, list[str]] = {turn: [] for turn in (*KINDS, "")}
     for question_id, kind in kinds.items():
         turns[kind].append(question_id)
         if question_id in computed:
@@ -242,8 +250,8 @@ def choose(
     return chosen
 
 
-def screened_json(drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> dict[str, object]:
-    """Counts and shares, and examples, as JSON data."""
+def screening_json(drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> dict[str, object]:
+    """Counts, shares and examples as JSON data."""
     kept = drawn.keywords.total()
     return {
         "passages": drawn.passages,
@@ -266,8 +274,8 @@ def screened_json(drawn: PassageSample, gold: Mapping[str, GoldScreened], exampl
     }
 
 
-def show_screened(name: str, drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> None:
-    """Print the share of passages that `ifqa screen` keeps, by keyword and of gold passages, and examples each way."""
+def show_screening(name: str, drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> None:
+    """Print the share of passages that `ifqa screen` keeps, by keyword and among gold passages, with examples of both."""
     console = Console(highlight=False)
     kept, total = drawn.keywords.total(), drawn.passages
     rows = [(name, f"{total:,}", f"{kept:,}", f"{100 * kept / total:.1f}")]
@@ -282,10 +290,10 @@ def show_screened(name: str, drawn: PassageSample, gold: Mapping[str, GoldScreen
         return
     console.print("\n[italic]kept: keyword, sentence[/italic]")
     for _, passage, why in drawn.kept[:examples]:
-        console.print(f"{plain(passage.id)}  [bold]{why.keyword}[/bold]  {plain(why.sentence)}", soft_wrap=True)
+        console.print(f"{sanitize(passage.id)}  [bold]{why.keyword}[/bold]  {sanitize(why.sentence)}", soft_wrap=True)
     left = {"left out": [f"{passage.id}  {passage.text}" for _, passage in drawn.left[:examples]]}
     left |= {f"gold passages of {split} that are left out": [*judged.left[:examples]] for split, judged in gold.items()}
     for title, texts in left.items():
-        console.print(f"\n[italic]{plain(title)}[/italic]")
+        console.print(f"\n[italic]{sanitize(title)}[/italic]")
         for text in texts:
-            console.print(f"{plain(text[:_LONGEST])} …", soft_wrap=True)
+            console.print(f"{sanitize(text[:_LONGEST])} …", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The results as one HTML file: tables, figures, and every question to read; the page fetches nothing.
+"""The results as one self-contained HTML file: tables, figures and every question.
 
 The texts on the page come from data sets and models, so they are escaped. A content security policy allows only the page's own
 script, by its hash, so that even a mistake in escaping runs no other script. That script inserts the questions as text, and their
@@ -17,15 +17,23 @@ from string import Template
 
 from ifqa.pipeline.probe import losses_of
 from ifqa.pipeline.run import Run
-from ifqa.report.question_browser import browse
-from ifqa.report.result_tables import by_title, how_made, legend, losses_table, readers, summary, tables_of
-from ifqa.report.results_log import Result, gather, read_records
+from ifqa.report.question_browser import browser_data
+from ifqa.report.result_tables import (
+    group_by_title,
+    legend,
+    losses_table,
+    provenance_table,
+    reader_tables,
+    score_tables,
+    summary_table,
+)
+from ifqa.report.results_log import Result, gather_results, read_records
 from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg
-from ifqa.report.table import NOT_RUN, Table, with_rows
+from ifqa.report.table import NOT_RUN, Table, select_rows
 from ifqa.scoring.scheme import merge_schemes
 from ifqa.scoring.score_files import partial_notice
 
-COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too
+COLOURS = Path(__file__).with_name("colours.css")  # the server's page uses them too
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 _ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-current="page">Results</a></nav>"""
@@ -33,14 +41,14 @@ _ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-cu
 #: What a verdict means -> its CSS class, and the explanation.
 _VERDICTS = {
     "OK": ("ok", "the score is within the tolerance of the value published or measured before"),
-    "near": ("near", "it is not, but that value lies in the score's interval"),
-    "off": ("off", "neither"),
-    "model retired": ("absent", "the model of the published value can be asked no more, so the value judges nothing"),
-    "stale": ("off", "what was run is not of what the experiment says now"),
+    "near": ("near", "it is not, but the value lies in the score's interval"),
+    "off": ("off", "the value lies outside both"),
+    "model retired": ("absent", "the published value's model is no longer available, so there is no verdict"),
+    "stale": ("off", "the results are older than their settings, corpus or code"),
     "PARTIAL": ("absent", "not all questions of the split"),
 }
 _PERCENT = (
-    "Scores are in percent, over all questions of an experiment. A failed question counts as wrong. In brackets stand 95% "
+    "Scores are in percent, over all questions of an experiment. A failed question counts as wrong. Brackets hold 95% "
     "bootstrap intervals."
 )
 
@@ -49,7 +57,7 @@ _PERCENT = (
 class Section:
     """A table of the page, and its figures: SVG that this program made, inserted unescaped.
 
-    `done`: whether anything of it was run; what was not stands folded at the end. `compact`: folded although it was run.
+    `done`: whether any row was run; others are folded at the end of the page. `compact`: folded although it was run.
     """
 
     table: Table
@@ -58,47 +66,47 @@ class Section:
     compact: bool = False
 
 
-def results_page(root: Path = Path(), served: bool = False) -> str:
-    """The HTML text of the results of all experiments below `root`; `served`: with a link to `/`, to ask a question."""
-    return page_of(gather(read_records(root), root), served=served)
+def render_results(root: Path = Path(), served: bool = False) -> str:
+    """The HTML of the results of all experiments below `root`; `served`: with a link to `/`, to ask a question."""
+    return render_report(gather_results(read_records(root), root), served=served)
 
 
-def page_of(results: Sequence[Result], chosen: Sequence[str] = (), served: bool = False) -> str:
+def render_report(results: Sequence[Result], chosen: Sequence[str] = (), served: bool = False) -> str:
     """The HTML text of results.
 
     Args:
-        results: as `gather` gives them.
-        chosen: names of experiments: figures and questions are of these alone; empty for all.
-        served: whether the page is at `/results` of a server, whose `/` asks a question.
+        results: as `gather_results` returns them.
+        chosen: the experiments with figures and questions; empty for all.
+        served: whether a server shows the page, with a link to `/`, to ask a question.
     """
     wanted = [result for result in results if not chosen or result.experiment.name in chosen]
     here = [result.experiment for result in wanted if result.here]
     sections = []
-    for title, some in by_title(results):
-        first, *more = tables_of(title, some)
+    for title, some in group_by_title(results):
+        first, *more = score_tables(title, some)
         done = any(result.scores or result.stale for result in some)
-        sections.append(Section(first, tuple(figures([result for result in some if result in wanted])), done))
+        sections.append(Section(first, tuple(draw_figures([result for result in some if result in wanted])), done))
         sections += [Section(table, done=done, compact=True) for table in more]
     if losses := {experiment.name: every for experiment in here if (every := losses_of(Run(experiment)))}:
         sections.append(Section(losses_table(losses)))
-    sections += [Section(table, compact=True) for table in (*readers(results), how_made(results))]
-    return page_text(sections, browse(here), _about(results), summary(results), legend(results), served)
+    sections += [Section(table, compact=True) for table in (*reader_tables(results), provenance_table(results))]
+    return render_page(sections, browser_data(here), _about(results), summary_table(results), legend(results), served)
 
 
 def _about(results: Sequence[Result]) -> str:
     """How many experiments were measured, when, and on what hardware."""
-    there = [result for result in results if result.scores]
-    if not there:
+    measured = [result for result in results if result.scores]
+    if not measured:
         return "No experiment has been completed in this folder."
-    days, machines = ({result.made[key] for result in there} for key in ("at", "hardware"))
+    days, machines = ({result.made[key] for result in measured} for key in ("at", "hardware"))
     first, last = min(days)[:10], max(days)[:10]
     when = f"on {first}" if first == last else f"between {first} and {last}"
-    count = f"{len(there)} experiment{'s' * (len(there) > 1)} measured, {when}"
-    missing = len(results) - len(there)
+    count = f"{len(measured)} experiment{'s' * (len(measured) > 1)} measured, {when}"
+    missing = len(results) - len(measured)
     return f"{count}{f'; {missing} not run' if missing else ''}. Hardware: {'; '.join(sorted(machines))}."
 
 
-def page_text(
+def render_page(
     sections: Sequence[Section],
     browsed: Mapping[str, object],
     about: str = "",
@@ -110,8 +118,8 @@ def page_text(
 
     Args:
         sections: the tables, in order.
-        browsed: what `browse` returned; if it has no split, the page has no questions and no script.
-        about: when and on what hardware the results were made.
+        browsed: what `browser_data` returned; if it has no split, the page has no questions and no script.
+        about: when and on what hardware the results were measured.
         summary: the table on top.
         legend: measure or subset -> its explanation.
         served: whether the page has a link to `/`, to ask a question.
@@ -127,12 +135,12 @@ def page_text(
     contents: dict[str, str] = {}  # anchor -> title
     for name, section in zip(_anchors([section.table.title for section in sections]), sections, strict=True):
         if not section.done:
-            missing.append(_folded(name, section.table))
+            missing.append(_folded_section(name, section.table))
         elif not section.compact:
             parts.append(_section(name, section))
             contents[name] = section.table.title
         elif section.table.rows:
-            folded.append(_folded(name, section.table))
+            folded.append(_folded_section(name, section.table))
     if browsed.get("splits"):
         parts.append(questions)
         contents["questions"] = "Questions"
@@ -152,7 +160,7 @@ def page_text(
     links = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents.items())
     top += [_legend(legend or {}), f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>']
     text = Template(page).substitute(
-        policy=policy(style, script),
+        policy=content_security_policy(style, script),
         style=style,
         ask=_ASK if served else "",
         about=f'<p class="about">{escape(about)}</p>' if about else "",
@@ -163,12 +171,12 @@ def page_text(
 
 
 def json_text(value: object) -> str:
-    """JSON that is safe in a `script` element: nothing in it ends the element, and lone surrogates are escaped."""
+    """JSON that is safe in a `script` element: it cannot end the element, and lone surrogates are escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def policy(style: str, script: str) -> str:
+def content_security_policy(style: str, script: str) -> str:
     """The content security policy that allows one style sheet, one script and images in the page; nothing is fetched."""
     hashes = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     return (
@@ -178,7 +186,7 @@ def policy(style: str, script: str) -> str:
 
 
 def _anchors(titles: Sequence[str]) -> list[str]:
-    """An anchor for each table, made of its title; no two are the same."""
+    """A unique anchor for each table, from its title."""
     names: list[str] = []
     for title in titles:
         name = "table-" + (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "x")
@@ -203,21 +211,21 @@ def _note(table: Table) -> str:
 
 
 def _section(name: str, section: Section) -> str:
-    """A section with the rows that were run, the others folded, and the figures."""
+    """A section: its rows, those that were not run folded, and its figures."""
     table = section.table
     at = table.columns.index("verdict") if "verdict" in table.columns else None
     missing = [row for row in table.rows if at is not None and row[at].startswith(NOT_RUN)]
-    whole = with_rows(table, [row for row in table.rows if row not in missing]) if missing else table
+    whole = select_rows(table, [row for row in table.rows if row not in missing]) if missing else table
     inner = f'<section id="{name}">\n<h2>{escape(table.title)}</h2>\n{whole.html()}{_note(table)}'
     if missing:
-        inner += _details(f"{len(missing)} not run", with_rows(table, missing).html(f"{table.title}, not run"))
+        inner += _details(f"{len(missing)} not run", select_rows(table, missing).html(f"{table.title}, not run"))
     if section.figures:
         shown = "".join(f'<figure tabindex="0">{svg}</figure>\n' for svg in section.figures)
         inner += f'<div class="figures">\n{shown}</div>\n'
     return f"{inner}</section>"
 
 
-def _folded(name: str, table: Table) -> str:
+def _folded_section(name: str, table: Table) -> str:
     return _details(table.title, f"{table.html()}{_note(table)}", f' id="{name}"')
 
 
@@ -225,18 +233,18 @@ def _details(title: str, inner: str, attributes: str = "") -> str:
     return f"<details{attributes}>\n<summary>{escape(title)}</summary>\n{inner}</details>\n"
 
 
-def figures(results: Sequence[Result]) -> Iterator[str]:
-    """Of runs over the same split and passages the recall; of each split the confidence; results over a whole split alone."""
+def draw_figures(results: Sequence[Result]) -> Iterator[str]:
+    """Recall curves of runs over the same split and passages, and confidence curves by split; whole splits only."""
     splits: dict[str, list[Result]] = {}
     for result in results:
         if result.scores and not partial_notice(result.scores):
             splits.setdefault(f"{result.experiment.benchmark} {result.experiment.split}", []).append(result)
     for over, some in splits.items():
-        yield from _of_recall(over, some)
-        yield from _of_confidence(over, some)
+        yield from _recall_figures(over, some)
+        yield from _confidence_figures(over, some)
 
 
-def _of_recall(over: str, results: Sequence[Result]) -> Iterator[str]:
+def _recall_figures(over: str, results: Sequence[Result]) -> Iterator[str]:
     together: dict[str, list[Result]] = {}
     for result in results:
         if result.experiment.corpus:
@@ -259,14 +267,14 @@ def _recall_curve(result: Result, name: str) -> Iterator[Curve]:
         yield Curve(result.experiment.name, tuple(points))
 
 
-def _of_confidence(over: str, results: Sequence[Result]) -> Iterator[str]:
+def _confidence_figures(over: str, results: Sequence[Result]) -> Iterator[str]:
     """The risk-coverage curves of readers that give confidences, and the reliability diagram."""
     risks, bins = [], []
     for result in results:
-        if result.scores and (sure := result.scores.get("sureness")):
-            points = tuple((at["coverage"], at["value"], at["low"], at["high"]) for at in sure["risks"])
+        if result.scores and (calibration := result.scores.get("sureness")):
+            points = tuple((at["coverage"], at["value"], at["low"], at["high"]) for at in calibration["risks"])
             risks.append(Curve(result.experiment.name, points))
-            points = tuple((at["confidence"], at["value"], at["low"], at["high"]) for at in sure["bins"])
+            points = tuple((at["confidence"], at["value"], at["low"], at["high"]) for at in calibration["bins"])
             bins.append(Curve(result.experiment.name, points))
     if risks:
         yield curves_svg(f"Risk at coverage, {over}", risks, RISK)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
-from ifqa.report.html_page import page_of
-from ifqa.report.result_tables import in_readme, readers, readme_table, result_tables, results_markdown
-from ifqa.report.results_log import RECORDS, Result, gather, read_records, updated
+from ifqa.report.html_page import render_report
+from ifqa.report.result_tables import reader_tables, readme_table, result_tables, results_markdown, select_for_readme
+from ifqa.report.results_log import RECORDS, Result, gather_results, read_records, update_records
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import atomic_write, json_line, write_bytes
 
@@ -24,15 +24,15 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
     """Write the results of all experiments; yields each path after it is written.
 
     Args:
-        into: a file in which the text between the marks `BEGIN` and `END` is replaced by the table of measured results.
-        shown: experiments whose questions the HTML page shows; empty for all that are finished here.
+        into: a file whose text between the marks `BEGIN` and `END` becomes the table of measured results.
+        shown: experiments whose questions the HTML page shows; empty for all finished ones.
         check: write nothing; raise an error if a file differs from what would be written.
-        limited: whether variants that `--limit` made are reported too; without it only those in `shown` are.
+        limited: whether to report variants made by `--limit` that are not in `shown`.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
         recorded = read_records()
-        results = gather(recorded)
+        results = gather_results(recorded)
         if not limited:  # a limit in a file is the experiment's own
             results = [
                 result
@@ -43,19 +43,19 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
         if missing := [name for name in chosen if name not in here]:
             raise IfqaError(f"{missing[0]} is not finished here; finish it first: ifqa run {missing[0]}")
         texts = {
-            RECORDS: b"".join(map(json_line, updated(recorded, results))).decode(),
-            RESULTS: results_markdown([*readers(results), *result_tables(results)], results),
-        } | ({into: _replaced(into, results)} if into else {})
-        if RESULTS.exists() and not _text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
-            raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, and report again")
+            RECORDS: b"".join(map(json_line, update_records(recorded, results))).decode(),
+            RESULTS: results_markdown([*reader_tables(results), *result_tables(results)], results),
+        } | ({into: _replace_table(into, results)} if into else {})
+        if RESULTS.exists() and not _read_text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
+            raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, then report again")
         if check:
             for path, text in texts.items():
-                if not path.exists() or _text(path) != text:
+                if not path.exists() or _read_text(path) != text:
                     options = [*shown, *(["--into", into] if into else ()), *(["--limited"] if limited else ())]
                     command = " ".join(map(str, ["ifqa report", *options]))
                     raise IfqaError(f"{path} is stale; write it again: {command}")
             return
-        texts[PAGE] = page_of(results, chosen)
+        texts[PAGE] = render_report(results, chosen)
         for path in (PAGE, RECORDS, *(path for path in texts if path not in (PAGE, RECORDS))):
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(path.resolve()) as handle:  # write through a link
@@ -63,7 +63,7 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
             yield path
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """A file's text with its line endings unchanged."""
     try:
         return path.read_bytes().decode()
@@ -71,18 +71,18 @@ def _text(path: Path) -> str:
         raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
 
 
-def _replaced(path: Path, results: Sequence[Result]) -> str:
-    """A file's text with a new table between the marks; its line endings are kept."""
-    text = _text(path) if path.exists() else ""
+def _replace_table(path: Path, results: Sequence[Result]) -> str:
+    """A file's text with a new table between the marks and its own line endings."""
+    text = _read_text(path) if path.exists() else ""
     blocks = _BLOCK.findall(text)
     if len(blocks) != 1 or text.count(END) != 1:
-        raise IfqaError(f"{path}: wanted the lines {BEGIN!r} and {END!r} once each, between which the table goes")
+        raise IfqaError(f"{path}: wanted each of the lines {BEGIN!r} and {END!r} once; the table goes between them")
     [(begin, named, end)] = blocks
     chosen = named.split()
-    if missing := set(chosen) - {result.experiment.name for result in in_readme(results)}:
+    if missing := set(chosen) - {result.experiment.name for result in select_for_readme(results)}:
         raise IfqaError(
-            f"{path}: its mark names experiments that were not measured: {', '.join(sorted(missing))}; wanted experiments "
-            "with scores of their whole split, and no variants"
+            f"{path}: its mark names unmeasured experiments: {', '.join(sorted(missing))}; name experiments scored on "
+            "their whole split, and no variants"
         )
     table = readme_table([result for result in results if not chosen or result.experiment.name in chosen])
     block = f"{begin}\n\n{table}\n{end}"

@@ -1,23 +1,22 @@
-"""Data for reading every question of finished experiments: gold answers, answers, and passages that were read.
+"""Data to browse the questions of finished experiments: gold answers, answers and passages.
 
-`browse` gives plain data with short keys for the page's script. A text in pieces is a list in which every second piece, from
-the second on, is marked; a text without marks is a string. For each benchmark and split:
+`browser_data` returns plain data with short keys for the page's script. A text in pieces is a list of alternating plain and
+highlighted pieces; a text without highlights is a string. For each benchmark and split:
 
     {"name": "ifqa full-dev",
      "measures": [{"name", "digits" after the point, "best": 1, or 0 where low is best}], the headline first,
      "subsets": [{"name", "told": 1 if its name is shown beside its questions}],
-     "experiments": [{"name", "about", "read": passages a question, "deep": rank down to which gold passages are searched,
+     "experiments": [{"name", "about", "read": passages per question, "deep": the rank to which gold passages are searched,
                       "answers": whether it has a reader}],
      "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "s": confidence,
                            "b": the best candidate of a reader that abstained, "h": what it was computed from,
-                           "w": pieces of the sentence it stands in,
+                           "w": pieces of the sentence that contains it,
                            "m": [its score in each of the measures, or null],
                            "p": [which of the passages, best first], "g": rank of the first gold passage among them,
-                           "c": else the least K with gold recall at K,
-                           "u": [its searches, if it tells them: [query, how many passages no earlier one had found, which of the
-                                 passages of "p" are among those]]}]}]}
+                           "c": otherwise the least K with gold recall at K,
+                           "u": [iterative retrieval's searches: [query, number of new passages, which of "p" they are]]}]}]}
 
 Empty values are left out of entries of "p" and "e".
 """
@@ -37,55 +36,60 @@ from ifqa.scoring.scheme import ScoringScheme, merge_schemes
 from ifqa.scoring.score_files import read_rows, row_score
 from ifqa.storage.artifacts import read_manifest
 
-SHOWN = 5  # passages shown of an experiment without a reader
-_LONGEST = 500  # characters of an answer that is marked
+PASSAGES_SHOWN = 5  # passages shown of an experiment without a reader
+_MAX_ANSWER = 500  # characters of an answer that is highlighted
 
 Pieces = str | list[str]
-Object = dict[str, object]  # of JSON
+JsonObject = dict[str, object]  # of JSON
 
 
-def browse(experiments: Sequence[Experiment]) -> dict[str, list[Object]]:
-    """The questions of the scored ones among the experiments, as above, under "splits"; in the order given.
+def browser_data(experiments: Sequence[Experiment]) -> dict[str, list[JsonObject]]:
+    """The questions of the scored experiments, as above, under "splits"; in their order.
 
-    An experiment over only some questions has no entry for the others.
+    An experiment over some questions has no entry for the others.
     """
     splits: dict[tuple[str, str], list[Experiment]] = {}
     for experiment in experiments:
         if read_manifest(experiment.folder / "score"):
             splits.setdefault((experiment.benchmark, experiment.split), []).append(experiment)
-    return {"splits": [_split(f"{name} {split}", some) for (name, split), some in splits.items()]}
+    return {"splits": [_split_data(f"{name} {split}", some) for (name, split), some in splits.items()]}
 
 
 @dataclass
 class _Card:
-    """A question, the passages that experiments read for it with their places, and the experiments' entries."""
+    """A question, the passages that experiments read for it, numbered, and the experiments' entries."""
 
     question: Question
     passages: dict[Passage, int] = field(default_factory=dict)  # another corpus may have another passage of the same id
-    entries: list[Object] = field(default_factory=list)
-    shown: list[Object] = field(default_factory=list)
+    entries: list[JsonObject] = field(default_factory=list)
+    shown: list[JsonObject] = field(default_factory=list)
 
     def place(self, passage: Passage) -> int:
-        """Which of the passages it is; a new one is added."""
+        """The number of a passage; a new passage is added."""
         if passage not in self.passages:
             self.passages[passage] = len(self.shown)
             gold = any(covers(passage.text, gold) for gold in self.question.gold_passages)
-            text = marked(passage.text, self.question.answers)
-            self.shown.append({"i": passage.id, "x": text} | _filled(t=passage.title, g=int(gold)))
+            text = highlight(passage.text, self.question.answers)
+            self.shown.append({"i": passage.id, "x": text} | _drop_empty(t=passage.title, g=int(gold)))
         return self.passages[passage]
 
-    def object(self, by: ScoringScheme) -> Object:
+    def object(self, scheme: ScoringScheme) -> JsonObject:
         """The entry of "questions"."""
         question = self.question
-        subsets = [number for number, subset in enumerate(by.subsets) if subset.holds(question)]
-        head = {"id": question.id, "q": _question(question.text), "a": list(question.answers), "n": subsets}
-        gold = [marked(text, question.answers) for text in question.gold_passages]
+        subsets = [number for number, subset in enumerate(scheme.subsets) if subset.holds(question)]
+        head = {
+            "id": question.id,
+            "q": _highlight_presupposition(question.text),
+            "a": list(question.answers),
+            "n": subsets,
+        }
+        gold = [highlight(text, question.answers) for text in question.gold_passages]
         return head | {"g": gold, "p": self.shown, "e": self.entries}
 
 
-def _split(name: str, experiments: Sequence[Experiment]) -> Object:
-    by = merge_schemes(experiment.scheme for experiment in experiments)
-    keys = by.table_keys([measure.name for measure in by.answers])
+def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
+    scheme = merge_schemes(experiment.scheme for experiment in experiments)
+    keys = scheme.table_keys([measure.name for measure in scheme.answers])
     questions = [Run(experiment).questions for experiment in experiments]
     cards: dict[str, _Card] = {}
     for some in sorted(questions, key=len, reverse=True):
@@ -93,7 +97,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
             cards.setdefault(question.id, _Card(question))
     whole = dict.fromkeys(keys, True)  # whether all scores in a measure are whole numbers
     for number, (experiment, some) in enumerate(zip(experiments, questions, strict=True)):
-        rows, count = {row["id"]: row for row in read_rows(experiment.folder / "score")}, _count(experiment)
+        rows, count = {row["id"]: row for row in read_rows(experiment.folder / "score")}, _passage_count(experiment)
         predictions = predictions_of(experiment, some) if experiment.reader else repeat(None, len(some))
         evidence = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, some)))
         for question, prediction, passages, steps in zip(
@@ -109,8 +113,8 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
             for step in steps:
                 new = [place for passage_id, place in places.items() if passage_id in step.passage_ids]
                 searches.append((step.query, len(step.passage_ids), new))
-            entry = _answer(prediction, passages) if prediction else {}
-            entry |= _filled(
+            entry = _answer_data(prediction, passages) if prediction else {}
+            entry |= _drop_empty(
                 m=scores if any(score is not None for score in scores) else [],
                 p=[*places.values()],
                 g=gold,
@@ -121,34 +125,34 @@ def _split(name: str, experiments: Sequence[Experiment]) -> Object:
     return {
         "name": name,
         "measures": [
-            {"name": by.display_name(key), "digits": 0 if whole[key] else 2, "best": int(by.best_value(key))}
+            {"name": scheme.display_name(key), "digits": 0 if whole[key] else 2, "best": int(scheme.best_value(key))}
             for key in keys
         ],
-        "subsets": [{"name": subset.name, "told": int(subset.in_tables)} for subset in by.subsets],
-        "experiments": [*map(_about, experiments)],
-        "questions": [card.object(by) for card in cards.values()],
+        "subsets": [{"name": subset.name, "told": int(subset.in_tables)} for subset in scheme.subsets],
+        "experiments": [*map(_experiment_data, experiments)],
+        "questions": [card.object(scheme) for card in cards.values()],
     }
 
 
-def _about(experiment: Experiment) -> Object:
-    read, depth = _count(experiment), experiment.retriever["k"] if experiment.retriever else 0
+def _experiment_data(experiment: Experiment) -> JsonObject:
+    read, depth = _passage_count(experiment), experiment.retriever["k"] if experiment.retriever else 0
     depths = [deep for deep in GOLD_ANY.depths if deep <= depth] if GOLD_ANY in experiment.scheme.rankings else []
-    facts: Object = {"name": experiment.name, "about": experiment.about, "read": read, "deep": max([read, *depths])}
+    facts: JsonObject = {"name": experiment.name, "about": experiment.about, "read": read, "deep": max([read, *depths])}
     return facts | {"answers": experiment.reader is not None}
 
 
-def _count(experiment: Experiment) -> int:
-    """How many passages of each question were read, or are shown if there is no reader."""
+def _passage_count(experiment: Experiment) -> int:
+    """The number of passages per question that were read, or are shown without a reader."""
     if not experiment.retriever:
         return 0
-    count: int = min(experiment.reader["passages"] if experiment.reader else SHOWN, experiment.retriever["k"])
+    count: int = min(experiment.reader["passages"] if experiment.reader else PASSAGES_SHOWN, experiment.retriever["k"])
     return count
 
 
-def _answer(prediction: Prediction, passages: Sequence[Passage]) -> Object:
+def _answer_data(prediction: Prediction, passages: Sequence[Passage]) -> JsonObject:
     how = prediction.how
     texts = [passage.text for passage in passages if how and passage.id == how.passage_id]
-    return _filled(
+    return _drop_empty(
         a=prediction.answer,
         f=prediction.factual,
         r=prediction.error,
@@ -159,20 +163,20 @@ def _answer(prediction: Prediction, passages: Sequence[Passage]) -> Object:
     )
 
 
-def _filled(**values: object) -> Object:
+def _drop_empty(**values: object) -> JsonObject:
     """The values that are not empty."""
     return {key: value for key, value in values.items() if value}
 
 
-def _question(text: str) -> Pieces:
-    """The text of a question in pieces, its presupposition marked."""
+def _highlight_presupposition(text: str) -> Pieces:
+    """The text of a question in pieces, its presupposition highlighted."""
     supposed = split_question(text).presupposition
     return [*text.partition(supposed)] if supposed and supposed in text else text
 
 
-def marked(text: str, answers: Sequence[str]) -> Pieces:
-    """A text in pieces, its places of the answers as whole words, in any case, marked."""
-    words = [answer.split() for answer in sorted(answers, key=len, reverse=True) if len(answer) <= _LONGEST]
+def highlight(text: str, answers: Sequence[str]) -> Pieces:
+    """A text in pieces, with the answers highlighted as whole words in any case."""
+    words = [answer.split() for answer in sorted(answers, key=len, reverse=True) if len(answer) <= _MAX_ANSWER]
     wanted = [r"\s+".join(map(re.escape, answer)) for answer in words if answer]
     pieces = re.split(rf"(?i)(?<!\w)({'|'.join(wanted)})(?!\w)", text) if wanted else [text]
     return pieces if len(pieces) > 1 else text

@@ -1,8 +1,8 @@
-"""The results of all experiments: scores from runs below the working directory, or from records.
+"""The results of all experiments, from runs below the working directory or from records.
 
-`experiments/RESULTS.jsonl` keeps the scores of finished experiments, how they were made and from what, one record a line, so that
-a report needs no new run. A record is used if the experiment was not run here, and its file, corpus, questions and plugins are
-unchanged. A record that is not used stays in the file.
+`experiments/RESULTS.jsonl` keeps the scores of finished experiments and their provenance, one record per line, so that a report
+needs no new run. A record is used if the experiment was not run here and its file, corpus, questions and plugins are unchanged.
+Unused records stay in the file.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ _ON_GPU = ("choice", "fid", "rag", "unifiedqa")
 
 
 class RunFacts(TypedDict, total=False):
-    """How scores were made; `run` and the keys after it are there only where they apply."""
+    """The provenance of scores; `run` and later keys are present only where they apply."""
 
     at: Required[str]  # ISO time
     hardware: Required[str]
@@ -70,7 +70,7 @@ class RunFacts(TypedDict, total=False):
     run: str  # SHA-256 of run.trec
     passages: Natural  # of the corpus
     model: str
-    server: str  # scheme, host and port of who was asked
+    server: str  # scheme, host and port of the language model's server
     cost: NotNegative | None  # of the last attempt in US dollars; None where the price is unknown
     tokens: Natural  # of all answers
     label: str
@@ -97,12 +97,12 @@ class Result:
     Attributes:
         experiment: the experiment.
         scores: as `stages.score` writes them; None if it was not run, or its run is stale.
-        made: how the scores were made; empty without scores.
-        inputs: the identity of what the scores were made from.
-        here: whether the run is below the root that was asked for.
-        stale: why the run no longer counts; empty if it does.
-        needs: what it takes to run an experiment that was not run.
-        run: what is known of a run below the root.
+        made: the scores' provenance; empty without scores.
+        inputs: the fingerprint of the scores' inputs.
+        here: whether the run is below the root.
+        stale: why the run is out of date; empty if it is current.
+        needs: requirements of an experiment that was not run.
+        run: the run below the root.
     """
 
     experiment: Experiment
@@ -115,10 +115,10 @@ class Result:
     run: Run | None = field(default=None, compare=False, repr=False)
 
 
-def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
+def gather_results(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
     """The results of all experiments below `root`, by name: those with a file, and variants that were scored or recorded.
 
-    An experiment whose file is wrong, or whose plugin is missing, is left out; a line on stderr says so.
+    Skips an experiment with a wrong file or a missing plugin, with a log message.
     """
     scored = [path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")]
     here = {*list_resources("experiments", ".toml", root), *(name for name in scored if base_experiments(name, root))}
@@ -130,7 +130,7 @@ def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
             elif base_experiments(check_name(name, "experiment"), root):
                 results.append(_result(_recorded_variant(records[name], root), records[name]))
         except IfqaError as error:
-            logger.info(f"experiment {name} is left out: {error}")
+            logger.info(f"skipping experiment {name}: {error}")
     return results
 
 
@@ -138,7 +138,7 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
     """The experiment of a recorded variant, which has no file here."""
     name, files = record["experiment"], list_resources("experiments", ".toml", root)
     base = next((files[base] for base in base_experiments(name, root) if base in files), None)
-    # Loading a plugin that no file here names would run code because a file of results asks for it
+    # Loading a plugin that no file here names would let a results file run code
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
         raise IfqaError(
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
@@ -148,38 +148,38 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
 
 
 def _result(experiment: Experiment, record: Record | None) -> Result:
-    """The run below the root; else the record, if it is still valid; else what a run needs."""
+    """The run below the root; without one, the valid record; without both, what a run needs."""
     run = Run(experiment)
-    result = _measured_here(run)
+    result = _local_result(run)
     if result and record and (result.inputs, result.scores) == (record["inputs"], record["scores"]):
-        return replace(result, made=record["made"])  # the same run made again
+        return replace(result, made=record["made"])  # repeated with the same result
     if result:
         return result
-    if record and _is_of(record, run):
+    if record and _is_valid(record, run):
         scores = parse_scores(record["scores"], f"{RECORDS}: {experiment.name}")
         return Result(experiment, scores, record["made"], record["inputs"])
-    return Result(experiment, needs=needs(experiment))
+    return Result(experiment, needs=list_needs(experiment))
 
 
-def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Mapping[str, object]]:
-    """The records by name, with those replaced that differ from a run below the working directory; none is dropped."""
+def update_records(records: Mapping[str, Record], results: Iterable[Result]) -> list[Mapping[str, object]]:
+    """The records by name; those that differ from a run below the working directory are replaced, none is dropped."""
     kept: dict[str, Mapping[str, object]] = dict(records)
     for result in results:
         if not result.run or not result.here:
             continue
         name = result.experiment.name
-        measured = {"inputs": result.inputs, "identities": identities(result.run), "scores": result.scores}
+        measured = {"inputs": result.inputs, "identities": compute_identities(result.run), "scores": result.scores}
         known: Mapping[str, object] = records.get(name, {})
         if any(known.get(key) != value for key, value in measured.items()):
             head = {"experiment": name, "version": VERSION, "tables": as_sections(result.experiment)}
-            kept[name] = sealed(head | measured | {"made": dict(result.made)})
+            kept[name] = seal(head | measured | {"made": dict(result.made)})
     return [kept[name] for name in sorted(kept)]
 
 
-def _is_of(record: Record, run: Run) -> bool:
-    """Whether a record is still valid for an experiment: the same scorer and tables; settings that change speed may differ.
+def _is_valid(record: Record, run: Run) -> bool:
+    """Whether a record is still valid for an experiment: same scorer and settings, except those that only change speed.
 
-    Where the record has `identities`, those that can be computed on this machine must be the same too.
+    Its `identities`, if any, must match those that this machine can compute.
     """
     experiment = run.experiment
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_sections(experiment)):
@@ -188,17 +188,17 @@ def _is_of(record: Record, run: Run) -> bool:
         recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS), experiment.root)
     except IfqaError:  # a setting was removed since
         return False
-    if _settings(recorded) != _settings(experiment):
+    if _identity_sections(recorded) != _identity_sections(experiment):
         return False
     known = record.get("identities", {})
-    return not known or all(known.get(key, value) == value for key, value in identities(run).items())
+    return not known or all(known.get(key, value) == value for key, value in compute_identities(run).items())
 
 
-def _settings(experiment: Experiment) -> dict[str, object]:
-    """The tables that decide what an experiment does: not its description, its heading and its expected values."""
+def _identity_sections(experiment: Experiment) -> dict[str, object]:
+    """The sections that determine the scores; excludes description, heading and expected values."""
     tables = {key: value for key, value in as_sections(experiment).items() if key not in ("about", "table", "expected")}
     if experiment.retriever:
-        tables["retriever"] = _of_retriever(experiment.retriever)
+        tables["retriever"] = _retriever_settings(experiment.retriever)
     if experiment.reader:
         tables["reader"] = identity_settings(Plugins().reader(experiment.reader["name"]), experiment.reader)
     if experiment.llm:
@@ -206,34 +206,34 @@ def _settings(experiment: Experiment) -> dict[str, object]:
     return tables
 
 
-def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
+def _retriever_settings(table: RetrieverSettings) -> dict[str, object]:
     identified = identity_settings(Plugins().retriever(table["name"]), table)
-    return identified | ({"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {})
+    return identified | ({"parts": [_retriever_settings(part) for part in table["parts"]]} if "parts" in table else {})
 
 
-def needs(experiment: Experiment) -> tuple[str, ...]:
-    """What a run needs beside this package and the benchmark; from the experiment's file alone, the same on every machine."""
-    wanted = []
+def list_needs(experiment: Experiment) -> tuple[str, ...]:
+    """What a run needs besides this package and the benchmark, by the experiment's file alone: the same on every machine."""
+    requirements = []
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     kinds = set(map(source_class, corpus.sources)) if corpus and corpus.name != "sample" else set()
-    wanted += [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
+    requirements += [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
     llm: Mapping[str, object] = experiment.llm or {}
     small = llm.get("model") == SMOLLM2.name
-    wanted += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
-    wanted += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
+    requirements += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
+    requirements += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
     reader = experiment.reader["name"] if experiment.reader else ""
-    wanted += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
-    wanted += ["a GPU"] if hub or reader in _ON_GPU else []
+    requirements += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
+    requirements += ["a GPU"] if hub or reader in _ON_GPU else []
     if llm.get("name") == "openai":
-        wanted.append("a language model's server" if llm.get("base_url") else "a key")
-    return tuple(wanted)
+        requirements.append("a language model's server" if llm.get("base_url") else "a key")
+    return tuple(requirements)
 
 
-def _measured_here(run: Run) -> Result | None:
-    """The scores below the working directory, or why they are stale; None if there are none."""
+def _local_result(run: Run) -> Result | None:
+    """The scores below the working directory, or why they are stale; None without scores."""
     experiment, artifact = run.experiment, run.artifact("score")
     if artifact.manifest is None:
         return None
@@ -242,36 +242,36 @@ def _measured_here(run: Run) -> Result | None:
     except IfqaError as error:
         return Result(experiment, stale=str(error))
     if not artifact.is_current_for(inputs):
-        return Result(experiment, stale=f"its settings, or a stage before, are others now: ifqa run {experiment.name}")
+        return Result(experiment, stale=f"its settings or an earlier stage changed: ifqa run {experiment.name}")
     scores = read_scores(artifact.folder)
-    return Result(experiment, scores, made(run), compute_fingerprint(inputs), here=True, run=run)
+    return Result(experiment, scores, collect_facts(run), compute_fingerprint(inputs), here=True, run=run)
 
 
 def read_records(root: Path = Path()) -> dict[str, Record]:
-    """The results by experiment that are recorded below `root`."""
+    """The recorded results below `root`, by experiment."""
     records: dict[str, Record] = {}
     for number, line in read_jsonl(root / RECORDS) if (root / RECORDS).exists() else ():
         where = f"{RECORDS}:{number}"
         name = text_field(line, "experiment", where)
         unicode_text(json.dumps(line, ensure_ascii=False), "experiment", where)
-        if line != sealed(line):
-            raise IfqaError(f"{where}: the record of {name} was changed by hand; take the line out, and report again")
+        if line != seal(line):
+            raise IfqaError(f"{where}: the record of {name} was changed by hand; remove the line, then report again")
         record = check_shape(Record, line, where)
         if record["version"] == VERSION:  # the scores of an older scorer may have another shape
             parse_scores(record["scores"], f"{where}: scores")
         if records.setdefault(name, record) != record:
-            raise IfqaError(f"{where}: there is another record of {name}; keep one of them, and report again")
+            raise IfqaError(f"{where}: a second record of {name}; remove one of them, then report again")
     return records
 
 
-def sealed(record: Mapping[str, object]) -> dict[str, object]:
-    """A record with the hash that shows a change by hand."""
+def seal(record: Mapping[str, object]) -> dict[str, object]:
+    """A record with a hash that reveals changes by hand."""
     content = {key: value for key, value in record.items() if key != "sha256"}
     return content | {"sha256": hashlib.sha256(json_line(content)).hexdigest()}
 
 
 def outside_plugins(tables: object) -> set[str]:
-    """The plugins "my_module:Class" that an experiment's tables name; loading such a plugin runs the module's code."""
+    """The plugins "my_module:Class" in an experiment's settings; loading one runs the module's code."""
     if isinstance(tables, list):
         return set[str]().union(*map(outside_plugins, tables))
     if not isinstance(tables, Mapping):
@@ -282,8 +282,8 @@ def outside_plugins(tables: object) -> set[str]:
     return outside.union(*map(outside_plugins, tables.values()))
 
 
-def made(run: Run) -> RunFacts:
-    """How the scores of a finished experiment were made, from the manifests of its corpus and its stages."""
+def collect_facts(run: Run) -> RunFacts:
+    """The provenance of a finished experiment's scores, from the manifests of its corpus and stages."""
     experiment, llm = run.experiment, run.experiment.llm
     stages = {stage: _record_of(run.artifact(stage)) for stage in experiment.stages}
     corpus = _record_of(run.corpus.artifact("passages")) if run.corpus else None
@@ -295,7 +295,7 @@ def made(run: Run) -> RunFacts:
         "commit": last["commit"],
         "seconds": {stage: record["seconds"] for stage, record in stages.items()},
         "libraries": last["libraries"],
-        "inputs": _inputs(run, corpus.get("sources", {}) if corpus else {}),
+        "inputs": _input_hashes(run, corpus.get("sources", {}) if corpus else {}),
     }
     if "retrieve" in stages and (rankings := stages["retrieve"]["files"].get("run.trec")):
         facts["run"] = rankings["sha256"]
@@ -318,31 +318,31 @@ def made(run: Run) -> RunFacts:
 
 def _record_of(artifact: Artifact) -> StageRecord:
     if artifact.manifest is None:
-        raise IfqaError(f"{artifact.folder} is not there")
+        raise IfqaError(f"{artifact.folder} has no manifest; run that stage first")
     return artifact.manifest["record"]
 
 
-def _inputs(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
+def _input_hashes(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
     """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
     splits = [(run.experiment.benchmark, run.experiment.split)]
     for source in run.corpus.corpus.sources if run.corpus else ():
         splits += question_splits(source)
     files = [path for name, split in splits for path in run.plugins.benchmark(name).files(split)]
-    hashes = {_within(path): sha256(path) for path in files}
-    hashes |= {_within(Path(path)): str(facts[2]) for path, facts in sources.items()}
+    hashes = {_portable_path(path): sha256(path) for path in files}
+    hashes |= {_portable_path(Path(path)): str(facts[2]) for path, facts in sources.items()}
     weights = run.fingerprint("reader").get("files") if run.experiment.reader else None
     return dict(sorted(hashes.items())) | ({"the reader's weights": str(weights)} if weights else {})
 
 
-def _within(path: Path) -> str:
-    """A path relative to the working directory or the repository; else its name, so that no record holds a local path."""
+def _portable_path(path: Path) -> str:
+    """A path relative to the working directory or the repository; otherwise its name, so that no record has a local path."""
     path = path.absolute()
     places = (place for place in (Path.cwd(), PACKAGE.parent) if path.is_relative_to(place))
     return next((path.relative_to(place).as_posix() for place in places), path.name)
 
 
-def identities(run: Run) -> dict[str, str]:
-    """Identities of what an experiment's scores are made from, beside its own tables; a record with others is out of date.
+def compute_identities(run: Run) -> dict[str, str]:
+    """Fingerprints of the inputs of an experiment's scores besides its settings; a record with others is out of date.
 
     Returns:
         "code": of the plugins, by version or by the SHA-256 of their files; "corpus": of the settings of its sources and
@@ -350,7 +350,7 @@ def identities(run: Run) -> dict[str, str]:
         the benchmark has some; "files": of the files that retriever and reader read. Missing files leave a key out.
     """
     experiment = run.experiment
-    known = {"code": compute_fingerprint(_code(run))}
+    known = {"code": compute_fingerprint(_code_fingerprints(run))}
     with suppress(IfqaError):
         known["questions"] = fingerprint_questions(run.questions)
     with suppress(IfqaError):
@@ -359,13 +359,13 @@ def identities(run: Run) -> dict[str, str]:
     with suppress(IfqaError):
         prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
         prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
-        known["files"] = compute_fingerprint({kind: _files(fingerprint) for kind, fingerprint in prints.items()})
+        known["files"] = compute_fingerprint({kind: _file_hashes(fingerprint) for kind, fingerprint in prints.items()})
     if run.corpus:
-        known["corpus"] = compute_fingerprint(_corpus(run.corpus.corpus, experiment.indexes))
+        known["corpus"] = compute_fingerprint(_corpus_settings(run.corpus.corpus, experiment.indexes))
     return known
 
 
-def _code(run: Run) -> dict[str, object]:
+def _code_fingerprints(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
     experiment = run.experiment
     retrievers = list(retriever_sections(experiment.retriever)) if experiment.retriever else []
@@ -380,33 +380,36 @@ def _code(run: Run) -> dict[str, object]:
     return code | ({"queries": queries.VERSION} if rewritten else {})
 
 
-def _files(fingerprint: Mapping[str, object]) -> dict[str, object]:
-    """The hashes of files in a fingerprint, and in those of its parts and its language model."""
+def _file_hashes(fingerprint: Mapping[str, object]) -> dict[str, object]:
+    """The file hashes in a fingerprint, its parts and its language model."""
     llm, parts = fingerprint.get("llm"), fingerprint.get("parts")
     hashes: dict[str, object] = {"files": fingerprint.get("files", "")}
-    hashes["parts"] = [_files(part) for part in parts] if isinstance(parts, list) else []
-    return hashes | ({"llm": _files(llm)} if isinstance(llm, Mapping) else {})
+    hashes["parts"] = [_file_hashes(part) for part in parts] if isinstance(parts, list) else []
+    return hashes | ({"llm": _file_hashes(llm)} if isinstance(llm, Mapping) else {})
 
 
-def _corpus(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, object]:
-    """The settings of a corpus's sources, and of those of its indexes that the experiment searches; without paths.
+def _corpus_settings(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, object]:
+    """The settings of a corpus's sources and of the searched indexes, without paths.
 
-    Settings at their defaults are left out, so that a setting that is new in a later version changes nothing.
+    Defaults are left out, so that a setting added in a later version changes nothing.
     """
     sources = []
     for source in corpus.sources:
         kind = source_class(source)
         settings = {key: value for key, value in source.items() if key != "path"}
-        sources.append(_changed(kind, coerce_floats(kind, settings)) if kind else settings)
+        sources.append(_changed_settings(kind, coerce_floats(kind, settings)) if kind else settings)
     searched = {}
     for name in indexes:
         if name in corpus.indexes:
             table = corpus.indexes[name]
             plugin = corpus.plugins.indexed_retriever(table["retriever"])
-            searched[name] = [_changed(plugin.build, identity_settings(plugin, table)), code_fingerprint(plugin)]
+            searched[name] = [
+                _changed_settings(plugin.build, identity_settings(plugin, table)),
+                code_fingerprint(plugin),
+            ]
     return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
 
 
-def _changed(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
+def _changed_settings(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
     defaults = default_settings(function)
     return {key: value for key, value in settings.items() if key not in defaults or value != defaults[key]}

@@ -1,4 +1,4 @@
-"""Scores as a Python object: of an experiment, or of answers that the caller hands in."""
+"""Scores of an experiment, or of answers from the caller, as a Python object."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -12,7 +12,7 @@ from rich.console import Console
 from ifqa.config.expected import find_score
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown_name
-from ifqa.report.table import Table, drawn, plain
+from ifqa.report.table import Table, render_text, sanitize
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.score_files import (
@@ -29,10 +29,10 @@ from ifqa.scoring.score_files import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: With fewer questions an interval says little: of 10 that a reader answers right by 70%, all score the same in 3% of draws, and
-#: the interval has no width; of 5 in 17%, of 3 in 37%.
-ENOUGH = 10
-_MOST = 3  # up to so many subsets get columns; more get rows
+#: Below this, an interval says little: if a reader is right 70% of the time, 10 questions all score the same in 3% of samples,
+#: which gives zero width; 5 questions do in 17%, 3 in 37%.
+MIN_QUESTIONS = 10
+_MAX_SUBSET_COLUMNS = 3  # up to this many subsets get columns; more get rows
 
 
 class Score(NamedTuple):
@@ -48,18 +48,18 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores over all questions asked: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a group.
+    """Scores over all questions: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a group.
 
     Attributes:
         name: of the experiment, or the benchmark and split.
-        by: the measures, subsets and groups that were scored.
+        scheme: the scoring scheme.
         content: the scores as in `scores.json` (`ifqa.scoring.aggregation.Aggregator.scores`).
         rows: a row for each question, in their order, as in `per_question.jsonl` (`ifqa.scoring.per_question.row`): "id",
             "subsets", each measure from 0 to 1 if it is defined; with a reader also "failed" and "answer".
     """
 
     name: str
-    by: ScoringScheme
+    scheme: ScoringScheme
     content: ScoresJson
     rows: Sequence[QuestionRow] = field(default=(), repr=False)
 
@@ -75,29 +75,29 @@ class Scores:
 
     @property
     def questions(self) -> int:
-        """How many questions were scored."""
+        """The number of scored questions."""
         return int(self.content["questions"])
 
     @property
     def n_failed(self) -> int:
-        """How many questions have no answer; each counts as wrong."""
+        """The number of questions without an answer; each counts as wrong."""
         return int(self.content["n_failed"])
 
     @property
     def n_abstained(self) -> int:
-        """On how many questions the reader abstained; each scores 0."""
+        """The number of questions on which the reader abstained; each scores 0."""
         return int(self.content.get("n_abstained", 0))
 
     def outcomes(self, factual: Mapping[str, str] | None = None, computed: str = "numeric") -> dict[str, str]:
         """Question id -> its outcome by the headline measure: one of `ifqa.scoring.error_types.OUTCOMES`.
 
         Args:
-            factual: question id -> answer in the real world, for questions of which another experiment gave it.
-            computed: the subset of questions whose answers mostly must be computed.
+            factual: question id -> answer in the real world, as another experiment gave it.
+            computed: the subset of questions whose answers are mostly computed.
         """
         known = factual or {}
         return {
-            row["id"]: classify_outcome(row, self.by.headline(row.keys()), computed, known.get(row["id"], ""))
+            row["id"]: classify_outcome(row, self.scheme.headline(row.keys()), computed, known.get(row["id"], ""))
             for row in self.rows
         }
 
@@ -119,14 +119,14 @@ class Scores:
         return pd.DataFrame(rows, columns=["over", "measure", "value", "low", "high"])
 
     def tables(self) -> list[Table]:
-        """Tables for the screen: of the measures; if there are many subsets, of the headline by subset; and by group."""
-        return [*_tables(self.content, self.by)]
+        """Tables for the screen: the measures, the headline by subset if there are many, and by group."""
+        return [*_tables(self.content, self.scheme)]
 
     def __str__(self) -> str:
-        return drawn(self._show)
+        return render_text(self._show)
 
     def _show(self, console: Console) -> None:
-        console.print(f"{plain(self.name)}  {partial_notice(self.content)}".rstrip(), soft_wrap=True)
+        console.print(f"{sanitize(self.name)}  {partial_notice(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             table.show(console)
         console.print(self._counts(), soft_wrap=True)
@@ -150,49 +150,51 @@ class Scores:
             yield "macro", self.content["macro"]["measures"]
 
 
-def scores_of(experiment: Experiment, folder: Path) -> Scores:
+def load_scores(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
-    by = experiment.scheme
-    return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
+    scheme = experiment.scheme
+    return Scores(experiment.name, scheme, read_scores(folder), read_rows(folder))
 
 
-def _tables(scores: ScoresJson, by: ScoringScheme) -> Iterator[Table]:
-    """The measures, over the subsets too unless there are many; else the headline by subset; and by group, with both averages."""
-    subsets = {subset.name: scores["subsets"][subset.name] for subset in by.subsets if subset.name in scores["subsets"]}
-    parts = subsets if len(subsets) <= _MOST else {}
+def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:
+    """The measures, with a column per subset or a table of many subsets; and the headline by group, with both averages."""
+    subsets = {
+        subset.name: scores["subsets"][subset.name] for subset in scheme.subsets if subset.name in scores["subsets"]
+    }
+    parts = subsets if len(subsets) <= _MAX_SUBSET_COLUMNS else {}
     counted = (f"{name} ({part['questions']})" for name, part in parts.items())
     rows = []
-    for key in by.keys(scores["measures"]):  # a measure that is no longer declared has no row
+    for key in scheme.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]
-        over_parts = (value_of(part["measures"].get(key)) for part in parts.values())
-        rows.append((by.display_name(key), value_of(mean), interval_of(mean, scores["questions"]), *over_parts))
+        over_parts = (score_cell(part["measures"].get(key)) for part in parts.values())
+        rows.append((scheme.display_name(key), score_cell(mean), interval_cell(mean, scores["questions"]), *over_parts))
     yield Table("", "", ("measure", f"all ({scores['questions']})", "95% interval", *counted), tuple(rows))
-    key, whole = by.headline(scores["measures"]), scores["questions"]
-    columns = ("questions", by.display_name(key), "95% interval")
+    key, whole = scheme.headline(scores["measures"]), scores["questions"]
+    columns = ("questions", scheme.display_name(key), "95% interval")
 
     def row(name: str, over: str, questions: int, means: ScoreIntervals) -> tuple[str, ...]:
-        return name, over, value_of(means.get(key)), interval_of(means.get(key), questions)
+        return name, over, score_cell(means.get(key)), interval_cell(means.get(key), questions)
 
     def rows_of(parts: Mapping[str, SubsetScores]) -> list[tuple[str, ...]]:
         every = parts.items()
         return [row(name, f"{part['questions']:,}", part["questions"], part["measures"]) for name, part in every]
 
-    if len(subsets) > _MOST:
+    if len(subsets) > _MAX_SUBSET_COLUMNS:
         yield Table("", "", ("subset", *columns), tuple(rows_of(subsets)))
     if "groups" in scores:
         number = sum(key in part["measures"] for part in scores["groups"].values())
         macro = row("macro", f"mean of {number}", whole, scores["macro"]["measures"])
         micro = row("micro", f"{whole:,}", whole, scores["measures"])
-        yield Table("", "", (by.groups, *columns), (*rows_of(scores["groups"]), macro, micro))
+        yield Table("", "", (scheme.groups, *columns), (*rows_of(scores["groups"]), macro, micro))
 
 
-def value_of(mean: ScoreInterval | None) -> str:
+def score_cell(mean: ScoreInterval | None) -> str:
     """A score as the text of a cell."""
     return f"{mean['value']:.1f}" if mean else "-"
 
 
-def interval_of(mean: ScoreInterval | None, questions: int) -> str:
-    """The interval of a score over so many questions as the text of a cell; "too few" if these are less than ENOUGH."""
-    if mean and mean.get("questions", mean.get("groups", questions)) < ENOUGH:
+def interval_cell(mean: ScoreInterval | None, questions: int) -> str:
+    """The interval of a score as the text of a cell; "too few" below MIN_QUESTIONS questions."""
+    if mean and mean.get("questions", mean.get("groups", questions)) < MIN_QUESTIONS:
         return "too few"
     return f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else "-"

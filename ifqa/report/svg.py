@@ -1,8 +1,7 @@
 """The figures of the page, as SVG: curves over an axis, with 95% intervals.
 
-Text and axes take the colour of the surrounding text, for dark pages too. Colour is never alone: curves differ in
-marker as well. A screen reader reads the title and the numbers. There is no script and no style sheet, and the same numbers give
-the same bytes.
+Text and axes take the colour of the surrounding text, for dark pages too. Curves differ in marker as well as colour. A screen
+reader reads the title and the numbers. There is no script or style sheet, and the same numbers give the same bytes.
 """
 
 import hashlib
@@ -34,7 +33,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Axis:
-    """The horizontal axis of curves; and what the figure shows, for who cannot see it.
+    """The horizontal axis of curves, and the figure's text alternative for screen readers.
 
     `ticks` are empty for a tick at each point of a logarithmic axis. `diagonal`: the figure has the line x = y.
     """
@@ -64,7 +63,7 @@ RELIABILITY = Axis(
 
 
 def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
-    """An SVG of curves, with whiskers for their 95% intervals and labels beside them; from the 19th curve on, looks repeat.
+    """An SVG of labelled curves with whiskers for their 95% intervals; from the 19th curve on, styles repeat.
 
     Raises:
         ValueError: there is no curve, or one without a point.
@@ -75,7 +74,7 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     ticks = axis.ticks or tuple(sorted({point[0] for point in points}))
     low, high, step = (0, 100, 20) if axis.diagonal else _limits(end for point in points for end in point[2:])
     left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-    apart = min(3.5, 30 / len(curves))  # pixels between the points of two curves, so that no whisker hides another
+    spacing = min(3.5, 30 / len(curves))  # pixels between two curves' points, so that no whisker hides another
 
     def x(at: float) -> float:
         first, last, place = (tick if axis.ticks else math.log2(tick) for tick in (ticks[0], ticks[-1], at))
@@ -98,16 +97,16 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     gap = min(_LABEL_GAP, (bottom - _TOP) / len(curves))
     ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # as the curves end
     for number, curve in enumerate(curves):
-        shift, colour = (number - (len(curves) - 1) / 2) * apart, COLOURS[number % len(COLOURS)]
+        shift, colour = (number - (len(curves) - 1) / 2) * spacing, COLOURS[number % len(COLOURS)]
         dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
         look = f' stroke-dasharray="{dash}"' if dash else ""
         line = " ".join(f"{x(at) + shift:.1f},{y(value):.1f}" for at, value, _, _ in curve.points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
         for at, value, least, most in curve.points:
-            told = escape(f"{curve.label}, {axis.point} = {at:g}: {value:.1f} ({least:.1f} to {most:.1f})")
+            description = escape(f"{curve.label}, {axis.point} = {at:g}: {value:.1f} ({least:.1f} to {most:.1f})")
             whisker = f"M{x(at) + shift:.1f} {y(most):.1f}V{y(least):.1f}"
             parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
-            parts.append(f"<g><title>{told}</title>{_marker(number, x(at) + shift, y(value))}</g>")
+            parts.append(f"<g><title>{description}</title>{_marker(number, x(at) + shift, y(value))}</g>")
         height = _TOP + 8 + ranks.index(number) * gap
         sample = f'<path d="M{right + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{look}/>'
         text = _text(right + 38, height + 4, _short(curve.label), more=' font-size="11.5"')
@@ -142,7 +141,7 @@ def _short(label: str) -> str:
 
 
 def _limits(ends: Iterable[float]) -> tuple[int, int, int]:
-    """The ends of an axis in percent, which include all intervals and are at least 20 apart; and the step of its ticks."""
+    """The ends of an axis in percent, at least 20 apart and around all intervals, and the step of its ticks."""
     values = list(ends)
     least, most = max(0.0, min(values)), min(100.0, max(values))
     for step in (5, 10, 20):

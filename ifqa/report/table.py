@@ -1,4 +1,4 @@
-"""A table of plain text, written once and rendered for the terminal, for Markdown and for HTML; texts from outside stay text."""
+"""A table of plain text, rendered for the terminal, in Markdown and in HTML; text from outside is escaped."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,13 +24,13 @@ _SHORT = 16  # characters: a column of texts up to this length is not wrapped
 _NOTHING = re.compile(r"[\s–—-]*")
 
 
-def plain(text: str) -> str:
-    """Text for the terminal: its markup is escaped and its control characters are replaced."""
+def sanitize(text: str) -> str:
+    """Text for the terminal, with markup escaped and control characters replaced."""
     return markup.escape(printable(text))
 
 
-def plain_cell(text: str) -> str:
-    """Text on one line as Markdown that shows it literally: it makes no cell, link, image or HTML."""
+def markdown_cell(text: str) -> str:
+    """Text as one line of Markdown that shows it literally, without cells, links, images or HTML."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
     text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
     return printable(text)  # the file may be read in a terminal
@@ -41,7 +41,7 @@ def p_cell(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def drawn(show: Callable[[Console], None]) -> str:
+def render_text(show: Callable[[Console], None]) -> str:
     """What `show` prints on a console of 100 columns, as plain text."""
     file = StringIO()
     show(Console(file=file, width=100, highlight=False))
@@ -54,10 +54,10 @@ class Table:
 
     Attributes:
         title: its heading.
-        note: what goes below it; each line is a paragraph.
+        note: the text below it; each line is a paragraph.
         columns, rows: the texts; a table without columns is its note alone.
-        left: on the terminal, the columns whose texts begin at the left; the others end at the right.
-        published: the beginning of the first cell of rows with published values, which the terminal shows dimmed.
+        left: the columns aligned left on the terminal; the others are aligned right.
+        published: the prefix of the first cell of rows with published values, which the terminal dims.
     """
 
     title: str
@@ -70,36 +70,36 @@ class Table:
     def show(self, console: Console, gap: int = 1) -> None:
         """Print the title, the table with `gap` blanks between its columns, and the note."""
         for line in self.title.splitlines():
-            console.print(f"[italic]{plain(line)}[/italic]", soft_wrap=True)
+            console.print(f"[italic]{sanitize(line)}[/italic]", soft_wrap=True)
         if self.columns:
             drawing = Drawing(box=None, padding=(0, gap, 0, 0), pad_edge=False)
             for number, column in enumerate(self.columns):
                 drawing.add_column(
-                    plain(column), justify="left" if number in self.left else "right", no_wrap=not number
+                    sanitize(column), justify="left" if number in self.left else "right", no_wrap=not number
                 )
             for row in self.rows:
                 dim = bool(self.published) and row[0].strip().startswith(self.published)
-                drawing.add_row(*map(plain, row), style="dim" if dim else None)
+                drawing.add_row(*map(sanitize, row), style="dim" if dim else None)
             console.print(drawing)
         if self.note:
-            console.print(plain(self.note), soft_wrap=True)
+            console.print(sanitize(self.note), soft_wrap=True)
 
     def markdown(self) -> str:
         """The table in Markdown, without its title and its note."""
-        lines = ["| " + " | ".join(map(plain_cell, row)) + " |" for row in (self.columns, *self.rows)]
+        lines = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in (self.columns, *self.rows)]
         lines.insert(1, "|" + "---|" * len(self.columns))
         return "\n".join(lines) + "\n"
 
     def section(self) -> str:
         """The table in Markdown below its heading, with its note."""
-        note = f"\n{plain_cell(self.note)}\n" if self.note else ""
-        return f"## {plain_cell(self.title)}\n\n{self.markdown()}{note}"
+        note = f"\n{markdown_cell(self.note)}\n" if self.note else ""
+        return f"## {markdown_cell(self.title)}\n\n{self.markdown()}{note}"
 
     def html(self, label: str = "") -> str:
-        """The table as HTML. `label` tells screen readers what it is; empty for its title.
+        """The table as HTML. `label`: its name for screen readers; empty for its title.
 
-        On a narrow screen the page's style sheet makes a card of each row: cells name their columns for that, and have ARIA
-        roles, because a browser drops those of a table that is no longer laid out as one.
+        On a narrow screen the page's style sheet shows each row as a card, so cells name their columns. They have ARIA roles
+        because browsers drop a table's own roles when its layout changes.
         """
         kinds = [_kind([row[n] for row in self.rows]) for n in range(len(self.columns))]
         head = "".join(
@@ -120,8 +120,8 @@ class Table:
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
-def with_rows(table: Table, rows: Sequence[tuple[str, ...]]) -> Table:
-    """The table with these of its rows, without the columns that are blank in all of them."""
+def select_rows(table: Table, rows: Sequence[tuple[str, ...]]) -> Table:
+    """The table with some of its rows, without columns that are then blank."""
     kept = [n for n in range(len(table.columns)) if any(row[n] for row in rows)]
     cells = tuple(tuple(row[n] for n in kept) for row in rows)
     return Table(table.title, table.note, tuple(table.columns[n] for n in kept), cells)

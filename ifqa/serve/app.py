@@ -19,17 +19,27 @@ from starlette.types import ASGIApp
 from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
 from ifqa.serve.batch_queue import Pending
-from ifqa.serve.limits import BODY
+from ifqa.serve.limits import MAX_BODY
 from ifqa.serve.mcp import make_tools
-from ifqa.serve.middleware import EXPECTED, Middleware, log, refusal, refusal_of
-from ifqa.serve.schemas import About, Answers, AskForm, PassageForm, Problem, Rankings, RetrieveForm, TokenForm, Written
+from ifqa.serve.middleware import EXPECTED, Middleware, error_response, logger, problem_response
+from ifqa.serve.schemas import (
+    About,
+    Answers,
+    AskForm,
+    PassageForm,
+    Problem,
+    Rankings,
+    RetrieveForm,
+    TextEvent,
+    TokenForm,
+)
 from ifqa.serve.security import COOKIE, Guard
 from ifqa.serve.service import Service
 from ifqa.version import __version__
 
-_RESULTS_POLICY = "frame-ancestors 'none'"  # the page has a stricter policy of its own, with its script's hash
-_PAGE = Path(__file__).parent / "page"  # served as it is, with the colours of ifqa/report
-_PING = 10.0  # seconds between signs of life of a stream, so that nothing between closes the connection
+_RESULTS_POLICY = "frame-ancestors 'none'"  # the page itself has a stricter policy, with its script's hash
+_PAGE = Path(__file__).parent / "page"  # served unchanged, with the colours of ifqa/report
+_PING = 10.0  # seconds between a stream's comments, so that no proxy closes the connection
 
 
 _PROBLEM = {"model": Problem, "description": "A problem (RFC 9457): its status and one line in `detail`."}
@@ -41,13 +51,13 @@ _STREAMED: dict[str, object] = {
 
 
 def make_app(service: Service, guard: Guard) -> ASGIApp:
-    """The application of a service, behind its middleware; its lifespan opens and closes the service."""
+    """The application with its middleware; its lifespan opens and closes the service."""
     tools = make_tools(service)
-    # The middleware checks Host and Origin for every route; without sessions nothing is kept of a client
+    # The middleware checks Host and Origin for every route; without sessions no client state is kept
     mcp = tools.streamable_http_app(
         stateless_http=True,
         json_response=True,
-        max_request_body_size=BODY,
+        max_request_body_size=MAX_BODY,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
 
@@ -66,11 +76,11 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
     _add_operation(app, service, guard)
     _add_page(app, service.system.experiment.root)
     [route] = [route for route in mcp.routes if isinstance(route, Route)]
-    # Without sessions there is nothing to listen to: GET would hold a stream open that says nothing
+    # Without sessions GET would hold an empty stream open
     app.router.routes.append(Route(route.path, route.endpoint, methods=["POST"]))
 
     async def refuse(request: Request, error: Exception) -> Response:
-        return refusal_of(error)
+        return error_response(error)
 
     for kind in (*EXPECTED, Exception):
         app.add_exception_handler(kind, refuse)
@@ -80,7 +90,7 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
 def _add_api(app: FastAPI, service: Service) -> None:
     @app.post("/v1/ask", response_model=Answers, responses={**_RESPONSES, 200: _STREAMED})
     async def ask(form: AskForm, request: Request) -> Response:
-        """Answer one question or several."""
+        """Answer one or more questions."""
         if "text/event-stream" not in request.headers.get("accept", ""):
             return _json(Answers(answers=await service.answers(service.ask(form.records, form.threshold))))
         if form.question is None:
@@ -90,7 +100,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/retrieve", response_model=Rankings, responses=_RESPONSES)
     async def retrieve(form: RetrieveForm) -> Response:
-        """Rank the passages for one question or several."""
+        """Rank the passages for one or more questions."""
         return _json(Rankings(rankings=await service.rankings(service.retrieve(form.records, form.k))))
 
     @app.get("/v1/passages/{passage_id:path}", response_model=PassageForm, responses=_RESPONSES)
@@ -100,7 +110,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/about", response_model=About)
     async def about() -> Response:
-        """What is searched, who answers, and what the server takes at most."""
+        """The corpus, the reader and the server's limits."""
         return _json(service.about)
 
 
@@ -109,9 +119,9 @@ def _json(form: BaseModel) -> Response:
 
 
 async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterator[bytes]:
-    """One question's server-sent events: how far it is, the text while it is written, and the answer or a problem.
+    """One question's server-sent events: its progress, the text so far, and the answer or a problem.
 
-    Only the newest state is sent, so a slow client keeps nothing in memory. If the task is cancelled, the question is withdrawn.
+    Only the newest state is sent, so a slow client fills no buffer. Cancelling the task withdraws the question.
     """
     [pending] = batch
     answering = asyncio.ensure_future(service.answers(batch))
@@ -130,14 +140,14 @@ async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterat
                 yield _event("reading", "{}") if ahead is None else _event("waiting", json.dumps({"ahead": ahead}))
             if pending.text != sent:
                 at, sent = len(commonprefix([sent, pending.text])), pending.text  # noqa: RUF071 - characters are meant
-                yield _event("text", Written(at=at, text=sent[at:]).model_dump_json())
+                yield _event("text", TextEvent(at=at, text=sent[at:]).model_dump_json())
         error = answering.exception()
         if error is None:
             yield _event("answer", answering.result()[0].model_dump_json())
             return
         if not isinstance(error, EXPECTED):
-            log.error("a bug", exc_info=error)
-        yield _event("problem", bytes(refusal_of(error).body).decode())
+            logger.error("a bug", exc_info=error)
+        yield _event("problem", bytes(error_response(error).body).decode())
     finally:
         answering.cancel()
         with suppress(asyncio.CancelledError):
@@ -157,8 +167,12 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
     @app.get("/readyz", response_class=Response)
     async def readyz() -> Response:
-        """Whether questions are taken."""
-        return Response("ok\n", media_type="text/plain") if service.alive else refusal(503, "no questions are taken")
+        """Whether the server takes questions."""
+        return (
+            Response("ok\n", media_type="text/plain")
+            if service.alive
+            else problem_response(503, "the server is not taking questions")
+        )
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
@@ -167,9 +181,9 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
     @app.post("/v1/session", status_code=204)
     async def sign_in(form: TokenForm, request: Request) -> Response:
-        """Show the token once; the browser then has a cookie."""
+        """Exchange the token for a session cookie."""
         if not guard.is_token(form.token):
-            return refusal(401, "this is not the server's token")
+            return problem_response(401, "this is not the server's token")
         response = Response(None, 204)
         secure = request.headers.get("origin", "").startswith("https://")
         response.set_cookie(COOKIE, guard.session, httponly=True, samesite="strict", secure=secure)
@@ -177,25 +191,25 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
 
 def _add_page(app: FastAPI, root: Path) -> None:
-    lock, written = asyncio.Lock(), dict[tuple[object, ...], str]()  # the text of the results by what it depends on
+    lock, written = asyncio.Lock(), dict[tuple[object, ...], str]()  # the page's text by its inputs' times
 
     def results() -> str:
-        """The page of the results below `root`, written again when an experiment has been scored since."""
-        from ifqa.report.html_page import results_page
+        """The page of the results below `root`, rendered again after an experiment is scored."""
+        from ifqa.report.html_page import render_results
 
         folder = root / "experiments"
         paths = sorted([*folder.glob("*/score/manifest.json"), *folder.glob("RESULTS.jsonl")])
         state = tuple((str(path), path.stat().st_mtime_ns) for path in paths)
         if state not in written:
             written.clear()
-            written[state] = results_page(root, served=True)
+            written[state] = render_results(root, served=True)
         return written[state]
 
     @app.get("/", include_in_schema=False)
     async def index() -> Response:
         return FileResponse(_PAGE / "index.html")
 
-    @app.get("/favicon.ico", include_in_schema=False)  # browsers ask for it on /results, whose page names no icon
+    @app.get("/favicon.ico", include_in_schema=False)  # /results names no icon, so browsers request this one
     async def icon() -> Response:
         return FileResponse(_PAGE / "icon.svg")
 
@@ -207,6 +221,6 @@ def _add_page(app: FastAPI, root: Path) -> None:
 
     @app.get("/results", include_in_schema=False)
     async def show_results() -> Response:
-        async with lock:  # one request at a time writes it
+        async with lock:  # one request at a time renders it
             text = await asyncio.to_thread(results)
         return Response(text, headers={"Content-Security-Policy": _RESULTS_POLICY}, media_type="text/html")

@@ -1,7 +1,7 @@
-"""A bounded queue of questions, taken in batches by threads that search and read.
+"""A bounded queue of questions that threads answer in batches.
 
-What a batch holds is decided when a thread is free, so questions that came meanwhile are read together. A question that its
-sender has withdrawn is not taken; a batch of which all are withdrawn asks its language model no more.
+A batch is formed when a thread is free, so questions that arrived meanwhile are read together. Withdrawn questions are skipped;
+if all of a batch are withdrawn, its language model gets no more requests.
 """
 
 import asyncio
@@ -18,31 +18,31 @@ from ifqa.llms.streaming import TextCallback, cancellable
 from ifqa.records import Question
 
 _Result = TypeVar("_Result")
-_Key = float | None  # what a batch shares: a threshold, or a number of passages
-_LULL = 0.05  # of a batch's time: how long the next one is waited for
-_LONGEST_WAIT = 60  # seconds that a sender is asked to wait at most
+_Key = float | None  # shared by a batch: a threshold, or a number of passages
+_WAIT_SHARE = 0.05  # of a batch's time: how long to wait for the next batch to fill
+_MAX_RETRY_AFTER = 60  # seconds
 
 
 class QueueFull(Exception):
-    """No more questions may wait; `seconds` is when some will have been taken."""
+    """The queue is full; retry after `seconds`."""
 
     def __init__(self, waiting: int, seconds: int) -> None:
-        super().__init__(f"{waiting} questions wait already; ask again in {seconds} s")
+        super().__init__(f"the queue is full with {waiting} questions; retry in {seconds} s")
         self.seconds = seconds
 
 
 @dataclass(eq=False)
 class Pending(Generic[_Result]):
-    """A question in the queue, and how far it is.
+    """A question in the queue, and its progress.
 
     Attributes:
-        question, key: the question, and what the questions of a batch share.
-        watched: whether its sender watches, so that a language model gives its text while it writes.
-        result: its answer; whoever withdraws the question cancels it.
-        changed: set at every step.
-        ahead: how many wait before it; None once it was taken.
-        text: what a language model has written so far.
-        arrival, seconds: when it came, and the seconds from then to its result.
+        question, key: the question, and the key that a batch shares.
+        watched: whether to stream the language model's text to the sender.
+        result: its answer; cancelled to withdraw the question.
+        changed: set when `ahead` or `text` changes.
+        ahead: the number of questions before it; None once it is in a batch.
+        text: the language model's text so far.
+        arrival, seconds: its arrival time, and the seconds until its result.
     """
 
     question: Question
@@ -56,31 +56,31 @@ class Pending(Generic[_Result]):
     seconds: float = 0.0
 
     def move(self, ahead: int | None) -> None:
-        """Set how many wait before it now; None if it was taken."""
+        """Update `ahead`."""
         if ahead != self.ahead:
             self.ahead = ahead
             self.changed.set()
 
     def on_text(self, text: str) -> None:
-        """Take the text so far, from any thread."""
+        """Update the text so far, from any thread."""
 
         def take() -> None:
             self.text = text
             self.changed.set()
 
-        with suppress(RuntimeError):  # the loop has been closed: nobody is there to see it
+        with suppress(RuntimeError):  # the loop is closed: no client is left
             self.result.get_loop().call_soon_threadsafe(take)
 
 
 class BatchQueue(Generic[_Result]):
-    """Runs `work` on batches of what waits.
+    """Runs `work` on batches of waiting questions.
 
     Args:
-        work: a function from questions, the key that they share, and who hears the text of the first one, to a result for each.
-        waiting: how many questions may wait.
-        batch: how many are taken at once.
-        threads: how many batches are worked on side by side.
-        pool: has these threads; None for threads of the queue's own.
+        work: a function of questions, their key and a callback for the first one's text; returns a result for each.
+        waiting: the most questions that may wait.
+        batch: the most questions in a batch.
+        threads: the number of batches at the same time.
+        pool: the pool with these threads; None to create one.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class BatchQueue(Generic[_Result]):
 
     @property
     def alive(self) -> bool:
-        """Whether questions are being taken."""
+        """Whether the queue takes questions."""
         return bool(self._tasks) and not any(task.done() for task in self._tasks)
 
     def open(self) -> None:
-        """Start to take questions; called in the loop."""
+        """Start to take questions; call it in the event loop."""
         self._tasks = [asyncio.create_task(self._serve()) for _ in range(self._threads)]
 
     async def close(self) -> None:
@@ -122,12 +122,12 @@ class BatchQueue(Generic[_Result]):
         """Queue questions, all or none.
 
         Raises:
-            QueueFull: there is no room for all of them.
+            QueueFull: they do not all fit.
         """
         self._waiting = deque(pending for pending in self._waiting if not pending.result.done())
         ahead = len(self._waiting)
         if ahead + len(questions) > self._most:
-            raise QueueFull(ahead, min(max(ceil(ahead * self._pace / self._threads), 1), _LONGEST_WAIT))
+            raise QueueFull(ahead, min(max(ceil(ahead * self._pace / self._threads), 1), _MAX_RETRY_AFTER))
         loop = asyncio.get_running_loop()
         batch = [Pending[_Result](question, key, watched, loop.create_future()) for question in questions]
         self._waiting.extend(batch)
@@ -137,7 +137,7 @@ class BatchQueue(Generic[_Result]):
         return batch
 
     def _take(self) -> list[Pending[_Result]]:
-        """The next batch: the oldest question, and others with its key whose ids differ."""
+        """The next batch: the oldest question, and others with the same key and different ids."""
         waiting = [pending for pending in self._waiting if not pending.result.done()]
         batch: dict[str, Pending[_Result]] = {}
         for pending in waiting:
@@ -164,9 +164,9 @@ class BatchQueue(Generic[_Result]):
                 self.busy -= len(batch)
             seconds = time.monotonic() - began
             self._pace = 0.8 * self._pace + 0.2 * seconds / len(batch)
-            # Answered clients often ask again, and the first of them would be a batch alone
+            # Answered clients often ask again; without a wait, the first would be a batch of one
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LULL * seconds):
+                async with asyncio.timeout(_WAIT_SHARE * seconds):
                     while 1 < len(batch) > len(self._waiting):
                         self._arrived.clear()
                         await self._arrived.wait()
@@ -194,7 +194,7 @@ class BatchQueue(Generic[_Result]):
         finally:  # the queue may close
             cancelled.cancel()
         left = [pending for pending in batch if not pending.result.done()]
-        if error := work.exception():  # it goes to who waits for the question
+        if error := work.exception():  # the question's client gets it
             for pending in left:
                 if len(batch) > 1:  # one question may be at fault
                     await self._answer([pending])

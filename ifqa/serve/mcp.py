@@ -1,4 +1,4 @@
-"""The MCP tools: ask, retrieve, get_passage. Each gives a typed result with its sources."""
+"""The MCP tools: ask, retrieve, get_passage. Each returns a typed result with its sources."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from ifqa.errors import IfqaError
 from ifqa.serve.batch_queue import QueueFull
-from ifqa.serve.limits import ID
+from ifqa.serve.limits import MAX_ID
 from ifqa.serve.schemas import AnswerForm, AskForm, Depth, PassageForm, RankingForm, RetrieveForm, Threshold
 from ifqa.serve.service import NotFound, Service
 from ifqa.version import __version__
@@ -50,7 +50,7 @@ def make_tools(service: Service) -> MCPServer[None]:
         return ranking
 
     async def get_passage(
-        passage_id: Annotated[str, Field(max_length=ID, description="As in evidence or a ranking.")],
+        passage_id: Annotated[str, Field(max_length=MAX_ID, description="As in evidence or a ranking.")],
     ) -> PassageForm:
         """Read one passage of the documents by its id."""
         with _tool_errors():
@@ -67,7 +67,7 @@ def make_tools(service: Service) -> MCPServer[None]:
 
 @contextmanager
 def _tool_errors() -> Iterator[None]:
-    """Turn what the caller can mend into the tool's error, which a model reads."""
+    """Turn errors that the caller can fix into tool errors, which a model reads."""
     try:
         yield
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""What every request passes first: its id, the checks of `security`, the limit on its body, its response's headers, the log.
+"""The middleware: request ids, the checks of `security`, the limit on bodies, response headers, the log.
 
-Errors are problem details (RFC 9457): one plain line each, and never a traceback. The log is a JSON object a line on stderr, in
-ASCII, with the request's id. Questions and tokens are not logged.
+Errors are problem details (RFC 9457): one line each, never a traceback. The log on stderr has one JSON object per line, in ASCII,
+with the request's id. Questions and tokens are not logged.
 """
 
 import asyncio
@@ -30,23 +30,30 @@ from ifqa.serve.schemas import OBJECT, TEXT, Problem
 from ifqa.serve.security import HEADERS, SESSION, Guard
 from ifqa.serve.service import Metrics, NotFound
 
-log = logging.getLogger("ifqa.serve")
+logger = logging.getLogger("ifqa.serve")
 
-_request_id: ContextVar[str] = ContextVar("request_id", default="")  # of the request that is being answered
-_WORD = re.compile(r"[\w-]{1,64}", re.ASCII)
+_request_id: ContextVar[str] = ContextVar("request_id", default="")  # of the current request
+_REQUEST_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 _CLOSE = {"Connection": "close"}
-_GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
+_CLIENT_CLOSED = 499  # the client closed the connection; only the log and /metrics show this status
 _LONGEST_PATH = 200  # characters of a path in the log
-_LONGEST_FAULT = 300  # characters of what is wrong with a request
-EXPECTED = (QueueFull, NotFound, TimeoutError, IfqaError, HTTPException, RequestValidationError)  # any other is a bug
+_LONGEST_DETAIL = 300  # characters of a validation error's place, and of its message
+EXPECTED = (
+    QueueFull,
+    NotFound,
+    TimeoutError,
+    IfqaError,
+    HTTPException,
+    RequestValidationError,
+)  # any other error is a bug
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON; `extra={"fields": {...}}` adds keys, and a traceback is one of them."""
+    """A record as one line of JSON; `extra={"fields": {...}}` adds keys, as does a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line; whatever would steer a terminal or begin a new line is escaped."""
+        """The line, with control characters escaped."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {
             "time": f"{moment}.{int(record.msecs):03}Z",
@@ -59,46 +66,46 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
 
 
-def write_log(quiet: bool) -> None:
-    """Send the log of the server and of its libraries to stderr: warnings of all, and every request unless `quiet`."""
+def configure_logging(quiet: bool) -> None:
+    """Log to stderr: warnings of the server and its libraries, and every request unless `quiet`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    log.addHandler(handler)
-    log.propagate = logging.getLogger("ifqa").propagate = False  # the package's other messages are plain lines
-    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    logger.addHandler(handler)
+    logger.propagate = logging.getLogger("ifqa").propagate = False  # the package's other messages are plain lines
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """A problem with the title of its status, as a response."""
+def problem_response(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A response with problem details; the title is the status's phrase."""
     problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=_request_id.get())
     return Response(problem.model_dump_json(), status, headers, media_type="application/problem+json")
 
 
-def refusal_of(error: BaseException) -> Response:
-    """The response that an error means."""
+def error_response(error: BaseException) -> Response:
+    """The response to an error."""
     match error:
         case QueueFull():
-            return refusal(503, str(error), {"Retry-After": str(error.seconds)})
+            return problem_response(503, str(error), {"Retry-After": str(error.seconds)})
         case NotFound():
-            return refusal(404, str(error))
+            return problem_response(404, str(error))
         case TimeoutError():
-            return refusal(504, "no answer within the time limit; ask fewer questions at once, or later")
+            return problem_response(504, "no answer within the time limit; ask fewer questions at once, or later")
         case IfqaError():
-            return refusal(503, str(error), {"Retry-After": "30"})
+            return problem_response(503, str(error), {"Retry-After": "30"})
         case HTTPException():
-            return refusal(error.status_code, str(error.detail), error.headers)
+            return problem_response(error.status_code, str(error.detail), error.headers)
         case RequestValidationError():
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, OBJECT)) or "body"
             what = first["msg"].removeprefix("Value error, ")
-            return refusal(422, f"{place[:_LONGEST_FAULT]}: {what[:_LONGEST_FAULT]}")
+            return problem_response(422, f"{place[:_LONGEST_DETAIL]}: {what[:_LONGEST_DETAIL]}")
         case _:
-            return refusal(500, "a bug; the server's log has it under this request's id")
+            return problem_response(500, "a bug in ifqa; find it in the server's log by this request's id")
 
 
 class Middleware:
-    """An ASGI application in front of another one."""
+    """An ASGI application that wraps another one."""
 
     def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, metrics: Metrics) -> None:
         self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
@@ -108,9 +115,9 @@ class Middleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, began, status = Headers(scope=scope), time.monotonic(), _GONE
+        headers, began, status = Headers(scope=scope), time.monotonic(), _CLIENT_CLOSED
         client_id = headers.get("x-request-id", "")
-        request_id = client_id if _WORD.fullmatch(client_id) else secrets.token_hex(8)
+        request_id = client_id if _REQUEST_ID.fullmatch(client_id) else secrets.token_hex(8)
         _request_id.set(request_id)
 
         async def send_with_headers(message: Message) -> None:
@@ -119,7 +126,7 @@ class Middleware:
                 status = message["status"]
                 response = MutableHeaders(raw=message.setdefault("headers", []))
                 for name, value in HEADERS.items():
-                    response.setdefault(name, value)  # those that the application has set stay
+                    response.setdefault(name, value)  # the application's own headers stay
                 response["X-Request-Id"] = request_id
             await send(message)
 
@@ -133,32 +140,34 @@ class Middleware:
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
-        if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw) > sizes.HEADERS:
-            return refusal(400, "the request's head is too large", _CLOSE)
-        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may see another end of the body
-            return refusal(400, "wanted either Content-Length or Transfer-Encoding", _CLOSE)
+        if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw) > sizes.MAX_HEADERS:
+            return problem_response(400, "the request's head is too large", _CLOSE)
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may disagree about the body's end
+            return problem_response(400, "wanted either Content-Length or Transfer-Encoding", _CLOSE)
         if not self._guard.calls_us(headers, path):
-            return refusal(421, "this server is not called by the name in Host; start it with --allow-host NAME")
+            return problem_response(421, "unknown name in the Host header; start the server with --allow-host NAME")
         if self._guard.is_foreign(headers):
-            return refusal(403, "pages of another origin may not ask")
+            return problem_response(403, "requests from pages of another origin are refused")
         if not self._guard.admits(headers, path):
             if path == "/results":
                 return Response(None, 303, {"Location": "/"})
             challenge = {"WWW-Authenticate": 'Bearer realm="ifqa"'}
-            return refusal(401, "wanted the server's token: Authorization: Bearer TOKEN", challenge)
+            return problem_response(401, "wanted the server's token: Authorization: Bearer TOKEN", challenge)
         if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return refusal(415, "wanted Content-Type: application/json")
+            return problem_response(415, "wanted Content-Type: application/json")
         return None
 
     async def _pass_on(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """Give the request to the application, its body read and bounded, while the client is there."""
+        """Read the body, within its limit, and pass the request on; cancel it if the client leaves."""
         try:
-            async with asyncio.timeout(min(self._limits.seconds, sizes.SLOW)):
-                body = await _read_body(receive, headers, sizes.SESSION if scope["path"] == SESSION else sizes.BODY)
+            async with asyncio.timeout(min(self._limits.seconds, sizes.REQUEST_TIMEOUT)):
+                body = await _read_body(
+                    receive, headers, sizes.MAX_SESSION_BODY if scope["path"] == SESSION else sizes.MAX_BODY
+                )
         except ClientDisconnect:
             return
         except TimeoutError:
-            body = refusal(408, "the body did not come in time", _CLOSE)
+            body = problem_response(408, "the request's body did not arrive in time", _CLOSE)
         if isinstance(body, Response):
             await body(scope, receive, send)
             return
@@ -185,7 +194,7 @@ class Middleware:
 
     def _log(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("route")
-        pattern = str(vars(route).get("path", "")) if route else ""  # paths from outside would be endless
+        pattern = str(vars(route).get("path", "")) if route else ""  # unbounded labels would fill memory
         method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
         self._metrics.requests[method if pattern else "", pattern, status] += 1
         fields = {
@@ -195,13 +204,13 @@ class Middleware:
             "ms": round(seconds * 1000, 1),
             "client": (scope.get("client") or ("",))[0],
         }
-        log.info("request", extra={"fields": fields})
+        logger.info("request", extra={"fields": fields})
 
 
 async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes | Response:
-    """A request's body, of at most so many bytes.
+    """A request's body, or the error response if it is larger than `most` bytes.
 
-    A larger one is refused after it was read to its end, within reason, so that its sender reads the refusal.
+    A larger body is read to its end first, up to a limit, so that its sender reads the error.
 
     Raises:
         ClientDisconnect: the client has left.
@@ -210,7 +219,7 @@ async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes | R
     large = declared.isdecimal() and int(declared[:20]) > most
     pieces: list[bytes] = []
     size, more = 0, True
-    while more and size <= sizes.DISCARDED:
+    while more and size <= sizes.MAX_DISCARDED:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
@@ -218,4 +227,4 @@ async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes | R
         size += len(piece)
         large = large or size > most
         pieces = [] if large else [*pieces, piece]
-    return refusal(413, "the body is too large; send fewer questions", _CLOSE) if large else b"".join(pieces)
+    return problem_response(413, "the body is too large; send fewer questions", _CLOSE) if large else b"".join(pieces)

@@ -1,6 +1,6 @@
-"""The JSON objects of the API and of the MCP tools; those of responses are made from records.
+"""The JSON objects of the API and of the MCP tools; responses are built from records.
 
-Places are counts of Unicode code points, the end exclusive. In `pieces` of a text every second piece is marked.
+Offsets count Unicode code points, the end exclusive. `pieces` alternate between plain and highlighted text.
 """
 
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from ifqa.records import Answer, Question, Ranking, Step, Term
 from ifqa.retrieval.queries import split_question
-from ifqa.serve.limits import BODY, CHOICES, CONTEXT, ID, KEYS, QUESTION, QUESTIONS, K
+from ifqa.serve.limits import MAX_BODY, MAX_CHOICES, MAX_CONTEXT, MAX_ID, MAX_K, MAX_KEYS, MAX_QUESTION, MAX_QUESTIONS
 from ifqa.version import __version__
 
 QUESTION_EXAMPLE = (
@@ -19,7 +19,7 @@ QUESTION_EXAMPLE = (
 )
 
 
-_THRESHOLD = "Least confidence of an answer: 0 always answers, null is the reader's own."
+_THRESHOLD = "Abstain below this confidence: 0 always answers, null is the reader's own threshold."
 
 
 def _not_blank(text: str) -> str:
@@ -29,47 +29,47 @@ def _not_blank(text: str) -> str:
 
 
 Text = Annotated[
-    str, Field(min_length=1, max_length=QUESTION, description='"If ..., ...?"'), AfterValidator(_not_blank)
+    str, Field(min_length=1, max_length=MAX_QUESTION, description='"If ..., ...?"'), AfterValidator(_not_blank)
 ]
 Threshold = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description=_THRESHOLD)]
-Depth = Annotated[int, Field(ge=0, le=K, description="Passages to retrieve; 0: as many as the experiment does.")]
+Depth = Annotated[int, Field(ge=0, le=MAX_K, description="Passages to retrieve; 0: the experiment's number.")]
 
 
 class Form(BaseModel):
-    """A request: unknown keys and values of another type are refused."""
+    """A request; unknown keys and wrong types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _of_few_keys(cls, value: object) -> object:
-        """Refuse many keys at once: to name each that is not known would take seconds, and all others would wait."""
-        if isinstance(value, dict) and len(value) > KEYS:
-            raise ValueError(f"{len(value):,} keys; wanted at most {KEYS}")
+        """Refuse too many keys at once: listing each unknown key would block the server for seconds."""
+        if isinstance(value, dict) and len(value) > MAX_KEYS:
+            raise ValueError(f"{len(value):,} keys; wanted at most {MAX_KEYS}")
         return value
 
 
-class Asked(Form):
-    """A question with what may come with it."""
+class QuestionForm(Form):
+    """A question with its id, choices and context."""
 
     text: Text
-    id: Annotated[str, Field(max_length=ID, pattern=r"^\S*$", description="Comes back with the answer.")] = ""
-    choices: Annotated[list[Annotated[str, Field(max_length=QUESTION)]], Field(max_length=CHOICES)] = []
-    context: Annotated[str, Field(max_length=CONTEXT)] = ""
+    id: Annotated[str, Field(max_length=MAX_ID, pattern=r"^\S*$", description="Comes back with the answer.")] = ""
+    choices: Annotated[list[Annotated[str, Field(max_length=MAX_QUESTION)]], Field(max_length=MAX_CHOICES)] = []
+    context: Annotated[str, Field(max_length=MAX_CONTEXT)] = ""
 
 
-TEXT, OBJECT = "as text", "as object"  # in the place of an error: which of the two forms was taken
-TextOrAsked = Annotated[
-    Annotated[Text, Tag(TEXT)] | Annotated[Asked, Tag(OBJECT)],
+TEXT, OBJECT = "as text", "as object"  # in an error's location: the form that was parsed
+TextOrQuestion = Annotated[
+    Annotated[Text, Tag(TEXT)] | Annotated[QuestionForm, Tag(OBJECT)],
     Discriminator(lambda value: TEXT if isinstance(value, str) else OBJECT),
 ]
 
 
 class Questions(Form):
-    """One question, or several."""
+    """One or more questions."""
 
-    question: TextOrAsked | None = None
-    questions: Annotated[list[TextOrAsked] | None, Field(min_length=1, max_length=QUESTIONS)] = None
+    question: TextOrQuestion | None = None
+    questions: Annotated[list[TextOrQuestion] | None, Field(min_length=1, max_length=MAX_QUESTIONS)] = None
 
     @model_validator(mode="after")
     def _one_of_the_two(self) -> Self:
@@ -79,16 +79,16 @@ class Questions(Form):
 
     @property
     def records(self) -> list[Question]:
-        """The questions; the id of one that was sent without is empty."""
+        """The questions; a missing id is empty."""
         questions = [self.question] if self.question is not None else self.questions or []
-        objects = [Asked(text=question) if isinstance(question, str) else question for question in questions]
+        objects = [QuestionForm(text=question) if isinstance(question, str) else question for question in questions]
         return [
             Question(each.id, each.text.strip(), choices=tuple(each.choices), context=each.context) for each in objects
         ]
 
 
 class AskForm(Questions):
-    """What POST /v1/ask takes."""
+    """The body of POST /v1/ask."""
 
     threshold: Threshold = None
 
@@ -100,7 +100,7 @@ class AskForm(Questions):
 
 
 class RetrieveForm(Questions):
-    """What POST /v1/retrieve takes."""
+    """The body of POST /v1/retrieve."""
 
     k: Depth = 0
 
@@ -108,26 +108,26 @@ class RetrieveForm(Questions):
 
 
 class TokenForm(Form):
-    """What POST /v1/session takes."""
+    """The body of POST /v1/session."""
 
     token: Annotated[str, Field(max_length=1000)]
 
 
 class Reply(BaseModel):
-    """A response. A text has a "?" for each half of a surrogate pair, which JSON in UTF-8 cannot hold; places stay the same."""
+    """A response. "?" replaces each lone surrogate, which UTF-8 cannot encode; offsets stay the same."""
 
     @model_validator(mode="before")
     @classmethod
     def _encodable(cls, value: object) -> object:
-        return _encodable(value)
+        return _replace_surrogates(value)
 
 
-def _encodable(value: object) -> object:
+def _replace_surrogates(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {key: _encodable(inner) for key, inner in value.items()}
-    return [_encodable(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: _replace_surrogates(inner) for key, inner in value.items()}
+    return [_replace_surrogates(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 class PassageForm(Reply):
@@ -139,12 +139,12 @@ class PassageForm(Reply):
 
 
 class Evidence(PassageForm):
-    """A passage that the reader read; marked is the answer, or what it was computed from."""
+    """A passage that the reader read, with the answer, or what it was computed from, highlighted."""
 
     pieces: list[str]
 
 
-class Ranked(PassageForm):
+class RankedPassage(PassageForm):
     """A passage of a ranking."""
 
     rank: int
@@ -156,11 +156,11 @@ class RankingForm(Reply):
 
     id: str
     question: str
-    passages: list[Ranked]
+    passages: list[RankedPassage]
 
     @classmethod
     def of(cls, ranking: Ranking) -> Self:
-        """The object of a ranking."""
+        """The form of a ranking."""
         passages = [
             {**asdict(passage), "rank": rank, "score": score} for rank, (passage, score) in enumerate(ranking, start=1)
         ]
@@ -169,7 +169,7 @@ class RankingForm(Reply):
 
 
 class CalculationForm(Reply):
-    """How an answer was computed: `rule` stands between the terms, and `line` is all of it in one line."""
+    """How an answer was computed: `rule` joins the terms, and `line` is the whole calculation."""
 
     result: str
     rule: str
@@ -177,8 +177,8 @@ class CalculationForm(Reply):
     line: str
 
 
-class HowForm(Reply):
-    """Where an answer comes from: the sentence and the span in the passage's text; `pieces` are the sentence's."""
+class ExplanationForm(Reply):
+    """The source of an answer: the sentence and the span in the passage's text; `pieces` are the sentence's."""
 
     passage_id: str
     sentence: tuple[int, int]
@@ -187,8 +187,8 @@ class HowForm(Reply):
     calculation: CalculationForm | None
 
 
-class Supposed(Reply):
-    """The question's if-clause, and the question in pieces with the if-clause marked."""
+class Supposition(Reply):
+    """The question's if-clause, and the question in pieces with the if-clause highlighted."""
 
     text: str
     pieces: list[str]
@@ -199,31 +199,31 @@ class AnswerForm(Reply):
 
     id: str
     question: str
-    supposed: Supposed | None
+    supposed: Supposition | None
     outcome: Literal["answered", "abstained", "failed"]
     answer: str
     confidence: Annotated[float | None, Field(description="Probability that the answer, or the candidate, is right.")]
     candidate: Annotated[str, Field(description="The best candidate of a reader that abstained.")]
     factual: Annotated[str, Field(description="The answer in the real world, if the reader gives it.")]
     error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
-    how: HowForm | None
+    how: ExplanationForm | None
     evidence: list[Evidence]
-    steps: Annotated[list[Step], Field(description="The searches, of a retriever that searches several times.")] = []
+    steps: Annotated[list[Step], Field(description="The searches of an iterative retriever.")] = []
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
     @classmethod
     def of(cls, answer: Answer, seconds: float) -> Self:
-        """The object of an answer that took so many seconds."""
+        """The form of an answer that took `seconds`."""
         failed = not answer.text and bool(answer.error or not answer.candidate)
         text, how = answer.question.text, answer.how
         supposed = split_question(text).presupposition
         before, clause, after = text.partition(supposed) if supposed else (text, "", "")
         passage = next((passage for passage in answer.evidence if how and passage.id == how.passage_id), None)
-        told = None
+        explanation = None
         if how and passage:
-            told = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
+            explanation = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
             if how.calculation:
-                told["calculation"]["line"] = str(how.calculation)
+                explanation["calculation"]["line"] = str(how.calculation)
         return cls.model_validate(
             {
                 **asdict(answer),
@@ -233,15 +233,15 @@ class AnswerForm(Reply):
                 "outcome": "answered" if answer.text else "failed" if failed else "abstained",
                 "answer": answer.text,
                 "error": answer.no_answer_reason.removeprefix("no answer: ") if failed else "",
-                "how": told,
+                "how": explanation,
                 "evidence": [{**asdict(passage), "pieces": answer.highlights(passage)} for passage in answer.evidence],
                 "seconds": round(seconds, 3),
             }
         )
 
 
-class Written(Reply):
-    """The event `text`: what a language model writes, from the character `at`."""
+class TextEvent(Reply):
+    """The event `text`: the language model's text from the character `at`."""
 
     at: int
     text: str
@@ -267,7 +267,7 @@ class CorpusForm(Reply):
 
 
 class ReaderForm(Reply):
-    """Who answers; `streams` says whether text comes piece by piece."""
+    """The reader; `streams`: whether text arrives while it is written."""
 
     name: str
     label: str
@@ -277,18 +277,18 @@ class ReaderForm(Reply):
 
 
 class LimitsForm(Reply):
-    """What the server takes at most."""
+    """The server's limits."""
 
-    question_characters: int = QUESTION
-    questions: int = QUESTIONS
-    k: int = K
-    body_bytes: int = BODY
+    question_characters: int = MAX_QUESTION
+    questions: int = MAX_QUESTIONS
+    k: int = MAX_K
+    body_bytes: int = MAX_BODY
     seconds: float
     waiting: int
 
 
 class About(Reply):
-    """What is searched, who answers, and what the server takes."""
+    """The corpus, the reader and the server's limits."""
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-"""An opened system behind two queues: what the JSON API and the MCP tools share."""
+"""An opened system behind two queues, shared by the JSON API and the MCP tools."""
 
 import asyncio
 from collections import Counter
@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class NotFound(Exception):
-    """The passage, or the part of the experiment that would answer, is not there."""
+    """There is no such passage, or the experiment has no reader or retriever."""
 
 
 class Metrics:
@@ -34,7 +34,7 @@ class Metrics:
         self.outcomes = Counter[str]()
 
     def text(self, gauges: Mapping[str, float]) -> str:
-        """All counts, and what holds now, in Prometheus's text format."""
+        """All counts and gauges in Prometheus's text format."""
         values = {
             f'ifqa_requests_total{{method="{method}",route="{route}",status="{status}"}}': count
             for (method, route, status), count in self.requests.items()
@@ -44,21 +44,21 @@ class Metrics:
 
 
 class Service:
-    """A system that many ask at once. Its methods are called in the loop that called `open`.
+    """A system for concurrent requests. Call its methods in the event loop that called `open`.
 
     Args:
-        system: it is opened here.
-        limits: what it takes at most.
+        system: the system, which the service opens.
+        limits: the server's limits.
     """
 
     def __init__(self, system: System, limits: Limits) -> None:
-        # OpenMP gives each thread that computes helpers of its own, and those of two threads slow each other down by a quarter.
-        # So the thread that answers opens the models too.
+        # OpenMP starts helper threads for each computing thread, and those of two threads slow each other down by a quarter.
+        # So one thread both opens the models and answers.
         pool, threads, batch = ThreadPoolExecutor(1, "asking"), 1, 1
         pool.submit(system.open).result()
         self.system, self.limits, self.metrics = system, limits, Metrics()
         reader = system.experiment.reader
-        if reader and system.reader.concurrent:  # it computes nothing here
+        if reader and system.reader.concurrent:  # it waits for a server and computes nothing
             pool.shutdown()
             threads = sizes.THREADS
             pool = ThreadPoolExecutor(threads, "asking")
@@ -74,7 +74,7 @@ class Service:
         self._numbers = count(1)
 
     def open(self) -> None:
-        """Begin to take questions."""
+        """Start to take questions."""
         self.asking.open()
         self.retrieving.open()
 
@@ -85,12 +85,12 @@ class Service:
 
     @property
     def alive(self) -> bool:
-        """Whether questions are being taken."""
+        """Whether the service takes questions."""
         return self.asking.alive and self.retrieving.alive
 
     @property
     def gauges(self) -> Mapping[str, float]:
-        """The lengths of the queues, and what the language model has spent."""
+        """The queue lengths, and the language model's cost and requests."""
         gauges: dict[str, float] = {}
         for name, queue in (("ask", self.asking), ("retrieve", self.retrieving)):
             gauges[f'ifqa_waiting{{queue="{name}"}}'] = len(queue)
@@ -102,10 +102,10 @@ class Service:
     def ask(
         self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
     ) -> list[Pending[Answer]]:
-        """Queue questions to answer, with the least confidence `threshold` as `System.ask` takes it.
+        """Queue questions to answer; `threshold` as in `System.ask`.
 
         Raises:
-            QueueFull: too many wait.
+            QueueFull: too many questions are waiting.
             NotFound: the experiment has no reader.
         """
         if self.about.reader is None:
@@ -119,10 +119,10 @@ class Service:
         return self.retrieving.put(self._number(questions), k)
 
     async def answers(self, batch: Sequence[Pending[Answer]]) -> list[AnswerForm]:
-        """The answers, when all are there; if that takes too long or the task is cancelled, the questions are withdrawn.
+        """Wait for all answers; a timeout or cancellation withdraws the questions.
 
         Raises:
-            TimeoutError: that takes longer than the limit.
+            TimeoutError: it takes longer than the limit.
             IfqaError: the system cannot answer now, such as a language model that refuses every request.
         """
         answers = await self._results(batch)
@@ -140,7 +140,7 @@ class Service:
         Raises:
             NotFound: there is no passage of that id.
         """
-        if len(passage_id) > sizes.ID:
+        if len(passage_id) > sizes.MAX_ID:
             raise NotFound(f"no passage has an id of {len(passage_id):,} characters")
         passage = await asyncio.to_thread(self.system.passage, passage_id)
         if passage is None:
@@ -156,7 +156,7 @@ class Service:
                 pending.result.cancel()
 
     def _number(self, questions: Sequence[Question]) -> list[Question]:
-        """The questions, with ids for those that have none."""
+        """The questions, with ids where they are missing."""
         return [replace(question, id=question.id or f"ask/{next(self._numbers)}") for question in questions]
 
 
@@ -182,11 +182,11 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
 
 
 def _examples(system: System) -> list[str]:
-    """Questions of the experiment's split, from all over it; none if the split is not here."""
+    """Questions spread over the experiment's split; none if the split is missing."""
     experiment = system.experiment
     try:
         questions = open_benchmark(experiment.benchmark, experiment.root).questions(experiment.split)
     except (IfqaError, OSError):  # the answers need no benchmark
         return []
     step = max(1, len(questions) // _EXAMPLES)
-    return [question.text for question in questions[::step] if len(question.text) <= sizes.QUESTION][:_EXAMPLES]
+    return [question.text for question in questions[::step] if len(question.text) <= sizes.MAX_QUESTION][:_EXAMPLES]

@@ -72,7 +72,7 @@ def test_of_two_first_questions_at_once_one_indexes_and_both_are_answered(docs):
         (["--questions", "q.txt"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.csv", "If?"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.pdf"], "unknown ending of --out '.pdf'"),
-        (["--questions", "q.txt", "--out", "few.jsonl"], "few.jsonl is there already, and nothing is overwritten"),
+        (["--questions", "q.txt", "--out", "few.jsonl"], "few.jsonl exists, and ifqa overwrites nothing"),
         ([], "no question, and no terminal to ask for one"),
     ],
 )
@@ -100,7 +100,7 @@ def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, mo
     assert (stopped.returncode, Path("a.csv").exists()) == (130, False)
     Path("go").touch()
     told = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
-    assert "a.csv: going on after 8 of 20 questions" in told.stderr
+    assert "a.csv: resuming after 8 of 20 questions" in told.stderr
     assert asked == [f"q{n}" for n in range(20)]
     with open("a.csv", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -17,7 +17,7 @@ from ifqa.pipeline.run import Run
 from ifqa.records import Hit, Question
 from ifqa.report.publish import PAGE, publish
 from ifqa.report.result_tables import losses_table
-from ifqa.report.table import drawn
+from ifqa.report.table import render_text
 
 pytestmark = pytest.mark.usefixtures("five")
 
@@ -137,7 +137,7 @@ def test_the_verb_and_the_page_know_of_probes(mine):
     assert [one["probe"] for one in told["losses"]] == [name for name in PROBES for _ in range(2)]
     variant = load_experiment("mine+limit=3")
     table = losses_table({variant.name: losses_of(Run(variant))})
-    assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", drawn(table.show))
+    assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", render_text(table.show))
     assert losses_of(Run(mine)) == []
     assert table.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
     list(publish(None, (), False, limited=True))

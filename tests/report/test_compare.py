@@ -12,8 +12,8 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
-from ifqa.report.compare import comparison, comparisons
-from ifqa.report.table import drawn
+from ifqa.report.compare import compare_pair, compare_to_first
+from ifqa.report.table import render_text
 from ifqa.scoring import per_question
 from ifqa.scoring.statistics import holm_correction, paired_randomization
 
@@ -33,7 +33,7 @@ def two(three):
 
 def em_of(*experiments, **options):
     return next(
-        difference for difference in comparison(*experiments, **options).differences if difference.measure == "EM"
+        difference for difference in compare_pair(*experiments, **options).differences if difference.measure == "EM"
     )
 
 
@@ -44,7 +44,7 @@ def test_the_second_is_measured_against_the_first(two):
     assert em.low < em.more < em.high
     first, second = [1.0] * 20 + [0.0] * 63, [1.0] * 10 + [0.0] * 43 + [1.0] * 30
     assert em.p == paired_randomization(first, second, seed=0)
-    for difference, other in zip(comparison(*two).differences, comparison(*reversed(two)).differences, strict=True):
+    for difference, other in zip(compare_pair(*two).differences, compare_pair(*reversed(two)).differences, strict=True):
         assert (difference.measure, difference.p, difference.more) == (
             other.measure,
             other.p,
@@ -54,10 +54,10 @@ def test_the_second_is_measured_against_the_first(two):
 
 
 def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_are(two):
-    found = comparison(*two, "EM", 10).largest
+    found = compare_pair(*two, "EM", 10).largest
     assert [question for question, _, _ in found] == Run(two[0]).questions[10:20]
     assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
-    told = str(comparison(*two, "EM", 3))
+    told = str(compare_pair(*two, "EM", 3))
     assert "[bold]never[/bold]" in told
     assert "83 questions" in told
 
@@ -65,16 +65,16 @@ def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_
 def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
     (tmp_path / "experiments/gold.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
     with pytest.raises(IfqaError, match="make it with: ifqa run gold"):
-        comparison(two[0], load_experiment("gold"))
+        compare_pair(two[0], load_experiment("gold"))
     stages.run(Run(load_experiment("gold")))
     with pytest.raises(IfqaError, match="no measure in common"):
-        comparison(two[0], load_experiment("gold"))
+        compare_pair(two[0], load_experiment("gold"))
     few = override(two[0], {"limit": 5})
     stages.run(Run(few))
     with pytest.raises(IfqaError, match=r"83 questions, .* 5, 5 of them the same; .* both have: --common"):
-        comparison(two[0], few)
+        compare_pair(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
-        comparison(*two, "EMM", 3)
+        compare_pair(*two, "EMM", 3)
 
 
 def test_common_questions_are_compared_alone(two):
@@ -82,11 +82,11 @@ def test_common_questions_are_compared_alone(two):
     stages.run(Run(few))
     em = em_of(two[0], few, common=True)
     assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(66.67), 0, 5, 10)
-    compared = comparison(few, two[0], count=3, common=True)
+    compared = compare_pair(few, two[0], count=3, common=True)
     assert (compared.questions, compared.of) == (15, (15, 83))
     assert compared.to_dict()["questions"] == {"compared": 15, "a": 15, "b": 83}
     assert "15 questions that both have, of 15 of A and 83 of B; p of" in str(compared)
-    assert "that both have" not in str(comparison(*two, count=0, common=True))
+    assert "that both have" not in str(compare_pair(*two, count=0, common=True))
 
 
 def answer_file(name, benchmark, split, answers):
@@ -109,10 +109,10 @@ def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypat
     asked = {name: open_benchmark("file").questions(f"{name}/q.csv") for name in questions}
     a, b, c = (answer_file(name, "file", f"{name}/q.csv", {asked[name][0].id: "x"}) for name in questions)
     with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):
-        comparison(a, b)
-    assert comparison(a, b, common=True).questions == 1
+        compare_pair(a, b)
+    assert compare_pair(a, b, common=True).questions == 1
     with pytest.raises(IfqaError, match=r"0 of them the same; compare two experiments over the same questions$"):
-        comparison(a, c, common=True)
+        compare_pair(a, c, common=True)
 
 
 @pytest.mark.parametrize("stale", [0, 1])
@@ -125,13 +125,13 @@ def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_p
     else:
         write_answers(name, range(30))
     with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
-        comparison(*(load_experiment(one.name) for one in two))
+        compare_pair(*(load_experiment(one.name) for one in two))
 
 
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
     monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
-    with pytest.raises(IfqaError, match="was made from something else than a says now; run it again: ifqa run a"):
-        comparison(*two)
+    with pytest.raises(IfqaError, match="is older than the settings or inputs of a; run it again: ifqa run a"):
+        compare_pair(*two)
 
 
 def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypatch):
@@ -148,7 +148,7 @@ def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypat
 def test_each_differs_from_the_first_as_alone_but_for_p(three):
     first, *others = three
     alone = {other.name: em_of(first, other) for other in others}
-    found = comparisons(first, others).differences["EM"]
+    found = compare_to_first(first, others).differences["EM"]
     for name, one in found.items():
         assert all(getattr(one, key) == getattr(alone[name], key) for key in ("more", "low", "high", "won"))
     assert [one.p for one in found.values()] == holm_correction([one.p for one in alone.values()])
@@ -156,11 +156,11 @@ def test_each_differs_from_the_first_as_alone_but_for_p(three):
 
 
 def test_the_screen_of_several_has_a_row_for_each_measure_and_experiment(three):
-    told = drawn(comparisons(three[0], three[1:], "EM").show).splitlines()
+    told = render_text(compare_to_first(three[0], three[1:], "EM").show).splitlines()
     assert [line.rstrip() for line in told[:3]] == ["A: a", "B: b", "C: c"]
     rows = [line.split()[:3] for line in told[4:7]]
     assert rows == [["EM", "A", "24.1"], ["B", "48.2", "+24.1"], ["C", "27.7", "+3.6"]]
     with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
-        comparisons(three[0], three[1:], "nonsense")
+        compare_to_first(three[0], three[1:], "nonsense")
     with pytest.raises(IfqaError, match="experiment a is named twice"):
-        comparisons(three[0], [three[1], three[0]])
+        compare_to_first(three[0], [three[1], three[0]])

@@ -14,8 +14,8 @@ from ifqa.pipeline.stage_inputs import answers_of
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Answer, Calculation, Explanation, Passage, Question, Term, split_at_answer
 from ifqa.report.answers import answer_json, excerpt, mark_parts, show_answer
-from ifqa.report.console import choose, kind_of, list_json, show_examples, show_scores
-from ifqa.report.scores import Scores, interval_of, scores_of
+from ifqa.report.console import choose_examples, list_json, outcome_of, show_examples, show_scores
+from ifqa.report.scores import Scores, interval_cell, load_scores
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.scheme import ScoringScheme
 
@@ -79,7 +79,7 @@ def test_scores_are_shown_with_few_subsets_as_columns_and_failures_counted(capsy
     assert first == "measure  all (83) 95% interval numeric (28) other (55) no_overlap (74)"
     assert [row.split()[0] for row in rows] == ["EM", "F1", "contains", "83", f"{folder}/per_question.jsonl"]
     assert rows[3] == "83 questions, 0 failed (a failure scores 0), 4 abstained (0 too)"
-    scores = scores_of(experiment, folder)
+    scores = load_scores(experiment, folder)
     assert "83 questions, 0 failed, 4 abstained" in str(scores)
     del scores.content["subsets"]["no_overlap"]  # as scored before it was declared
     assert "other (55)\n" in str(scores)
@@ -110,8 +110,8 @@ def test_names_of_subsets_and_measures_are_shown_as_they_are():
 @pytest.mark.parametrize(("questions", "told"), [(9, "too few"), (10, "60.0 - 70.0")])
 def test_few_questions_have_no_interval(questions, told):
     mean = {"value": 66.7, "low": 60.0, "high": 70.0}
-    assert interval_of(mean, questions) == told
-    assert interval_of(mean | {"questions": 9}, questions) == "too few"
+    assert interval_cell(mean, questions) == told
+    assert interval_cell(mean | {"questions": 9}, questions) == "too few"
 
 
 def row(number, score, **more):
@@ -121,14 +121,14 @@ def row(number, score, **more):
 def test_examples_of_each_kind_take_turns_in_the_questions_order():
     rows = [row(0, 0.0), row(1, 1.0), row(2, 1.0), row(3, 0.0, failed=1.0), row(4, 1.0), row(5, 0.0), row(6, 1.0)]
     kinds = {"q/1": "right", "q/0": "wrong", "q/3": "no answer", "q/2": "right", "q/5": "wrong", "q/4": "right"}
-    assert list(choose(rows, BY, 6).items()) == list(kinds.items())
-    assert list(choose(rows, BY, 2)) == ["q/1", "q/0"]
-    assert (len(choose(rows, BY, 99)), choose([], BY, 3)) == (7, {})
+    assert list(choose_examples(rows, BY, 6).items()) == list(kinds.items())
+    assert list(choose_examples(rows, BY, 2)) == ["q/1", "q/0"]
+    assert (len(choose_examples(rows, BY, 99)), choose_examples([], BY, 3)) == (7, {})
     rows = [row(0, 1.0), row(1, 0.0), row(2, 1.0), row(3, 0.0, abstained=1.0), row(4, 0.0)]
     kinds = {"q/0": "right", "q/1": "wrong", "q/4": "wrong", "q/3": "abstained", "q/2": "right"}
-    assert list(choose(rows, BY, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
+    assert list(choose_examples(rows, BY, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
     whole = SetMeasure("whole", lambda questions, predictions: 1.0)
-    assert choose([row(0, 1.0), row(1, 0.0)], ScoringScheme((whole,)), 1) == {"q/0": ""}
+    assert choose_examples([row(0, 1.0), row(1, 0.0)], ScoringScheme((whole,)), 1) == {"q/0": ""}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_examples_of_each_kind_take_turns_in_the_questions_order():
 )  # fmt: skip
 def test_the_headline_measure_says_which_answers_are_right(best, score, kind):
     measure = Measure("mine", lambda question, prediction: 1.0, headline=True, best=best)
-    assert kind_of(row(0, 0.5, mine=score), ScoringScheme((measure, EM))) == kind
+    assert outcome_of(row(0, 0.5, mine=score), ScoringScheme((measure, EM))) == kind
 
 
 def test_examples_are_wrapped_to_the_terminals_width_and_those_of_all_answers(monkeypatch, capsys):

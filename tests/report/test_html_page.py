@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scored_experiments import benchmark, ctxs, scored
 
 from ifqa.report import html_page as module
-from ifqa.report.html_page import Section, json_text, page_text
-from ifqa.report.question_browser import browse
+from ifqa.report.html_page import Section, json_text, render_page
+from ifqa.report.question_browser import browser_data
 from ifqa.report.svg import RECALL, Curve, curves_svg
 from ifqa.report.table import Table
 
@@ -58,7 +58,7 @@ class Parsed(HTMLParser):
 
 
 def tiny(hostile=""):
-    """The data of `browse` for one question, with a hostile text in every place."""
+    """The data of `browser_data` for one question, with a hostile text in every place."""
     question = {
         "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": [0], "g": [f"Ann{hostile}"],
         "p": [{"i": f"1-1{hostile}", "t": f"Title{hostile}", "x": ["By ", "Ann", f" Lee{hostile}"], "g": 1}],
@@ -79,7 +79,7 @@ def grid(*rows, title="Scores", note="", columns=("experiment", "EM", "verdict")
 
 def written(path, grids=(), figures=(), browsed=None, about="", **more):
     sections = [Section(one, tuple(figures)) for one in grids or ([grid(("a", "1", "OK"))] if figures else [])]
-    text = page_text(sections, browsed or {"splits": []}, about, **more)
+    text = render_page(sections, browsed or {"splits": []}, about, **more)
     (path / "report.html").write_text(text, encoding="utf-8")
     return path / "report.html"
 
@@ -161,7 +161,7 @@ def test_the_summary_stands_on_top_the_contents_lead_to_each_table_and_what_was_
     assert NASTY in parsed.texts["dt"]
     assert NASTY in parsed.texts["dd"]
     undone = grid(("b", "", "not run: needs a key"), title="Undone")
-    text = page_text([Section(undone, done=False), Section(grid(("a", "1", "OK"), title="Done"))], {})
+    text = render_page([Section(undone, done=False), Section(grid(("a", "1", "OK"), title="Done"))], {})
     assert text.index(">Done</h2>") < text.index(">Not run</h2>") < text.index("<summary>Undone</summary>")
     assert 'href="#table-undone"' not in text
     assert 'href="/"' not in text
@@ -206,7 +206,7 @@ def report(tmp_path_factory):
             scored("beta", 'name = "gold"', {names[n]: "Zoë Lee" if n < 11 else "never" for n in range(45)}),
             scored("gamma", "", {names[n]: LONG_WORD for n in range(45)}),
         ]
-        browsed = browse(experiments)
+        browsed = browser_data(experiments)
     browsed["splits"][0]["experiments"][2]["name"] = NASTY
     browsed["splits"][0]["questions"][0]["e"][0]["u"] = [[NASTY, 2, [0, 1]]]
     browsed["splits"].append(tiny(NASTY)["splits"][0])

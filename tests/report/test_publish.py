@@ -15,8 +15,8 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.report import results_log
-from ifqa.report.compare import comparison
-from ifqa.report.html_page import figures, results_page
+from ifqa.report.compare import compare_pair
+from ifqa.report.html_page import draw_figures, render_results
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
 from ifqa.report.results_log import RECORDS, Result
 from ifqa.scoring.score_files import read_scores
@@ -100,10 +100,10 @@ def test_somebody_elses_results_and_a_file_without_the_marks_are_refused_and_not
     run_answers("mine", range(20))
     for text in ("# Mine\n", README + README, f"{END}{BEGIN}", marked("mine") + README):
         Path("README.md").write_text(text)
-        with pytest.raises(IfqaError, match="once each, between which the table goes"):
+        with pytest.raises(IfqaError, match="once; the table goes between them"):
             write(Path("README.md"))
     Path("latin.md").write_bytes(README.encode() + b"\xe9")
-    for name, told in (("none.md", "once each, between which the table goes"), ("latin.md", r"latin\.md: not UTF-8")):
+    for name, told in (("none.md", "once; the table goes between them"), ("latin.md", r"latin\.md: not UTF-8")):
         with pytest.raises(IfqaError, match=told):
             write(Path(name))
     assert not RESULTS.exists()
@@ -153,7 +153,7 @@ def test_a_mark_names_the_fully_measured_experiments_of_its_table():
     stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     for name in ("undone", "nowhere", "some", "mine+limit=5"):
         Path("README.md").write_text(marked("mine", name))
-        with pytest.raises(IfqaError, match=rf"not measured: {re.escape(name)}; wanted experiments"):
+        with pytest.raises(IfqaError, match=rf"unmeasured experiments: {re.escape(name)}; name experiments"):
             write(Path("README.md"))
         assert Path("README.md").read_text() == marked("mine", name)
     assert not RESULTS.exists()
@@ -181,11 +181,11 @@ def test_a_finished_experiment_can_be_shown_alone_and_from_another_folder(tmp_pa
     page = PAGE.read_text(encoding="utf-8")
     assert "a very telling mistake" in page
     ask = '<a href="/">Ask</a>'
-    assert (ask in page, ask in results_page(served=True)) == (False, True)
+    assert (ask in page, ask in render_results(served=True)) == (False, True)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert results_page(tmp_path) == page
-    assert "a very telling mistake" not in results_page(tmp_path / "elsewhere")
+    assert render_results(tmp_path) == page
+    assert "a very telling mistake" not in render_results(tmp_path / "elsewhere")
 
 
 def test_curves_are_of_the_rankings_that_tables_show():
@@ -194,7 +194,7 @@ def test_curves_are_of_the_rankings_that_tables_show():
     measures = {key: {"value": 50.0, "low": 40.0, "high": 60.0} for key in keys}
     scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}, "measures": measures}
     found = [Result(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
-    (figure,) = figures(found)
+    (figure,) = draw_figures(found)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
     assert figure.count("<polyline") == 2
 
@@ -221,7 +221,7 @@ def test_two_readers_are_compared_in_confidence():
     sure = {"knows": {n: 0.9 - n / 10 for n in range(8)}, "errs": {n: 0.1 + n / 10 for n in range(8)}, "none": {}}
     answers = {n: "Ann" if n < 4 else "Bob" for n in range(8)}
     knows, errs, none = (scored(name, answers=answers, confidences=by_number) for name, by_number in sure.items())
-    found = {difference.measure: difference for difference in comparison(knows, errs).differences}
+    found = {difference.measure: difference for difference in compare_pair(knows, errs).differences}
     assert (found["EM-50"].first, found["EM-50"].second, found["EM-50"].won) == (100.0, 0.0, None)
     assert (found["AURC"].more > 50, found["EM"].more) == (True, 0)
-    assert {difference.measure for difference in comparison(knows, none).differences} == {"EM", "F1", "contains"}
+    assert {difference.measure for difference in compare_pair(knows, none).differences} == {"EM", "F1", "contains"}

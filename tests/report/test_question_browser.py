@@ -16,7 +16,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import steps_of
 from ifqa.records import Calculation, Explanation, Term
-from ifqa.report.question_browser import browse, marked
+from ifqa.report.question_browser import browser_data, highlight
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 # Letters that fold, accents composed and combining, in both orders; characters that join or separate tokens.
@@ -31,7 +31,7 @@ BARN = "A barn of oak stands beside the old road , and nobody knows who put it u
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
 def test_pieces_are_the_text(text, answers):
-    pieces = marked(text, answers)
+    pieces = highlight(text, answers)
     assert (pieces if isinstance(pieces, str) else "".join(pieces)) == text
 
 
@@ -44,8 +44,8 @@ def test_pieces_are_the_text(text, answers):
     ],
 )  # fmt: skip
 def test_what_is_marked(text, answers, found):
-    assert marked(text, answers) == (text if not found else ANY)
-    assert not found or marked(text, answers)[1::2] == found
+    assert highlight(text, answers) == (text if not found else ANY)
+    assert not found or highlight(text, answers)[1::2] == found
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def three(tmp_path, monkeypatch):
 
 
 def test_each_question_has_every_experiments_passages_and_answer(three):
-    (split,) = browse(three)["splits"]
+    (split,) = browser_data(three)["splits"]
     assert split["name"] == "ifqa full-dev"
     told = [(reading["name"], reading["read"], reading["answers"], reading["deep"]) for reading in split["experiments"]]
     assert told == [("finds", 2, True, 5), ("gold", 5, False, 5), ("closed", 0, True, 0)]
@@ -94,12 +94,12 @@ def test_each_question_has_every_experiments_passages_and_answer(three):
 
 def test_how_an_answer_was_got_and_the_factual_one_stand_beside_it(three):
     path = three[0].folder / "read" / "predictions.jsonl"
-    read = browse(three)["splits"][0]["questions"][1]["p"][0]
+    read = browser_data(three)["splits"][0]["questions"][1]["p"][0]
     term = Term("a", "1", "passage", 4, 5)
     spans = [Explanation("7-2", (4, 9), (5, 7)), Explanation(read["i"], (4, 9), (4, 5), Calculation("1", "", (term,)))]
     lines = [record for _, record in read_jsonl(path)]
     write_jsonl(path, [line | {"how": asdict(how), "factual": "Ann"} for line, how in zip(lines, spans, strict=True)])
-    first, second = (question["e"][0] for question in browse(three)["splits"][0]["questions"])
+    first, second = (question["e"][0] for question in browser_data(three)["splits"][0]["questions"])
     assert (first["w"], first.get("h"), first["f"]) == (["m", "il", "l "], None, "Ann")
     text = "".join(read["x"])
     assert (second["w"], second["h"]) == (["", text[4], text[5:9]], '1 = 1 (passage: "a")')
@@ -108,20 +108,20 @@ def test_how_an_answer_was_got_and_the_factual_one_stand_beside_it(three):
 def test_only_what_is_scored_is_shown_split_by_split(three):
     few = override(three[2], {"limit": 1})
     stages.run(Run(few))
-    (split,) = browse([few, *three])["splits"]
+    (split,) = browser_data([few, *three])["splits"]
     assert [[one["x"] for one in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
     again = scored("again", 'name = "gold"\nk = 3', {0: "Lee"})
-    before, after = (browse(some)["splits"][0]["questions"] for some in (three, [*three, again]))
+    before, after = (browser_data(some)["splits"][0]["questions"] for some in (three, [*three, again]))
     assert [one["p"] for one in before] == [one["p"] for one in after], "a passage that several read is there once"
     assert after[0]["e"][3]["p"] == [2]
     write("experiments/later.toml", 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n')
     write("experiments/other.toml", 'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n')
     other = load_experiment("other")
     stages.run(Run(other))
-    splits = browse([load_experiment("later"), other, *three])["splits"]
+    splits = browser_data([load_experiment("later"), other, *three])["splits"]
     assert [split["name"] for split in splits] == ["sample dev", "ifqa full-dev"]
     assert len(splits[0]["questions"]) == 3
-    assert browse([load_experiment("later")]) == {"splits": []}
+    assert browser_data([load_experiment("later")]) == {"splits": []}
 
 
 def test_the_searches_of_several_stand_beside_the_answer(tmp_path, monkeypatch):
@@ -130,7 +130,7 @@ def test_the_searches_of_several_stand_beside_the_answer(tmp_path, monkeypatch):
     benchmark(*({"question": one, "answers": ["Ann"], "context": [HOUSE, BARN]} for one in (first, second)))
     several = 'name = "steps"\nk = 5\n[[retriever.parts]]\nname = "gold"'
     mine = scored("mine", several, {0: "Bob"}, reader="passages = 1")
-    [split] = browse([mine, scored("closed", "", {0: "Ann"})])["splits"]
+    [split] = browser_data([mine, scored("closed", "", {0: "Ann"})])["splits"]
     asked, other = split["questions"]
     assert asked["e"][0]["u"] == [(first, 2, [0]), (f"{first} Brae", 0, [])]
     assert other["e"][0]["u"] == [(second, 2, [0])]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.report.result_tables import readers, readme_table, result_tables, results_markdown, summary
-from ifqa.report.results_log import Result, needs
+from ifqa.report.result_tables import reader_tables, readme_table, result_tables, results_markdown, summary_table
+from ifqa.report.results_log import Result, list_needs
 from ifqa.report.table import Table
 
 TABLES = {
@@ -33,7 +33,7 @@ def scores(em=40.0, questions=83, **more):
 
 def result(name="mine", scored=None, made=MADE, **tables):
     experiment = parse_experiment(name, TABLES | tables, name)
-    return Result(experiment, scored, made) if scored else Result(experiment, needs=needs(experiment))
+    return Result(experiment, scored, made) if scored else Result(experiment, needs=list_needs(experiment))
 
 
 def cell(tables, name, column):
@@ -128,7 +128,7 @@ def test_scores_by_group_stand_beside_the_expected_ones():
 
 
 def best(*results):
-    grid = summary(results)
+    grid = summary_table(results)
     return [dict(zip(grid.columns, row, strict=True)) for row in grid.rows]
 
 
@@ -150,8 +150,8 @@ GIVEN = {"retriever": {"name": "gold"}, "corpus": ""}
 def test_no_score_decides_which_of_several_readers_rows_is_shown():
     partly = result("a", scores(80.0, of=99), **GIVEN)
     whole = [result(name, scores(em), **GIVEN) for name, em in (("b", 70.0), ("c", 75.0))]
-    assert readers([*whole, partly])[0].rows[0][-1] == "b"
-    assert readers([partly])[0].rows[0][-2] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
+    assert reader_tables([*whole, partly])[0].rows[0][-1] == "b"
+    assert reader_tables([partly])[0].rows[0][-2] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
     seen = result("seen", scores(60.0), MADE | {"trained_on_them": True})
     one = result("one", scores(60.0), questions=["sample/dev/3"])
-    assert readers([result("mine+k=5", scores(60.0)), one, seen, result("undone")]) == []
+    assert reader_tables([result("mine+k=5", scores(60.0)), one, seen, result("undone")]) == []

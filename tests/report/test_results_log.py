@@ -14,7 +14,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import load_plugin
 from ifqa.report import results_log
-from ifqa.report.results_log import RECORDS, identities, read_records, sealed, updated
+from ifqa.report.results_log import RECORDS, compute_identities, read_records, seal, update_records
 from ifqa.storage.files import json_line
 from ifqa.storage.resources import BUNDLED
 
@@ -27,7 +27,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def gather():
-    return results_log.gather(read_records())
+    return results_log.gather_results(read_records())
 
 
 def result(name="mine"):
@@ -35,7 +35,7 @@ def result(name="mine"):
 
 
 def keep():
-    RECORDS.write_bytes(b"".join(map(json_line, updated(read_records(), gather()))))
+    RECORDS.write_bytes(b"".join(map(json_line, update_records(read_records(), gather()))))
 
 
 def recorded(more=""):
@@ -47,7 +47,7 @@ def recorded(more=""):
 
 
 def record(content):
-    RECORDS.write_bytes(json_line(sealed(content)))
+    RECORDS.write_bytes(json_line(seal(content)))
 
 
 def run_variant(name="mine"):
@@ -61,7 +61,7 @@ def change_record_of(manifest, **changes):
 
 def test_a_record_of_a_finished_experiment_replaces_a_run_that_is_no_longer_here():
     write_answers("mine", range(20))
-    assert (result().scores, updated({}, gather())) == (None, [])
+    assert (result().scores, update_records({}, gather())) == (None, [])
     run_answers("mine", range(20))
     before = result()
     assert before.here
@@ -128,10 +128,10 @@ def test_a_record_changed_by_hand_or_of_another_shape_is_refused_by_its_line():
         line.replace('"value": 24.1', '"value": 99.9'),
         line[: len(line) // 2],
         "[]",
-        json_line(sealed(content | {"inputs": "x"})).decode() + line,
-        json_line(sealed({"experiment": "mine"})).decode(),
-        json.dumps(sealed(content | {"tables": content["tables"] | {"about": "\ud800"}})),
-        *(json_line(sealed(content | {key: value})).decode() for key, value in shapes.items()),
+        json_line(seal(content | {"inputs": "x"})).decode() + line,
+        json_line(seal({"experiment": "mine"})).decode(),
+        json.dumps(seal(content | {"tables": content["tables"] | {"about": "\ud800"}})),
+        *(json_line(seal(content | {key: value})).decode() for key, value in shapes.items()),
     ):
         assert text != line
         RECORDS.write_text(text)
@@ -166,7 +166,7 @@ def test_a_record_that_is_not_used_is_kept(spoil):
         MINE.unlink()
     elif spoil == "older":
         shutil.rmtree("experiments/mine")
-        older = [json_line(sealed(json.loads(line) | {"version": 0})).decode() for line in before.splitlines()]
+        older = [json_line(seal(json.loads(line) | {"version": 0})).decode() for line in before.splitlines()]
         RECORDS.write_text(before := "".join(older))
         assert result().scores is None, "scored otherwise than today"
     keep()
@@ -202,7 +202,7 @@ def test_an_experiment_that_is_wrong_is_left_out_and_said(text, capsys):
     run_answers("mine", range(20))
     Path("experiments/wrong.toml").write_text(f'benchmark = "sample"\nsplit = "dev"\n{text}')
     assert result().scores
-    assert "is left out: " in capsys.readouterr().err
+    assert "skipping experiment " in capsys.readouterr().err
 
 
 def corpus_file(words, stemmer):
@@ -218,9 +218,9 @@ def corpus_file(words, stemmer):
     ("words", "stemmer", "same"), [(100, "porter", True), (20, "porter", False), (100, "none", False)]
 )
 def test_a_corpus_with_other_settings_has_another_identity(words, stemmer, same):
-    before = identities(Run(load_experiment("sample")))
+    before = compute_identities(Run(load_experiment("sample")))
     corpus_file(words, stemmer)
-    after = identities(Run(load_experiment("sample")))
+    after = compute_identities(Run(load_experiment("sample")))
     assert (before["corpus"] == after["corpus"]) is same
     assert {key for key in before if before[key] != after[key]} <= {"corpus"}
 
@@ -264,7 +264,7 @@ def test_no_record_makes_a_report_import_a_module(change, name, capsys):
     assert not Path("ran").exists()
     assert found["mine"] is None
     assert "mine+limit=5" not in found
-    assert ("experiment mine+limit=5 is left out: its record in" in capsys.readouterr().err) == ("+" in name)
+    assert ("skipping experiment mine+limit=5: its record in" in capsys.readouterr().err) == ("+" in name)
     keep()
     assert RECORDS.read_bytes() == before
 

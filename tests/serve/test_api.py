@@ -105,13 +105,13 @@ def test_the_table_of_limits_says_what_holds():
     text = (Path(__file__).parents[2] / "docs/serve.md").read_text().partition("## Limits")[2].partition("\n## ")[0]
     told = dict(re.findall(r"^\| ([^|]+?) +\| ([^|]+?) +\|", text, re.MULTILINE))
     sizes = {
-        "connections at a time": limits.CONNECTIONS, "questions of a request": limits.QUESTIONS, "keys of an object": limits.KEYS,
-        "its choices": limits.CHOICES, "passages of a ranking": limits.K, "an id": f"{limits.ID} characters",
-        "a question": f"{limits.QUESTION:,} characters", "its context": f"{limits.CONTEXT:,} characters",
-        "a connection's first head, and every other from its first byte": f"{limits.SLOW:g} s",
-        "from the head to the whole body": f"{limits.SLOW:g} s", "the next request after an answer": f"{limits.KEEP_ALIVE} s",
-        "an answer that is not read": f"{limits.UNREAD:g} s", "the head of a request": f"{limits.HEADERS >> 10} KiB",
-        "the body": f"{limits.BODY >> 20} MiB", "the body of `POST /v1/session`": f"{limits.SESSION >> 10} KiB",
+        "connections at a time": limits.MAX_CONNECTIONS, "questions of a request": limits.MAX_QUESTIONS, "keys of an object": limits.MAX_KEYS,
+        "its choices": limits.MAX_CHOICES, "passages of a ranking": limits.MAX_K, "an id": f"{limits.MAX_ID} characters",
+        "a question": f"{limits.MAX_QUESTION:,} characters", "its context": f"{limits.MAX_CONTEXT:,} characters",
+        "a connection's first head, and every other from its first byte": f"{limits.REQUEST_TIMEOUT:g} s",
+        "from the head to the whole body": f"{limits.REQUEST_TIMEOUT:g} s", "the next request after an answer": f"{limits.KEEP_ALIVE} s",
+        "an answer that is not read": f"{limits.WRITE_TIMEOUT:g} s", "the head of a request": f"{limits.MAX_HEADERS >> 10} KiB",
+        "the body": f"{limits.MAX_BODY >> 20} MiB", "the body of `POST /v1/session`": f"{limits.MAX_SESSION_BODY >> 10} KiB",
         "questions that wait": f"`--queue`, {limits.Limits.waiting}",
         "from a question to its answer": f"`--timeout`, {limits.Limits.seconds:g} s",
     }  # fmt: skip
@@ -149,7 +149,7 @@ def test_the_page_and_what_it_links_to_are_served(web):
 def test_results_are_written_again_only_after_a_change(web, tmp_path, monkeypatch):
     written = []
     monkeypatch.setattr(
-        html_page, "results_page", lambda *_, **how: written.append(how) or f"<p>results {len(written)}"
+        html_page, "render_results", lambda *_, **how: written.append(how) or f"<p>results {len(written)}"
     )
     first = web.get("/results")
     assert (first.text, first.headers["content-security-policy"]) == ("<p>results 1", "frame-ancestors 'none'")

@@ -66,7 +66,7 @@ def test_what_waits_is_read_together_by_key_no_more_than_may_be_and_no_id_twice(
 
 
 def test_who_asks_on_at_once_is_read_together_again(monkeypatch):
-    monkeypatch.setattr(batch_queue, "_LULL", 1e9)  # so that no clock decides what comes in time
+    monkeypatch.setattr(batch_queue, "_WAIT_SHARE", 1e9)  # so that no clock decides what comes in time
 
     async def scenario(queue, work):
         both = queue.put(asked("a0", "b0"), None)
@@ -83,7 +83,7 @@ def test_who_asks_on_at_once_is_read_together_again(monkeypatch):
 def test_beyond_the_queue_all_of_a_request_is_refused():
     async def scenario(queue, work):
         queue.put(asked("a", "b", "c"), None)
-        with pytest.raises(QueueFull, match="3 questions wait already; ask again in 1 s"):
+        with pytest.raises(QueueFull, match="the queue is full with 3 questions; retry in 1 s"):
             queue.put(asked("d", "e"), None)
         assert len(queue) == 3
         assert len(queue.put(asked("d"), None)) == 1

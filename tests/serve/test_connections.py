@@ -54,7 +54,7 @@ def reply(connection):
     return int(head.split()[1]) if head else 0, body
 
 
-@pytest.mark.parametrize(("limit", "sent"), [({"SLOW": 0.1}, b""), ({"KEEP_ALIVE": 0.1}, GET)])
+@pytest.mark.parametrize(("limit", "sent"), [({"REQUEST_TIMEOUT": 0.1}, b""), ({"KEEP_ALIVE": 0.1}, GET)])
 def test_a_connection_that_sends_nothing_is_closed(limit, sent, experiment, monkeypatch):
     monkeypatch.setattr(limits, *limit.popitem())
     with on_loopback(experiment) as (_, url), connected(url) as silent:
@@ -65,8 +65,8 @@ def test_a_connection_that_sends_nothing_is_closed(limit, sent, experiment, monk
 @pytest.mark.parametrize(
     ("limit", "sent"),
     [
-        ({"SLOW": 0.2}, GET[:-2]), ({"SLOW": 0.2}, GET + GET[:-2]), ({"SLOW": 0.2}, get_with(b"Content-Length: 100000")),
-        ({"UNREAD": 0.1}, GET.replace(b"healthz", b"openapi.json") * 1000),
+        ({"REQUEST_TIMEOUT": 0.2}, GET[:-2]), ({"REQUEST_TIMEOUT": 0.2}, GET + GET[:-2]), ({"REQUEST_TIMEOUT": 0.2}, get_with(b"Content-Length: 100000")),
+        ({"WRITE_TIMEOUT": 0.1}, GET.replace(b"healthz", b"openapi.json") * 1000),
     ],
     ids=["head", "second head", "body", "unread answer"],
 )  # fmt: skip
@@ -90,8 +90,8 @@ def test_an_error_after_the_answer_ends_the_connection_alone(experiment, caplog)
 
 
 def test_beyond_the_number_of_connections_requests_are_refused_until_silent_ones_are_closed(experiment, monkeypatch):
-    monkeypatch.setattr(limits, "CONNECTIONS", 3)
-    monkeypatch.setattr(limits, "SLOW", 0.5)
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(limits, "REQUEST_TIMEOUT", 0.5)
     with on_loopback(experiment) as (_, url), connected(url), connected(url):
         assert httpx2.get(f"{url}/v1/about").status_code == 503
         until(lambda: httpx2.get(f"{url}/v1/about").status_code == 200)
@@ -126,7 +126,7 @@ def test_a_slow_sender_is_given_up_and_a_slow_reader_holds_up_nobody(experiment)
 RUBBISH = {
     "20 MB": (lambda: request("x" * 20_000_000, Connection="close"), 413),
     "100,000 headers": (lambda: get_with(b"X-A: b\r\n" * 100_000), 0),
-    "a long header": (lambda: get_with(b"X: %s" % (b"a" * limits.HEADERS)), 400),
+    "a long header": (lambda: get_with(b"X: %s" % (b"a" * limits.MAX_HEADERS)), 400),
     "a length and chunks": (lambda: get_with(b"Content-Length: 2\r\nTransfer-Encoding: chunked") + b"0\r\n\r\n", 400),
     "invalid UTF-8": (lambda: request("?", Connection="close").replace(b"?", b"\xff"), 400),
     "no HTTP": (lambda: b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),

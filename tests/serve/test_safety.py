@@ -107,7 +107,7 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
     for host in ("localhost", "127.0.0.1", "127.8.8.8", "::1"):
         assert make_guard(host).token == ""
     for host in ("192.168.1.5", "0.0.0.0", "::", "localhost.evil", "mill.example.org"):
-        with pytest.raises(IfqaError, match="can be reached from other machines, so requests must show a token"):
+        with pytest.raises(IfqaError, match="can be reached from other machines, so requests need a token"):
             make_guard(host)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     guard = make_guard("192.168.1.5", token_file=tmp_path / "token")
@@ -116,7 +116,7 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
     with pytest.raises(IfqaError, match="--allow-host NAME"):
         make_guard("0.0.0.0")
     assert make_guard("0.0.0.0", allow_hosts=["Mill.example.org"]).hosts == {"mill.example.org"}
-    with pytest.raises(IfqaError, match="wanted a name"):
+    with pytest.raises(IfqaError, match="wanted only a name"):
         make_guard("127.0.0.1", allow_hosts=["http://mill"])
 
 
@@ -141,7 +141,7 @@ def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):
         return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), given).llm["max_cost"]
 
     assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (1.0, 5.0, 0.0, 0.0)
-    assert "may cost $1 until this server ends" in capsys.readouterr().err
+    assert "this server may spend $1 on the language model" in capsys.readouterr().err
     assert cap_cost(small(tmp_path)).llm is None
 
 

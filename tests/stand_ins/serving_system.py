@@ -17,7 +17,7 @@ from ifqa.pipeline.stages import open_system
 from ifqa.serve.app import make_app
 from ifqa.serve.limits import Limits
 from ifqa.serve.security import Guard
-from ifqa.serve.server import configuration
+from ifqa.serve.server import uvicorn_config
 from ifqa.serve.service import Service
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
@@ -67,7 +67,7 @@ class Uvicorn(uvicorn.Server):
     """A server in a thread; `address` once it listens."""
 
     def __init__(self, app, limits):
-        super().__init__(configuration(app, limits))
+        super().__init__(uvicorn_config(app, limits))
         self.up = threading.Event()
 
     async def startup(self, sockets=None):

@@ -11,11 +11,11 @@ from ifqa.protocols import Benchmark
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval
 
-_NARROW = 6  # columns; with more there is one blank between two of them, so that 80 characters are enough
+_NARROW = 6  # columns; wider tables have one blank between columns, to fit 80 characters
 
 
 class Summary(TypedDict, total=False):
-    """Of a histogram, size -> how many have it; empty if it is."""
+    """A summary of a histogram (size -> count); empty for an empty one."""
 
     mean: float
     median: float
@@ -23,7 +23,7 @@ class Summary(TypedDict, total=False):
     most: float
 
 
-def show(tables: Iterable[Table]) -> None:
+def show_tables(tables: Iterable[Table]) -> None:
     """Print tables, with a blank line between two."""
     console = Console(highlight=False)
     for number, table in enumerate(tables):
@@ -38,7 +38,7 @@ def summary(histogram: Mapping[int, int]) -> Summary:
         return {}
     number = sum(histogram.values())
     total = sum(size * count for size, count in histogram.items())
-    reached, middle = 0, [(number - 1) // 2, number // 2]  # the middle place, or both
+    reached, middle = 0, [(number - 1) // 2, number // 2]  # the middle position, or both
     median = 0.0
     for size, count in sorted(histogram.items()):
         median += size / 2 * sum(reached <= place < reached + count for place in middle)
@@ -46,24 +46,22 @@ def summary(histogram: Mapping[int, int]) -> Summary:
     return {"mean": total / number, "median": median, "least": min(histogram), "most": max(histogram)}
 
 
-def splits_of(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[str]:
-    """The named splits of a benchmark; if none is named, those whose files are there."""
+def select_splits(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[str]:
+    """The named splits of a benchmark; without names, the splits whose files exist."""
     if wrong := [split for split in named if benchmark.splits and split not in benchmark.splits]:
         raise unknown_name(f"split of {benchmark.name}", wrong[0], benchmark.splits)
-    there = []
+    present = []
     for split in () if named else benchmark.splits:
         with suppress(IfqaError):
             benchmark.files(split)
-            there.append(split)
-    if not (named or there):
+            present.append(split)
+    if not (named or present):
         name = benchmark.name
-        raise IfqaError(
-            f"{name}: none of its splits is in {benchmark.folder}; run: ifqa data {name}, or name one: {name}:SPLIT"
-        )
-    return named or there
+        raise IfqaError(f"{name}: no split in {benchmark.folder}; run: ifqa data {name}, or name a split: {name}:SPLIT")
+    return named or present
 
 
-def cell(share: float | None, sign: str = "") -> str:
+def percent_cell(share: float | None, sign: str = "") -> str:
     """A share in percent as the text of a cell."""
     return "-" if share is None else f"{share:.1f}{sign}"
 

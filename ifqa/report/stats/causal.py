@@ -1,7 +1,6 @@
 """Causal questions by the rules of Webis-CausalQA, and the corpus made with them: counts, shares, precision and recall.
 
-The paper's values stand beside ours. The questions of a file are counted one at a time, so a million of them take no more memory
-than one.
+The paper's values are shown beside ours. Questions are read one at a time, so memory does not grow with their number.
 """
 
 from collections import Counter
@@ -21,14 +20,14 @@ from ifqa.formatting import pluralize
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import bar
 from ifqa.records import Question
-from ifqa.report.stats import interval_cell, splits_of
+from ifqa.report.stats import interval_cell, select_splits
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval, wilson_interval
 
 ANY = "any"
 _TITLES = {ANY: "any rule"} | {rule.name: f"{rule.name} {rule.short}" for rule in TABLE}
 
-#: Bondarenko et al., COLING 2022: the questions that each rule matches (section 3, in thousands), of all that were read.
+#: Bondarenko et al., COLING 2022: the questions that each rule matches (section 3, in thousands), out of all.
 PAPER_RULES = {
     ANY: 1_079_436, "R1": 505_000, "R2": 313_000, "R3": 132_000, "R4": 131_000, "R5": 10_000, "R6": 15_000, "R7": 4_000
 }  # fmt: skip
@@ -46,11 +45,11 @@ _CORPUS_COLUMNS = {
 
 
 @dataclass
-class Tally:
+class RuleCounts:
     """Counts of questions under one reading of the rules, by rule and for "any".
 
-    `matched` are the questions that the rule matches; `judged` those of them that are labelled, and `right` labelled causal.
-    `datasets` has the questions that any rule matches by dataset.
+    `matched` counts the questions that the rule matches, `judged` the labelled ones of these, and `right` those labelled causal.
+    `datasets` counts the questions that any rule matches, by dataset.
     """
 
     matched: Counter[str] = field(default_factory=Counter)
@@ -60,11 +59,11 @@ class Tally:
 
 
 @dataclass
-class Counts:
-    """The counts of a source: its questions by dataset ("" where none is named), labelled and causal ones, and by reading."""
+class QuestionCounts:
+    """The counts of a source: questions by dataset ("" if unnamed), labelled and causal ones, and rule counts by reading."""
 
     source: str
-    tallies: dict[str, Tally]
+    tallies: dict[str, RuleCounts]
     questions: Counter[str] = field(default_factory=Counter)
     labelled: int = 0
     positive: int = 0
@@ -75,20 +74,20 @@ class Counts:
         return bool(self.questions) and self.questions.keys() <= PUBLISHED.keys()
 
 
-def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Counts:
+def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> QuestionCounts:
     """Count the causal questions of a file or a benchmark.
 
     Args:
         source: a file of `ifqa.formats.tables`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of
-            all splits that are there.
+            all splits whose files exist.
         readings: readings of the rules to count; empty for all.
-        dataset: the paper's dataset that all questions belong to; empty to take each question's counts.
+        dataset: the paper's dataset of all questions; empty to use each question's own.
     """
     if wrong := [reading for reading in readings if reading not in RULES]:
         raise unknown_name("rules", wrong[0], RULES)
     if dataset and dataset not in PUBLISHED:
         raise unknown_name("dataset of the paper", dataset, PUBLISHED)
-    counts = Counts(source, {reading: Tally() for reading in readings or RULES})
+    counts = QuestionCounts(source, {reading: RuleCounts() for reading in readings or RULES})
     with bar(f"rules, {source}", None) as advance:
         for question in _questions(source):
             label, group = question.label("causal"), dataset or question.group
@@ -111,18 +110,18 @@ def _questions(source: str) -> Iterator[Question]:
         yield from iter_questions(path)
         return
     head, *rest = source.split(":")
-    more = 0 if head in plugin_names("benchmark") else 1  # the name of one from outside is my_module:Class
+    more = 0 if head in plugin_names("benchmark") else 1  # a benchmark from outside is named my_module:Class
     benchmark, named = open_benchmark(":".join([head, *rest[:more]])), ":".join(rest[more:])
-    seen: set[str] = set()  # splits may share questions, and one be a part of another
-    for split in splits_of(benchmark, [named] if named else ()):
+    seen: set[str] = set()  # splits may overlap
+    for split in select_splits(benchmark, [named] if named else ()):
         for question in benchmark.questions(split):
             if named or question.text not in seen:
                 seen.add(question.text)
                 yield question
 
 
-def judged(counts: Counts, tally: Tally) -> dict[str, dict[str, Interval | None]]:
-    """Precision and recall of each rule and of "any", as (share, low, high), on the labelled questions; None if undefined."""
+def rule_scores(counts: QuestionCounts, tally: RuleCounts) -> dict[str, dict[str, Interval | None]]:
+    """Rule or "any" -> precision and recall on the labelled questions, as (share, low, high); None if undefined."""
     return {
         name: {
             "precision": wilson_interval(tally.right[name], tally.judged[name]),
@@ -132,14 +131,14 @@ def judged(counts: Counts, tally: Tally) -> dict[str, dict[str, Interval | None]
     }
 
 
-def stats_json(counts: Counts) -> dict[str, object]:
+def stats_json(counts: QuestionCounts) -> dict[str, object]:
     """The counts as JSON data: shares from 0 to 1, precision and recall with their 95% intervals, and the paper's values."""
     total = counts.questions.total()
     rules = {
         reading: {
             "matched": {name: tally.matched[name] for name in _TITLES},
             "share": {name: tally.matched[name] / total for name in _TITLES},
-            **({"judged": judged(counts, tally)} if counts.labelled else {}),
+            **({"judged": rule_scores(counts, tally)} if counts.labelled else {}),
         }
         for reading, tally in counts.tallies.items()
     }
@@ -163,29 +162,29 @@ def stats_json(counts: Counts) -> dict[str, object]:
     return result
 
 
-def tables(counts: Counts) -> Iterator[Table]:
-    """How many questions each rule matches, by dataset, and how precisely; with the paper's values for its datasets."""
+def tables(counts: QuestionCounts) -> Iterator[Table]:
+    """The number of questions that each rule matches, also by dataset, and its precision, beside the paper's values."""
     total, tallies = counts.questions.total(), counts.tallies
     paper = ["the paper"] if counts.in_paper else []
     rows: list[tuple[str, ...]] = []
     for name, title in _TITLES.items():
-        cells = [_share(tally.matched[name], total) for tally in tallies.values()]
-        rows.append((title, *cells, *(_share(PAPER_RULES[name], ALL.questions) for _ in paper)))
+        cells = [_share_cell(tally.matched[name], total) for tally in tallies.values()]
+        rows.append((title, *cells, *(_share_cell(PAPER_RULES[name], ALL.questions) for _ in paper)))
     title = f"{counts.source}: {pluralize(total, 'question')}, matched by each rule"
     yield Table(title, "", ("", *tallies, *paper), tuple(rows))
     if any(counts.questions):
         rows = []
         for dataset, number in counts.questions.items():
             shares = [f"{100 * tally.datasets[dataset] / number:.2f}" for tally in tallies.values()]
-            theirs = PUBLISHED.get(dataset)
-            published = (f"{theirs.questions:,}", f"{theirs.share:.1f}") if theirs else ("-", "-")
+            paper_counts = PUBLISHED.get(dataset)
+            published = (f"{paper_counts.questions:,}", f"{paper_counts.share:.1f}") if paper_counts else ("-", "-")
             rows.append((dataset or "(none named)", f"{number:,}", *shares, *published))
         columns = ("", "questions", *tallies, "the paper's", "percent")
         yield Table("By dataset: causal questions, in %", "", columns, tuple(rows))
     if counts.labelled:
         rows = []
         for reading, tally in tallies.items():
-            for name, shares_of in judged(counts, tally).items():
+            for name, shares_of in rule_scores(counts, tally).items():
                 title = f"{reading}, any rule" if name == ANY else f"  {_TITLES[name]}"
                 rows.append((title, f"{tally.judged[name]:,}", *map(interval_cell, shares_of.values())))
         title = f"Of {counts.labelled:,} labelled questions, {counts.positive:,} of them causal"
@@ -195,15 +194,15 @@ def tables(counts: Counts) -> Iterator[Table]:
         yield Table(title, note, ("", "matched", "precision", "recall"), tuple(rows))
 
 
-def _share(number: int, of: int) -> str:
+def _share_cell(number: int, of: int) -> str:
     return f"{number:,} {100 * number / of:.2f}%"
 
 
 def measure_corpus(folder: Path) -> dict[str, Facts]:
-    """The counts of a finished corpus of causal questions, as its manifest has them; dataset -> counts, in the paper's order."""
+    """Dataset -> counts of a finished corpus of causal questions, from its manifest, in the paper's order."""
     facts = facts_of(folder)
     if not facts:
-        raise IfqaError(f"{folder} is not there; run: ifqa data causalqa --from FOLDER")
+        raise IfqaError(f"no corpus in {folder}; run: ifqa data causalqa --from FOLDER")
     return {name: facts[name] for name in PUBLISHERS if name in facts}
 
 
@@ -213,10 +212,10 @@ def corpus_json(facts: Mapping[str, Facts]) -> dict[str, object]:
 
 
 def _corpus_counts(*facts: Facts) -> dict[str, object]:
-    """The counts of one dataset, or of several together: each question counts the same, as in the paper.
+    """The counts of one or more datasets; each question counts the same, as in the paper.
 
-    "questions" are those that the rules were tried on, None if some came from the authors' release, and "share" is the percentage
-    of them that is causal and has an answer; the paper's shares are so, too. Words are parted at white space.
+    "questions" are those the rules were applied to (None if some came from the authors' release), and "share" is the percentage
+    of them that are causal and have an answer, as in the paper. Words are split at white space.
     """
     splits = {
         split: [sum(place) for place in zip(*(counts["splits"][split] for counts in facts), strict=True)]

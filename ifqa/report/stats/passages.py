@@ -1,6 +1,6 @@
-"""Statistics of a corpus's passages: number, lengths, and how many gold passages of a benchmark they cover.
+"""Statistics of a corpus's passages: number, lengths, and coverage of a benchmark's gold passages.
 
-With them, two ways of building passages can be compared before anything is indexed or searched.
+They compare two ways to build passages before anything is indexed or searched.
 """
 
 import math
@@ -17,7 +17,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import GOLD, Question
-from ifqa.report.stats import cell, summary
+from ifqa.report.stats import percent_cell, summary
 from ifqa.report.table import Table
 from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams
 from ifqa.storage.files import read_jsonl, typed_field
@@ -26,14 +26,14 @@ from ifqa.workers.pool import map_tasks
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a split's gold passages a set of passages covers.
+    """The coverage of a split's gold passages by a set of passages.
 
     Attributes:
-        golds: how many distinct gold passages there are.
-        questions: how many questions have gold passages.
-        percents: "covered": gold passages of which one passage holds at least 40% of the distinct word 5-grams; "mean_best": the
-            mean of the largest such share; "questions_any" and "questions_all": questions with any or with all gold passages
-            covered. None without gold passages.
+        golds: the number of distinct gold passages.
+        questions: the number of questions with gold passages.
+        percents: "covered": gold passages with at least 40% of their distinct word 5-grams in one passage; "mean_best": the
+            mean of the largest such share; "questions_any", "questions_all": questions with any or all gold passages covered.
+            None without gold passages.
     """
 
     golds: int
@@ -41,8 +41,8 @@ class Coverage:
     percents: dict[str, float | None]
 
 
-def coverage(questions: Sequence[Question], best: Mapping[str, float]) -> Coverage:
-    """The coverage of the questions' gold passages; `best` is the best share of each text, 0 for texts not in it."""
+def compute_coverage(questions: Sequence[Question], best: Mapping[str, float]) -> Coverage:
+    """The coverage of the questions' gold passages; `best`: gold text -> its largest share, 0 if missing."""
     shares = {text: best.get(text, 0.0) for question in questions for text in question.gold_passages}
     hits = [
         [shares[text] >= COVERED_SHARE for text in question.gold_passages]
@@ -67,7 +67,7 @@ class PassageStats:
         shards: number of files.
         gold: number of passages that are themselves gold passages of a benchmark (`gold/…`).
         lengths: words of a text, split at white space -> number of passages of that length.
-        coverage: split -> coverage by the passages other than `gold`, which depends on how pages were cut.
+        coverage: split -> coverage by the other passages, which depends on the chunking.
         coverage_with_gold: split -> coverage by all passages; the same as `coverage` if `gold` is 0.
     """
 
@@ -79,7 +79,7 @@ class PassageStats:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many shards, passages, gold passages and words there are."""
+        """The numbers of shards, passages, gold passages and words."""
         words = sum(length * count for length, count in self.lengths.items())
         return {
             "shards": self.shards,
@@ -90,16 +90,16 @@ class PassageStats:
 
 
 class ShardStats(NamedTuple):
-    """The lengths of a shard's passages, and of each gold passage the largest share of its 5-grams found in one of them.
+    """A shard's passage lengths, and for each gold passage the largest share of its 5-grams in one passage.
 
-    Both are apart for passages that are themselves gold (True) and others.
+    Both are separate for gold passages (True) and others.
     """
 
     lengths: dict[bool, Counter[int]]
     best: dict[bool, dict[str, float]]
 
 
-# A worker gets several shards, with the same gold passages each time.
+# A worker processes several shards with the same gold passages.
 _gold_grams = lru_cache(maxsize=1)(GoldGrams)
 
 
@@ -112,11 +112,11 @@ def _measure_shard(golds: tuple[str, ...], path: Path) -> ShardStats:
         is_gold = typed_field(record, "id", str, where).startswith(GOLD)
         stats.lengths[is_gold][len(text.split())] += 1
         if grams:
-            _raise(stats.best[is_gold], {golds[place]: share for place, share in grams.shares(text).items()})
+            _update_best(stats.best[is_gold], {golds[place]: share for place, share in grams.shares(text).items()})
     return stats
 
 
-def _raise(best: dict[str, float], shares: Mapping[str, float]) -> None:
+def _update_best(best: dict[str, float], shares: Mapping[str, float]) -> None:
     for text, share in shares.items():
         best[text] = max(best.get(text, 0.0), share)
 
@@ -128,7 +128,7 @@ def measure(
 
     Args:
         corpus: the corpus; its passages must be built.
-        questions_by_split: the questions whose gold passages to look for; {} for none.
+        questions_by_split: the questions with the gold passages to look for; {} for none.
         workers: number of processes; 0 for the number of cores.
     """
     folder = corpus.folder / "passages"
@@ -141,17 +141,17 @@ def measure(
         for _, shard in map_tasks(measure_shard, paths, workers=workers):
             lengths += shard.lengths[False] + shard.lengths[True]
             gold += shard.lengths[True].total()
-            _raise(best, shard.best[False])
-            _raise(best_with_gold, shard.best[True])
+            _update_best(best, shard.best[False])
+            _update_best(best_with_gold, shard.best[True])
             advance(1)
-    _raise(best_with_gold, best)
-    if (there := lengths.total()) != recorded:
+    _update_best(best_with_gold, best)
+    if (count := lengths.total()) != recorded:
         raise IfqaError(
-            f"{folder} holds {there:,} passages, its manifest says {recorded:,}; remove the folder and build it again: "
+            f"{folder}: found {count:,} passages, the manifest says {recorded:,}; remove the folder and build it again: "
             f"ifqa passages {corpus.name}"
         )
     coverages = (
-        {split: coverage(questions, shares) for split, questions in questions_by_split.items()}
+        {split: compute_coverage(questions, shares) for split, questions in questions_by_split.items()}
         for shares in (best, best_with_gold)
     )
     return PassageStats(len(paths), gold, dict(sorted(lengths.items())), *coverages)
@@ -166,9 +166,9 @@ def stats_json(stats: PassageStats) -> dict[str, object]:
     } | {
         name: {
             split: {"golds": measured.golds, "questions": measured.questions, "percent": measured.percents}
-            for split, measured in some.items()
+            for split, measured in coverages.items()
         }
-        for name, some in every.items()
+        for name, coverages in every.items()
     }
 
 
@@ -197,5 +197,5 @@ def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
 
 
 def _coverage_cells(measured: Coverage) -> tuple[str, ...]:
-    covered, best, any_of, all_of = map(cell, measured.percents.values())
+    covered, best, any_of, all_of = map(percent_cell, measured.percents.values())
     return (f"{measured.golds:,}", covered, best, f"{measured.questions:,}", any_of, all_of)

@@ -1,7 +1,7 @@
-"""Statistics of a benchmark's questions by split, beside the IfQA paper's Tables 1 and 2; and questions that splits share.
+"""Statistics of a benchmark's questions by split, beside the IfQA paper's Tables 1 and 2; and overlap between splits.
 
-Words are split at white space, as in all lengths. The paper annotated the kinds of answers by hand. The release does not have
-these annotations, so `answer_type` uses a rule instead. Nothing is tuned on these numbers, so test splits may be counted as well.
+Words are split at white space. The paper annotated answer types by hand, but the release lacks these annotations, so
+`answer_type` uses a rule. Nothing is tuned on these numbers, so test splits may be counted too.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
-from ifqa.report.stats import Summary, cell, splits_of, summary
+from ifqa.report.stats import Summary, percent_cell, select_splits, summary
 from ifqa.report.table import Table
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
@@ -25,7 +25,7 @@ QUESTION_WORDS = ("what", "who", "which", "how many", "when", "where", "how", "w
 SUBSETS = ("all", "numeric", "other")
 
 _WH = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b(?: (?:many|much)\b)?", re.IGNORECASE)
-_SAME = {"whom": "who", "whose": "who", "how much": "how many"}
+_QUESTION_WORD_OF = {"whom": "who", "whose": "who", "how much": "how many"}
 
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _DATE_LIKE = re.compile(
@@ -37,7 +37,9 @@ _ASKS_TIME = re.compile(
     r"\bwhen\b|\b(?:what|which)(?: [\w-]+)? (?:years?|dates?|months?|days?|decades?|century|time|season)\b",
     re.IGNORECASE,
 )
-_LINKS = frozenset("of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split())
+_NAME_PARTICLES = frozenset(
+    "of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split()
+)
 
 
 #: The IfQA paper's values (Yu et al., EMNLP 2023, arXiv text): Tables 2 and 1: "sizes" by split, "percent" of all
@@ -65,10 +67,10 @@ class SplitCounts(TypedDict):
     `lengths` map a number of words to how many questions, first answers, or distinct gold passages have it; `means` are their
     summaries. `vocabulary` counts distinct words of the questions, lower-cased, with their punctuation. `types` are the first
     answers by `answer_type`; `asked` the questions by the question word of their main clause: "how many" includes "how much",
-    "who" includes "whom" and "whose", "none" is a question for yes or no, or one that asks with a verb. In `answers`,
-    `several_answers` are questions whose answers differ after normalisation. `in_gold` has of all, numeric and other questions
-    how many have a gold passage that holds an answer, and how many have gold passages; its share, the ceiling of answer recall,
-    is None if none has.
+    "who" includes "whom" and "whose", "none" is a yes-no question or one without a question word. In `answers`,
+    `several_answers` are questions whose answers differ after normalisation. `in_gold` maps all, numeric and other
+    questions to (questions with an answer in a gold passage, questions with gold passages); the share is the ceiling of answer
+    recall, None without gold passages.
     """
 
     questions: int
@@ -82,8 +84,8 @@ class SplitCounts(TypedDict):
     percent: dict[str, dict[str, float | None]]
 
 
-class Counts(TypedDict):
-    """The counts of each split, the number of distinct questions that each two splits share, and the paper's values."""
+class BenchmarkCounts(TypedDict):
+    """The counts of each split, the distinct questions shared by each two splits, and the paper's values."""
 
     benchmark: str
     splits: dict[str, SplitCounts]
@@ -91,21 +93,21 @@ class Counts(TypedDict):
     paper: NotRequired[dict[str, dict[str, dict[str, float]]]]
 
 
-def measure(benchmark: str, splits: Sequence[str] = ()) -> Counts:
-    """Count the questions of a benchmark's splits; of all whose files are there, if none is named."""
+def measure(benchmark: str, splits: Sequence[str] = ()) -> BenchmarkCounts:
+    """Count the questions of a benchmark's splits; without names, of all splits whose files exist."""
     source = open_benchmark(benchmark)
-    questions = {split: source.questions(split) for split in splits_of(source, splits)}
-    counts: Counts = {
+    questions = {split: source.questions(split) for split in select_splits(source, splits)}
+    counts: BenchmarkCounts = {
         "benchmark": benchmark,
-        "splits": {split: count(some) for split, some in questions.items()},
-        "shared": shared(questions),
+        "splits": {split: count_split(some) for split, some in questions.items()},
+        "shared": shared_questions(questions),
     }
     if benchmark == "ifqa":
         counts["paper"] = PAPER
     return counts
 
 
-def count(questions: Sequence[Question]) -> SplitCounts:
+def count_split(questions: Sequence[Question]) -> SplitCounts:
     """Count the questions of a split."""
     clauses = [split_question(question.text).question for question in questions]
     answered = [(question, clause) for question, clause in zip(questions, clauses, strict=True) if question.answers]
@@ -137,19 +139,19 @@ def count(questions: Sequence[Question]) -> SplitCounts:
         "answers": answers,
         "in_gold": in_gold,
         "percent": {
-            "types": _percent(types, sum(types.values())),
-            "asked": _percent(words, sum(words.values())),
-            "answers": _percent(answers, len(questions)),
+            "types": _percentages(types, sum(types.values())),
+            "asked": _percentages(words, sum(words.values())),
+            "answers": _percentages(answers, len(questions)),
             "in_gold": {kind: 100 * hits / of if of else None for kind, (hits, of) in in_gold.items()},
         },
     }
 
 
-def shared(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
+def shared_questions(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
     """The number of distinct questions that two splits share, compared after normalisation: split -> split -> count.
 
-    A split with itself gives its number of distinct questions. A model must not be tested on questions of its training:
-    IfQA's full-train has 903 of the 1,594 distinct questions of few-dev.
+    The diagonal has each split's number of distinct questions. IfQA's full-train has 903 of the 1,594 distinct questions of
+    few-dev: never test a model on its training questions.
     """
     texts = {
         split: {normalize(question.text) for question in questions} for split, questions in questions_by_split.items()
@@ -158,7 +160,7 @@ def shared(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, di
 
 
 def answer_type(question: Question, main_clause: str) -> str:
-    """The kind of an answered question's answers, one of TYPES, by a rule that replaces the IfQA paper's annotation.
+    """The type of a question's answers, one of TYPES, by a rule in place of the IfQA paper's annotation.
 
     `is_numeric` separates numbers and dates from the rest. A date has a month, a decade, a century or a year, or answers
     "when" or "which year"; if the question asks for an amount ("how many"), only an answer with a month is a date. An
@@ -172,7 +174,7 @@ def answer_type(question: Question, main_clause: str) -> str:
     pattern = re.compile(rf"(?<!\w){re.escape(first.strip())}(?!\w)", re.IGNORECASE)
     written = next((match[0] for match in map(pattern.search, question.gold_passages) if match), first)
     words = [word.strip("\"'“”‘’().,;:!?") for word in written.split()]
-    names = [word for word in words if word and word not in _LINKS]
+    names = [word for word in words if word and word not in _NAME_PARTICLES]
     is_name = bool(names) and all(word[0].isupper() or word[0].isdigit() for word in names)
     return "entity" if is_name and normalize(first) not in ("yes", "no") else "other"
 
@@ -188,7 +190,7 @@ def question_word(main_clause: str) -> str:
     match = _WH.search(main_clause)
     if not match:
         return "none"
-    word = _SAME.get(match[0].lower(), match[0].lower())
+    word = _QUESTION_WORD_OF.get(match[0].lower(), match[0].lower())
     return word if word in QUESTION_WORDS else word.split()[0]
 
 
@@ -201,11 +203,11 @@ def _counts(names: Sequence[str], values: Iterable[str]) -> dict[str, int]:
     return {name: counts[name] for name in names}
 
 
-def _percent(counts: Mapping[str, int], total: int) -> dict[str, float | None]:
+def _percentages(counts: Mapping[str, int], total: int) -> dict[str, float | None]:
     return {name: 100 * number / total if total else 0.0 for name, number in counts.items()}
 
 
-def tables(counts: Counts) -> Iterator[Table]:
+def tables(counts: BenchmarkCounts) -> Iterator[Table]:
     """The statistics as tables that fit 80 columns, with the paper's values below ours."""
     paper, splits = counts.get("paper"), counts["splits"]
     rows: list[tuple[str, ...]] = []
@@ -213,7 +215,7 @@ def tables(counts: Counts) -> Iterator[Table]:
         means = [f"{of['mean']:.2f}" if of else "-" for of in counted["means"].values()]
         of_passages = counted["lengths"]["passage_words"]
         passages = sum(of_passages.values())
-        whole = cell(100 * of_passages.get(100, 0) / passages if passages else None, "%")
+        whole = percent_cell(100 * of_passages.get(100, 0) / passages if passages else None, "%")
         sizes = (*means[:2], f"{counted['vocabulary']:,}", f"{passages:,}", means[2], whole)
         rows.append((split, f"{counted['questions']:,}", *sizes))
         if paper and split in paper["sizes"]:
@@ -226,28 +228,38 @@ def tables(counts: Counts) -> Iterator[Table]:
     shares = {split: counted["percent"] for split, counted in splits.items()}
     published = paper["percent"] if paper else {}
     by_hand = "; the paper annotated" if paper else ""
-    types = [(split, *map(cell, of["types"].values())) for split, of in shares.items()]
-    yield _shares(f"What the answer is, in %: by rule{by_hand}", TYPES, types, published.get("types"))
+    types = [(split, *map(percent_cell, of["types"].values())) for split, of in shares.items()]
+    yield _share_table(f"What the answer is, in %: by rule{by_hand}", TYPES, types, published.get("types"))
     note = (
         "several: more than one answer. in gold: a gold passage holds an answer (the\n"
         "ceiling of answer recall); then the same of numeric and of other questions."
     )
-    rows = [(split, *map(cell, [*of["answers"].values(), *of["in_gold"].values()])) for split, of in shares.items()]
+    rows = [
+        (split, *map(percent_cell, [*of["answers"].values(), *of["in_gold"].values()])) for split, of in shares.items()
+    ]
     if published:
         rows.append(
-            ("paper, all", cell(published["answers"]["several"]), *"---", cell(published["answers"]["in_gold"]), *"--")
+            (
+                "paper, all",
+                percent_cell(published["answers"]["several"]),
+                *"---",
+                percent_cell(published["answers"]["in_gold"]),
+                *"--",
+            )
         )
     columns = ("", "several", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
     yield Table("Answers and gold passages, in %", note, columns, tuple(rows), published="paper")
-    words = [(split, *map(cell, of["asked"].values())) for split, of in shares.items()]
-    yield _shares("The question word of the main clause, in %", QUESTION_WORDS, words, published.get("asked"))
+    words = [(split, *map(percent_cell, of["asked"].values())) for split, of in shares.items()]
+    yield _share_table("The question word of the main clause, in %", QUESTION_WORDS, words, published.get("asked"))
     rows = [(split, *(f"{number:,}" for number in row.values())) for split, row in counts["shared"].items()]
-    title = "Distinct questions that stand in both splits, word for word"
-    note = "A split with itself: its distinct questions. Do not test on what was trained on."
+    title = "Distinct questions in both splits, word for word"
+    note = "Diagonal: a split's distinct questions. Do not test on training questions."
     yield Table(title, note, ("", *splits), tuple(rows))
 
 
-def _shares(title: str, names: Sequence[str], rows: list[tuple[str, ...]], paper: Mapping[str, float] | None) -> Table:
+def _share_table(
+    title: str, names: Sequence[str], rows: list[tuple[str, ...]], paper: Mapping[str, float] | None
+) -> Table:
     """Shares by split, with the paper's of all questions below."""
-    below = [("paper, all", *(cell(paper.get(name)) for name in names))] if paper else []
+    below = [("paper, all", *(percent_cell(paper.get(name)) for name in names))] if paper else []
     return Table(title, "", ("", *names), (*rows, *below), published="paper")

@@ -1,4 +1,4 @@
-"""Annotations by the typology of causal questions: counts, the agreement of two annotators, and the labeller beside them."""
+"""Annotations of causal questions by type: counts, agreement of two annotators, and the labeller's precision."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ Aspects = dict[str, dict[Key, str]]  # aspect -> question -> class; "" for the l
 
 
 @dataclass
-class Counts:
-    """What annotators and the labeller say of the same questions.
+class AnnotationCounts:
+    """The classes that annotators and the labeller gave the same questions.
 
     Attributes:
         classes: annotator (a file), or "labeller" -> aspect -> class -> questions.
-        kappas: aspect, or "both" -> kappa of the two annotators; None if it is not defined. Empty for one annotator.
-        common: number of questions that both annotators have.
-        labeller: annotator, or "both agree" -> aspect -> class, or "all" -> the labeller beside it.
+        kappas: aspect, or "both" -> kappa of the two annotators, None if undefined; empty for one annotator.
+        common: the number of questions that both annotated.
+        labeller: annotator, or "both agree" -> aspect -> class, or "all" -> the labeller's counts.
     """
 
     classes: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Counts:
     labeller: dict[str, dict[str, dict[str, Judged]]] = field(default_factory=dict)
 
 
-def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
+def measure(files: Sequence[Path], questions: Path | None = None) -> AnnotationCounts:
     """Count annotations, compare two annotators, and judge the labeller against them.
 
     Args:
@@ -48,18 +48,18 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
     annotators: dict[str, Aspects] = {}
     for path in files:
         if str(path) in annotators:
-            raise IfqaError(f"{path} is given twice; wanted the files of two annotators")
+            raise IfqaError(f"{path} is named twice; name the files of two annotators")
         rows = read_annotations(path)
         classes = zip(*rows.values(), strict=True)
         annotators[str(path)] = {
             aspect: dict(zip(rows, names, strict=True)) for aspect, names in zip(ASPECTS, classes, strict=True)
         }
-    counts = Counts({name: _classes(aspects) for name, aspects in annotators.items()})
+    counts = AnnotationCounts({name: _count_classes(aspects) for name, aspects in annotators.items()})
     if len(annotators) == 2:
         first, second = annotators.values()
         keys = [key for key in first["semantic"] if key in second["semantic"]]
         if not keys:
-            raise IfqaError("the two files have no question in common; wanted the same datasets and ids in both")
+            raise IfqaError("the two files share no question; wanted the same datasets and ids in both")
         ours, theirs = (
             [tuple(aspects[aspect][key] for aspect in ASPECTS) for key in keys] for aspects in (first, second)
         )
@@ -71,10 +71,10 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
             for aspect in ASPECTS
         }
     if questions:
-        labels = _labels(questions, {key for aspects in annotators.values() for key in aspects["semantic"]})
+        labels = _label_questions(questions, {key for aspects in annotators.values() for key in aspects["semantic"]})
         abstained = {aspect: sum(not name for name in names.values()) for aspect, names in labels.items()}
         counts.classes["labeller"] = {
-            aspect: {**names, "": abstained[aspect]} for aspect, names in _classes(labels).items()
+            aspect: {**names, "": abstained[aspect]} for aspect, names in _count_classes(labels).items()
         }
         for name, aspects in annotators.items():
             counts.labeller[name] = {
@@ -83,13 +83,13 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> Counts:
     return counts
 
 
-def _classes(labels: Aspects) -> dict[str, dict[str, int]]:
+def _count_classes(labels: Aspects) -> dict[str, dict[str, int]]:
     counts = {aspect: Counter(names.values()) for aspect, names in labels.items()}
     return {aspect: {name: counts[aspect][name] for name in ASPECTS[aspect]} for aspect in ASPECTS}
 
 
-def _labels(path: Path, wanted: set[Key]) -> Aspects:
-    """The labeller's classes of the wanted questions; of all if none is named."""
+def _label_questions(path: Path, wanted: set[Key]) -> Aspects:
+    """The labeller's classes of the wanted questions; of all if `wanted` is empty."""
     labels: Aspects = {aspect: {} for aspect in ASPECTS}
     for question in iter_questions(path):
         key = (question.group, question.id)
@@ -99,12 +99,12 @@ def _labels(path: Path, wanted: set[Key]) -> Aspects:
     if missing := wanted - labels["semantic"].keys():
         example = " ".join(min(missing)).strip()
         raise IfqaError(
-            f"{path}: no question for {pluralize(len(missing), 'annotation')}, such as {example!r}; wanted its text"
+            f"{path}: no question text for {pluralize(len(missing), 'annotation')}, such as {example!r}; add it"
         )
     return labels
 
 
-def stats_json(counts: Counts) -> dict[str, object]:
+def stats_json(counts: AnnotationCounts) -> dict[str, object]:
     """The counts as JSON data, with kappa, and the labeller's coverage and precision as (share, low, high)."""
     result: dict[str, object] = {"counts": counts.classes}
     if counts.kappas:
@@ -112,19 +112,20 @@ def stats_json(counts: Counts) -> dict[str, object]:
     if counts.labeller:
         result["labeller"] = {
             annotator: {
-                aspect: {name: _json(beside) for name, beside in classes.items()} for aspect, classes in aspects.items()
+                aspect: {name: _agreement_json(beside) for name, beside in classes.items()}
+                for aspect, classes in aspects.items()
             }
             for annotator, aspects in counts.labeller.items()
         }
     return result
 
 
-def _json(beside: Judged) -> dict[str, object]:
+def _agreement_json(beside: Judged) -> dict[str, object]:
     coverage, precision = wilson_interval(beside.given, beside.of), wilson_interval(beside.right, beside.given)
     return beside._asdict() | {"coverage": coverage, "precision": precision}
 
 
-def tables(counts: Counts) -> Iterator[Table]:
+def tables(counts: AnnotationCounts) -> Iterator[Table]:
     """The counts, kappa beside the paper's, and the labeller's coverage and precision."""
     columns = ("", *(Path(name).stem for name in counts.classes))
     kappas = [f"{name} {'undefined' if value is None else f'{value:.2f}'}" for name, value in counts.kappas.items()]

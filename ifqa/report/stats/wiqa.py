@@ -1,4 +1,4 @@
-"""Counts of WIQA's questions by split, beside the paper's Table 1; and labels held against the graphs' paths."""
+"""Counts of WIQA's questions by split, beside the paper's Table 1; and labels checked against the graphs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,43 +27,43 @@ PUBLISHED: dict[str, tuple[int, int, int]] = {
     "3 hops": (4149, 941, 545),
 }
 
-Counts = dict[str, dict[str, int]]  # split, or name of a file -> what is counted -> how many
+Counts = dict[str, dict[str, int]]  # split or file name -> category -> count
 
 
 def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
-    """Count topics (where those of the paragraphs are known), paragraphs, graphs, and questions by type, hops and label.
+    """Count topics (if known), paragraphs, graphs, and questions by type, hops and label.
 
     Args:
         sources: files of questions, folders with train.jsonl, dev.jsonl, test.jsonl and made ones, or "sample-wiqa".
-        graphs: a file of graphs, to hold the labels against their paths: "located" are the questions whose two parts are found.
+        graphs: a file of graphs to check the labels; "located" counts the questions with both parts in the graph.
     """
     known = read_graphs(graphs) if graphs else None
     counts: Counts = {}
-    for path in (path for source in sources for path in _files(source)):
+    for path in (path for source in sources for path in _question_files(source)):
         if path.stem in counts:
-            raise IfqaError(f"{path}: another file is called {path.stem} too; count them one after the other")
-        counts[path.stem] = _count(path, known)
+            raise IfqaError(f"{path}: another file is also named {path.stem}; count them in separate commands")
+        counts[path.stem] = _count_file(path, known)
     return counts
 
 
-def _files(source: str) -> list[Path]:
+def _question_files(source: str) -> list[Path]:
     folder = FOLDER if source == SAMPLE else Path(source)
     if not folder.is_dir():
         return [folder]
     names = [f"{kind}{split}.jsonl" for kind in ("", "made-") for split in _SPLITS]
     files = [folder / name for name in names if (folder / name).exists()]
     if not files:
-        raise IfqaError(f"{folder}: no train.jsonl, dev.jsonl or test.jsonl in it; run: ifqa data wiqa")
+        raise IfqaError(f"no train.jsonl, dev.jsonl or test.jsonl in {folder}; run: ifqa data wiqa")
     return files
 
 
-def _count(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
+def _count_file(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
     questions = read_items(path)
     types = Counter(question.kind for question in questions)
     labels = Counter[str](question.question.answer_label for question in questions)
     hops = Counter(question.hops for question in questions if question.hops)
     paragraphs = {question.metadata.para_id for question in questions}
-    topics = {topic for paragraph, topic in _topics(path.parent).items() if paragraph in paragraphs}
+    topics = {topic for paragraph, topic in _read_topics(path.parent).items() if paragraph in paragraphs}
     counts = {"topics": len(topics)} if topics else {}
     counts |= {
         "paragraphs": len(paragraphs),
@@ -80,7 +80,7 @@ def _count(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
     return counts
 
 
-def _topics(folder: Path) -> dict[str, str]:
+def _read_topics(folder: Path) -> dict[str, str]:
     """Paragraph -> topic, from the folder's topics.tsv or processes.jsonl."""
     if (path := folder / "topics.tsv").exists():
         return {paragraph: topic.topic for paragraph, topic in read_topics(path).items()}
@@ -99,7 +99,7 @@ def tables(counts: Counts, published: bool) -> Iterator[Table]:
         }
         notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
     if any("located" in column for column in columns.values()):
-        notes.append("located: both parts are found in the graph; no label contradicts its path.")
+        notes.append("located: both parts are in the graph; no label contradicts its path.")
     names = dict.fromkeys(name for column in columns.values() for name in ("topics", *column))
     rows = [(name, *(f"{column[name]:,}" if name in column else "-" for column in columns.values())) for name in names]
     yield Table("", "\n".join(notes), ("", *columns), tuple(rows))

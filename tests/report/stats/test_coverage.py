@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.records import Question
-from ifqa.report.stats.passages import coverage
+from ifqa.report.stats.passages import compute_coverage
 from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams, covers
 
 # Few words, so that texts share runs of them; marks, entities and blanks that are no words.
@@ -29,8 +29,8 @@ def test_a_gold_of_few_words_is_covered_where_it_stands_whole():
 def test_questions_are_counted_by_any_and_by_all_golds_covered():
     golds = [("A", "B"), ("B", "C"), ("C",), ()]
     questions = [Question(f"t/dev/{number}", "If?", ("yes",), gold) for number, gold in enumerate(golds)]
-    found = coverage(questions, {"A": 1.0, "B": 0.4, "C": 0.39})
+    found = compute_coverage(questions, {"A": 1.0, "B": 0.4, "C": 0.39})
     assert (found.golds, found.questions) == (3, 3)
     shares = {"covered": 200 / 3, "mean_best": 179 / 3, "questions_any": 200 / 3, "questions_all": 100 / 3}
     assert found.percents == pytest.approx(shares, abs=0.001)
-    assert set(coverage([], {}).percents.values()) == {None}
+    assert set(compute_coverage([], {}).percents.values()) == {None}

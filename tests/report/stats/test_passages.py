@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.records import Question
-from ifqa.report.stats import show
+from ifqa.report.stats import show_tables
 from ifqa.report.stats.passages import measure, stats_json, tables
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.storage import artifacts
@@ -84,7 +84,7 @@ def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
     assert stats.gold == stats.counts["passages"]
     assert stats.coverage["dev"].percents["covered"] == 0
     assert stats.coverage_with_gold["dev"].percents["covered"] == 100
-    show(tables("golden", stats))
+    show_tables(tables("golden", stats))
     assert "with gold" in capsys.readouterr().out
 
 
@@ -105,7 +105,7 @@ def test_passages_that_are_not_what_the_manifest_says_are_refused(corpus, monkey
     first, second, rest = path.read_bytes().split(b"\n", 2)
     for line, told in (
         (b"[" + second[1:], "passages-00000.jsonl:2: not JSON"),
-        (b" " * len(second), "its manifest says"),
+        (b" " * len(second), "the manifest says"),
     ):
         path.write_bytes(first + b"\n" + line + b"\n" + rest)  # the size stays, so the folder looks whole
         with pytest.raises(IfqaError, match=told):
@@ -117,7 +117,7 @@ def test_passages_that_are_not_what_the_manifest_says_are_refused(corpus, monkey
 def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     stats = measure(corpus, questions | {"bare": [Question("q/0", "If?", ("a",))]}, workers=1)
-    show(tables("little", stats))
+    show_tables(tables("little", stats))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     rows = [line.split() for line in lines]

@@ -8,16 +8,16 @@ import pytest
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.errors import IfqaError
 from ifqa.records import Question
-from ifqa.report.stats import show
+from ifqa.report.stats import show_tables
 from ifqa.report.stats.questions import (
     PAPER,
     QUESTION_WORDS,
     TYPES,
     answer_type,
-    count,
+    count_split,
     measure,
     question_word,
-    shared,
+    shared_questions,
     tables,
 )
 from ifqa.storage.files import write_json
@@ -78,7 +78,7 @@ def test_the_gold_passage_decides_on_the_capitals_of_an_answer():
 
 
 def test_the_counts_of_a_few_questions():
-    stats = count(
+    stats = count_split(
         [
             asked("If Ann left, who would lead?", ["Bob May", "Bob"], "Bob May came", "then Ann left"),
             asked("If Ann had won in 1998, in which year would it be?", ["1999", "the 1999"], "Ann won in 1998"),
@@ -99,16 +99,16 @@ def test_the_counts_of_a_few_questions():
 
 
 def test_questions_without_answers_and_none_at_all_are_counted():
-    bare = count([Question("q/0", "What is it?")])
+    bare = count_split([Question("q/0", "What is it?")])
     assert (bare["questions"], sum(bare["types"].values()), bare["lengths"]["answer_words"]) == (1, 0, {})
     assert bare["in_gold"] == {"all": (0, 0), "numeric": (0, 0), "other": (0, 0)}
-    assert (count([])["questions"], tuple(bare["types"])) == (0, TYPES)
+    assert (count_split([])["questions"], tuple(bare["types"])) == (0, TYPES)
 
 
 def test_shared_questions_may_differ_in_punctuation_case_and_articles():
     texts = {"a": ["Is it?", "Who?", "who", "An it"], "b": ["is IT", "The it is", "it"], "c": []}
     splits = {name: [Question(f"q/{n}", text) for n, text in enumerate(split)] for name, split in texts.items()}
-    assert shared(splits) == {
+    assert shared_questions(splits) == {
         "a": {"a": 3, "b": 2, "c": 0},
         "b": {"a": 2, "b": 3, "c": 0},
         "c": dict.fromkeys("abc", 0),
@@ -147,7 +147,7 @@ def test_what_is_not_there_is_named(release, tmp_path, monkeypatch):
         measure("ifqa", ["ful-dev"])
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(IfqaError, match="none of its splits is in data/ifqa; run: ifqa data ifqa"):
+    with pytest.raises(IfqaError, match="no split in data/ifqa; run: ifqa data ifqa"):
         measure("ifqa")
 
 
@@ -155,7 +155,7 @@ def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monk
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
     every = dict.fromkeys(IfQA.paths, measured["splits"]["full-dev"])
-    show(tables(measured | {"splits": every, "shared": {one: dict.fromkeys(every, 1_594) for one in every}}))
+    show_tables(tables(measured | {"splits": every, "shared": {one: dict.fromkeys(every, 1_594) for one in every}}))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
@@ -164,7 +164,7 @@ def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monk
     assert ["paper,", "all", "49.7", "15.9", "14.5", "19.9"] in rows
     assert ["full-dev", "2", "3.00", "1.00", "4", "1", "100.00", "100.0%"] in rows
     assert ["full-dev", "100.0", "0.0", "0.0", "0.0", "100.0", "-", "100.0"] in rows
-    show(tables(measure("sample")))
+    show_tables(tables(measure("sample")))
     assert "paper" not in capsys.readouterr().out
 
 

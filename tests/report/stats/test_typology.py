@@ -49,10 +49,10 @@ def test_the_labeller_is_judged_by_each_annotator_and_where_they_agree():
     [
         ([], "wanted one or two files of annotations, or --questions FILE; found 0 files"),
         (["a.tsv", "b.tsv", "c.tsv"], "found 3 files"),
-        (["a.tsv", "a.tsv"], "a.tsv is given twice"),
+        (["a.tsv", "a.tsv"], "a.tsv is named twice"),
         (["c.tsv"], "file not found: c.tsv"),
-        (["a.tsv", "--questions", "few.jsonl"], "no question for 3 annotations, such as 'x 2'; wanted its text"),
-        (["a.tsv", "other.tsv"], "the two files have no question in common"),
+        (["a.tsv", "--questions", "few.jsonl"], "no question text for 3 annotations, such as 'x 2'; add it"),
+        (["a.tsv", "other.tsv"], "the two files share no question"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(arguments, message):

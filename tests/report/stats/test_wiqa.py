@@ -4,7 +4,7 @@ import pytest
 
 from ifqa.benchmarks.wiqa.derive import FOLDER
 from ifqa.errors import IfqaError
-from ifqa.report.stats import show
+from ifqa.report.stats import show_tables
 from ifqa.report.stats.wiqa import KINDS, measure, tables
 from ifqa.storage.files import read_jsonl, write_jsonl
 
@@ -22,11 +22,11 @@ def test_the_bundled_questions_are_counted_by_split():
 
 
 def test_the_papers_counts_stand_beside(capsys):
-    show(tables(measure([str(FOLDER / "dev.jsonl")]), published=True))
+    show_tables(tables(measure([str(FOLDER / "dev.jsonl")]), published=True))
     told = capsys.readouterr().out
     assert "paper train" in told
     assert ["questions", "62", "29,808", "6,894", "3,993"] in [line.split() for line in told.splitlines()]
-    show(tables(measure(["sample-wiqa"]), published=False))
+    show_tables(tables(measure(["sample-wiqa"]), published=False))
     assert "paper" not in capsys.readouterr().out
 
 
@@ -36,7 +36,7 @@ def test_a_contradiction_two_names_and_an_empty_folder_are_one_line(tmp_path):
     write_jsonl(tmp_path / "dev.jsonl", records)
     with pytest.raises(IfqaError, match=r"dev.jsonl: influence_graph:dune.*: the label is less, but by its path"):
         measure([str(tmp_path)], FOLDER / "graphs.jsonl")
-    with pytest.raises(IfqaError, match="another file is called dev too"):
+    with pytest.raises(IfqaError, match="another file is also named dev"):
         measure(["sample-wiqa", str(tmp_path)])
     (tmp_path / "empty").mkdir()
     with pytest.raises(IfqaError, match="run: ifqa data wiqa"):

@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, question):
         kind = question.removeprefix("If ").partition(",")[0]
-        problem = {"title": "x", "detail": f"256 questions wait already {NASTY}", "request_id": "3f1c"}
+        problem = {"title": "x", "detail": f"the queue is full with 256 questions {NASTY}", "request_id": "3f1c"}
         if kind == "full":
             return self.give(503, problem | {"status": 503}, "application/problem+json", **{"Retry-After": "4"})
         if kind == "secret" and not self.server.tokens:
