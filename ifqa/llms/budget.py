@@ -1,4 +1,4 @@
-"""Prices of tokens; caps: room is set aside before a request is sent, and settled when its answer is back; and a plugin's use."""
+"""Token prices, caps that reserve tokens before a request is sent, and the usage of each plugin."""
 
 import math
 import re
@@ -23,7 +23,7 @@ Dollars = Annotated[float, Field(ge=0, description="US dollars per million token
 
 
 class PriceFile(StrictModel):
-    """A price file; `models` has a table for each model."""
+    """A price file; `models` has a section for each model."""
 
     dated: str
     source: str
@@ -36,7 +36,7 @@ class Price(StrictModel):
     input: Dollars
     output: Dollars
 
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """US dollars for these tokens."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
@@ -44,22 +44,21 @@ class Price(StrictModel):
 def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
     """The price of a server's model from prices.toml; None if it is unknown, which never counts as free.
 
-    The table is looked for below `root`, then in the repository, then in the package. The package's table has OpenAI's
-    prices, so it says nothing of another host's models, whatever their names. A model's name with a date that is not in
-    the table has the price of the name without the date. A server on this machine is free, unless the table has a price
-    for its model: it may pass requests on to OpenAI.
+    The file is searched below `root`, then in the repository, then in the package. The package's file has OpenAI's prices
+    and is ignored for other hosts. A dated name that is not in the file has the price of the name without its date. A
+    server on this machine is free, unless the file has a price for its model: the server may be a proxy for OpenAI.
     """
     path = find_resource(PRICES, root)
     if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):
-        table = parse_section(PriceFile, read_toml(path), str(path))
+        prices = parse_section(PriceFile, read_toml(path), str(path))
         for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
-            if name in table.models:
-                return parse_section(Price, table.models[name], f"{path}: models.{name!r}")
+            if name in prices.models:
+                return parse_section(Price, prices.models[name], f"{path}: models.{name!r}")
     return Price(input=0.0, output=0.0) if is_local(url) else None
 
 
 class Reservation(NamedTuple):
-    """Tokens set aside for one request. `extra` of the prompt's tokens correct the bound, as the server counts more."""
+    """Tokens reserved for one request. `extra` of the prompt tokens allow for a server that counts more than we do."""
 
     prompt: int
     completion: int
@@ -67,27 +66,24 @@ class Reservation(NamedTuple):
 
 
 class Budget:
-    """What all language models of a command spend, and what is set aside for requests that are out.
-
-    Several threads may share a budget.
-    """
+    """The accounts of all language models of a command. Threads may share a budget."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.accounts: list[Account] = []
 
     @property
-    def open(self) -> int:
-        """Number of requests that are out, for all models."""
-        return sum(account.open for account in self.accounts)
+    def in_flight(self) -> int:
+        """Number of requests in flight, for all models."""
+        return sum(account.in_flight for account in self.accounts)
 
 
 class Account:
-    """Tokens that one model has spent and set aside, under caps that hold for all models of its budget together.
+    """Tokens that one model has spent and reserved, under caps that all models of its budget share.
 
-    `spent + set aside` never exceeds a cap. So the bill does not either, as long as no request takes more than was set
-    aside for it. If a server counts more prompt tokens than the bound, every later bound is raised by as much. A model of
-    unknown price counts towards the cap on tokens only. The sender of requests counts them in `calls`.
+    `spent + reserved` never exceeds a cap, so neither does the bill, unless a request uses more than it reserved. If a
+    server counts more prompt tokens than the bound, later bounds are raised by the difference. A model of unknown price
+    counts towards the cap on tokens only. The sender of requests counts them in `calls`.
 
     Args:
         price: of tokens; None if it is unknown.
@@ -105,53 +101,61 @@ class Account:
         self.budget = budget or Budget()
         self.calls = 0
         self.spent = (0, 0)
-        self.aside = (0, 0)
-        self.open = 0
+        self.reserved = (0, 0)
+        self.in_flight = 0
         self.extra = 0
         with self.budget.lock:
             self.budget.accounts.append(self)
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> Reservation | None:
-        """Set room aside for a request that goes out now; None, with nothing set aside, if that would exceed a cap."""
+        """Reserve tokens for a request; None, with nothing reserved, if that would exceed a cap."""
         with self.budget.lock:
-            room = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
-            before, self.aside = self.aside, (self.aside[0] + room.prompt, self.aside[1] + room.completion)
+            reservation = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
+            before, self.reserved = (
+                self.reserved,
+                (
+                    self.reserved[0] + reservation.prompt,
+                    self.reserved[1] + reservation.completion,
+                ),
+            )
             accounts = self.budget.accounts
-            tokens = sum(sum(account.spent) + sum(account.aside) for account in accounts)
+            tokens = sum(sum(account.spent) + sum(account.reserved) for account in accounts)
             if (self.max_tokens and tokens > self.max_tokens) or (
-                self.max_cost and self.price and math.fsum(account.at_most for account in accounts) > self.max_cost
+                self.max_cost
+                and self.price
+                and math.fsum(account.committed_cost for account in accounts) > self.max_cost
             ):
-                self.aside = before
+                self.reserved = before
                 return None
-            self.open += 1
-            return room
+            self.in_flight += 1
+            return reservation
 
-    def settle(self, room: Reservation, used: tuple[int, int] | None) -> None:
-        """Release a request's room and count the tokens it used; None (unknown) counts the whole room."""
-        used = (room.prompt, room.completion) if used is None else used
+    def settle(self, reservation: Reservation, used: tuple[int, int] | None) -> None:
+        """Release a reservation and count the tokens that were used; None (unknown) counts the whole reservation."""
+        used = (reservation.prompt, reservation.completion) if used is None else used
         with self.budget.lock:
-            self.aside = (self.aside[0] - room.prompt, self.aside[1] - room.completion)
+            self.reserved = (self.reserved[0] - reservation.prompt, self.reserved[1] - reservation.completion)
             self.spent = (self.spent[0] + used[0], self.spent[1] + used[1])
-            self.open -= 1
-            self.extra = max(self.extra, room.extra + used[0] - room.prompt)
+            self.in_flight -= 1
+            self.extra = max(self.extra, reservation.extra + used[0] - reservation.prompt)
 
     @property
     def cost(self) -> float | None:
         """US dollars spent; None if the price is unknown."""
-        return None if self.price is None else self.price.of(*self.spent)
+        return None if self.price is None else self.price.cost(*self.spent)
 
     @property
-    def at_most(self) -> float:
-        """US dollars spent and set aside; 0 if the price is unknown."""
-        prompt, completion = self.spent[0] + self.aside[0], self.spent[1] + self.aside[1]
-        return self.price.of(prompt, completion) if self.price else 0.0
+    def committed_cost(self) -> float:
+        """US dollars spent and reserved; 0 if the price is unknown."""
+        prompt, completion = self.spent[0] + self.reserved[0], self.spent[1] + self.reserved[1]
+        return self.price.cost(prompt, completion) if self.price else 0.0
 
     @property
     def refusal(self) -> str:
-        """The error of a request that did not fit under the caps."""
+        """The error of a request that would exceed a cap."""
         caps = [f"${self.max_cost:g} (max_cost)"] if self.max_cost else []
         caps += [f"{self.max_tokens:,} tokens (max_total_tokens)"] if self.max_tokens else []
-        return f"not asked: the cap of {' and '.join(caps)} leaves no room for it"
+        return f"not asked: it would exceed the cap of {' and '.join(caps)}"
 
 
 Count = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]
@@ -159,38 +163,38 @@ COUNTS: tuple[Count, ...] = get_args(Count)
 
 
 class UsageMeter:
-    """Asks a model for one plugin; what others have asked the same model before does not count.
+    """Measures one plugin's use of a model; earlier requests of other plugins do not count.
 
     Args:
         llm: the model.
-        keys: what the plugin counts itself, in the order in which manifests keep it.
+        keys: the events that the plugin counts itself, in the order of manifests.
 
     Attributes:
-        counts: of the `keys`.
+        counts: number of events by key.
     """
 
     def __init__(self, llm: LanguageModel, keys: Sequence[Count] = COUNTS) -> None:
         self.counts: Counter[Count] = Counter()
         self._llm, self._keys = llm, keys
-        self._before, self._took = llm.spent, (0, 0)
+        self._before, self._tokens = llm.spent, (0, 0)
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
-        """One completion a request, in their order; their tokens are counted."""
+        """The completions of the requests, in order; their tokens are counted."""
         completions = self._llm.complete(requests, advance=advance)
-        self._took = sum_tokens(completions, self._took)
+        self._tokens = sum_tokens(completions, self._tokens)
         return completions
 
     def usage(self) -> StageUsage:
-        """The table so far; without "server" if none is asked."""
-        table: StageUsage = {}
+        """The usage so far, as manifests have it; without "server" for a model that runs here."""
+        usage: StageUsage = {}
         for key in self._keys:
-            table[key] = self.counts[key]
+            usage[key] = self.counts[key]
         if self._llm.server:
-            table["server"] = self._llm.server
+            usage["server"] = self._llm.server
         spent = self._llm.spent.since(self._before)
-        table["spent"] = {
+        usage["spent"] = {
             "calls": spent.calls, "cached": spent.cached, "prompt_tokens": spent.prompt_tokens,
             "completion_tokens": spent.completion_tokens, "cost": spent.cost,
         }  # fmt: skip
-        table["took"] = self._took
-        return table
+        usage["took"] = self._tokens
+        return usage

@@ -1,4 +1,4 @@
-"""Which server is asked and with which key; a file may name a server, but not which key it gets. Keys are kept out of texts."""
+"""The server's address and its key. A file may name a server but not its key. Keys are removed from texts."""
 
 import base64
 import ipaddress
@@ -11,12 +11,12 @@ from ifqa.formatting import CONTROLS
 
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
-ADDRESS = "OPENAI_BASE_URL"  # as OpenAI's own clients have it
-KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it needs none; several with blanks between
+ADDRESS = "OPENAI_BASE_URL"  # as in OpenAI's clients
+KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it needs none; separated by blanks
 NO_KEY = "none"  # sent to a server that needs no key
-LONGEST_MESSAGE = 300  # characters of a server's message that are shown
+LONGEST_MESSAGE = 300  # characters kept of a server's message
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
-_MAX_SEARCHED = 10_000  # characters of a server's message that are searched; some hundred are usual
+_MAX_SEARCHED = 10_000  # characters of a server's message that are searched for keys
 
 _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
 # In an address: "sk-", or kinds of characters mixed as in random keys
@@ -27,44 +27,44 @@ _LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; names of hosts 
 
 
 def redact(text: str, key: str) -> str:
-    """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
-    text = remove_key(text, key)[:_MAX_SEARCHED]  # in this order, as a cut key is not found
+    """A text as one shortened line, without the key and without anything that looks like a key, masked or not."""
+    text = remove_key(text, key)[:_MAX_SEARCHED]  # first, as a truncated key would not match
     text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
 
 
 def key_encodings(key: str) -> tuple[str, ...]:
-    """The key as it is and in base64; nothing if the key is empty."""
+    """The key in plain text and in base64; nothing for an empty key."""
     return (key, base64.b64encode(key.encode()).decode().rstrip("=")) if key else ()
 
 
 def remove_key(text: str, key: str) -> str:
-    """A text without the key, as it is or in base64; the text itself if the key is empty."""
+    """A text without the key, in plain text or in base64; unchanged for an empty key."""
     for form in key_encodings(key):
         text = text.replace(form, "[key]")
     return text
 
 
 def check_address(address: str, what: str = "base_url") -> None:
-    """Refuse what is no address of a server, and an address with a key in it. The message does not repeat the key.
+    """Refuse an invalid address, and an address with a key in it. The message does not repeat the key.
 
     Args:
         address: the address; "" is allowed.
-        what: names the address in the message.
+        what: the name of the address in the message.
     """
     try:
         parts = urlsplit(address)
         port = parts.port
     except ValueError as error:
-        raise IfqaError(f"openai: {what} is no address; wanted one as {OPENAI}") from error
+        raise IfqaError(f"openai: {what} is not an address; wanted one like {OPENAI}") from error
     plain = address
-    while (unquoted := unquote(plain)) != plain:  # it may be quoted more than once
+    while (unquoted := unquote(plain)) != plain:  # it may be quoted repeatedly
         plain = unquoted
     path = plain[plain.find(parts.netloc) + len(parts.netloc) :]
     secret = "@" in parts.netloc or _KEY_IN_ADDRESS.search(plain) or _LONG_PART.search(path)
     if secret or parts.query or parts.fragment or ";" in plain:
         raise IfqaError(
-            f"openai: {what} has a password, what looks like a key, or something after a '?', '#' or ';' in it; wanted the "
+            f"openai: {what} has a password, a key, or something after '?', '#' or ';' in it; wanted the "
             f"address alone; put the key into {KEY}"
         )
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
@@ -73,7 +73,7 @@ def check_address(address: str, what: str = "base_url") -> None:
 
 
 def resolve_address(base_url: str) -> str:
-    """The server to ask: `base_url`, else that of the environment's OPENAI_BASE_URL, else OpenAI's."""
+    """The server's address: `base_url`, else the environment's OPENAI_BASE_URL, else OpenAI's."""
     check_address(base_url)
     check_address(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
     return base_url or os.environ.get(ADDRESS, "") or OPENAI
@@ -112,8 +112,8 @@ def key_for(url: str) -> str:
     """The key to send to a server; NO_KEY if the server needs none.
 
     OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
-    variable that holds its key. There is no key of a file for this, as a shared file could then name a host and any
-    variable of the environment.
+    variable that holds its key. No setting in a file can do that: a shared file could then send any variable of the
+    environment to any host.
     """
     host, variable = urlsplit(url).netloc.lower(), KEY
     if not takes_openai_key(url):
@@ -129,15 +129,15 @@ def key_for(url: str) -> str:
             return NO_KEY
     key = os.environ.get(variable, "").strip()
     if not key and not is_local(url):
-        raise IfqaError(f"{variable} is not set; {host} asks for a key (a server on this machine needs none)")
+        raise IfqaError(f"{variable} is not set; {host} needs a key (a server on this machine does not)")
     if not all("!" <= character <= "~" for character in key):
-        raise IfqaError(f"{variable} has a space or a character in it that no key has; copy it again")
+        raise IfqaError(f"{variable} has a space or a character that no key has; copy it again")
     if key.lower() in _NO_KEYS:
         return NO_KEY
     if urlsplit(url).scheme == "http" and not is_local(url):
         raise IfqaError(
-            f"openai: {variable} is not sent to {host} over http://, where anyone on the way can read it; use https:// or a "
-            f"tunnel to this machine, or set {variable}={NO_KEY} if the server needs no key"
+            f"openai: {variable} is not sent to {host} over unencrypted http://; use https:// or a tunnel "
+            f"to this machine, or set {variable}={NO_KEY} if the server needs no key"
         )
     return key
 

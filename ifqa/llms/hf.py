@@ -1,6 +1,6 @@
 """Runs a causal language model of transformers in this process, with its chat template, in batches.
 
-The beginning that all prompts of a call share, such as their demonstrations, is computed once (`ifqa.llms.generation`).
+The shared prefix of a call's prompts, such as their demonstrations, is computed once (`ifqa.llms.generation`).
 """
 
 import logging
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
-WINDOW = 4096  # tokens; of a model whose files do not say
+WINDOW = 4096  # tokens; for a model whose files do not name it
 #: Tokens of prompts and answers in a batch, with padding.
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
-_MAX_BATCH_TOKENS = 65_536  # tokens on a CPU, where a small model leaves room: each step reads all weights for a batch
-_CPU_CACHE_BYTES = 2 << 30  # bytes of keys and values that are small on a CPU
+_MAX_BATCH_TOKENS = 65_536  # on a CPU, for a small model: each step reads all weights once per batch
+_CPU_CACHE_BYTES = 2 << 30  # bytes of keys and values in a batch on a CPU
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
-_MAX_BATCH = 256  # prompts in a batch, at most, as the logits of all are in memory
-# Qwen3's template: no thinking, the answer alone. Llama 3's: a fixed date, so that prompts are the same every day.
+_MAX_BATCH = 256  # prompts in a batch, as the logits of all are in memory
+# Qwen3: no thinking. Llama 3: a fixed date, so that prompts are the same every day.
 _TEMPLATE_SETTINGS = {"enable_thinking": False, "date_string": "26 Jul 2024"}
 
 
@@ -42,28 +42,28 @@ class HF(LanguageModel):
     """A causal language model of the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
 
     Only the temperature changes the model's probabilities: penalties, top_k and top_p in the model's folder are ignored.
-    With a temperature, each request has random numbers of its own, so other requests and their order do not matter. In
-    float32 batching changes no answer; in bfloat16 it changes roundings.
+    Sampling is seeded by each request, so other requests and their order do not matter. In float32 batching changes no
+    answer; in bfloat16 it changes rounding.
 
     Args:
-        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name of the hub (`ifqa.models.causal_lm`). The
-            weights are safetensors, or load as tensors; no code of the model is run.
+        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name of the hub (`ifqa.models.causal_lm`). No
+            code of the model is run; weights are safetensors, or load as tensors.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
-        batch_tokens: tokens of prompts and answers in a batch, with padding; 0 for a value that suits the device. If the
-            memory is too small, the value is halved, and a message says so.
+        batch_tokens: tokens of prompts and answers in a batch, with padding; 0 for a default by device. It is halved,
+            with a message, if the memory is too small.
         window: tokens of prompt and answer together; 0 for the model's own.
         store: the folder for completions, below `root`.
 
     Attributes:
-        name: the model, with a hash of its weights, tokenizer and chat template, and a precision if one was asked for;
+        name: the model, with a hash of its weights, tokenizer and chat template, and a precision other than "auto";
             completions are stored under it.
-        chat: whether it has a chat template, and takes messages; else it continues a text.
+        chat: whether it has a chat template and takes messages; else it continues a text.
         family: split family of an adapter's training questions.
         trained_on: SHA-256 of the files with these questions.
 
     Raises:
-        IfqaError: the model cannot be found, is no causal language model, has no tokenizer, or an argument is wrong.
+        IfqaError: the model is missing, is not a causal language model or has no tokenizer, or an argument is wrong.
     """
 
     version = 1
@@ -91,22 +91,22 @@ class HF(LanguageModel):
         self.tokenizer = load_tokenizer(files.folder, self.model)
         longest = model_window(self.model)
         if window > longest:
-            raise IfqaError(f"hf: window is {window:,}, and {model} has no more than {longest:,} positions")
+            raise IfqaError(f"hf: window is {window:,}, but {model} has only {longest:,} positions")
         self.window = window or longest
         self.chat = bool(self.tokenizer.chat_template)
-        self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{files.identity[:16]}"
+        self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{files.fingerprint[:16]}"
         if precision != "auto":
             self.name += f" {precision}"
-        self.room = batch_tokens or batch_budget(self.model)
+        self.batch_tokens = batch_tokens or batch_budget(self.model)
         self._ends = end_tokens(self.model, self.tokenizer)
         self._pad: int = self.tokenizer.pad_token_id or 0
-        self.model.generation_config = self._settings()  # the model's own would set what `generate` is not given
+        self.model.generation_config = self._settings()  # the model's own would set defaults of `generate`
         self._cache = CompletionCache(root / store)
         self._calls, self._cached, self._tokens = 0, 0, (0, 0)
 
     @property
     def spent(self) -> TokenUsage:
-        """Tokens computed so far, for no money."""
+        """Tokens computed so far, at no cost."""
         return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
 
     def count(self, text: str) -> int:
@@ -114,7 +114,7 @@ class HF(LanguageModel):
         return len(self.tokenise(text, add_special_tokens=True))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What the requests would take; requests that are stored, repeated or too long take nothing."""
+        """Tokens that the requests would take, without those that are stored, repeated or too long."""
         todo = [(request, *self._prompt(request)) for request in self._cache.missing(self.name, requests)]
         prompts = [(request, ids) for request, ids, problem in todo if not problem]
         tokens = sum(len(ids) for _, ids in prompts)
@@ -127,7 +127,7 @@ class HF(LanguageModel):
         and answer exceed the window or the memory.
 
         Args:
-            requests: what to answer.
+            requests: the requests to complete.
             advance: called with the number of requests done, each time some are done.
 
         Raises:
@@ -164,7 +164,7 @@ class HF(LanguageModel):
         from jinja2 import TemplateError
 
         if request.messages and not self.chat:
-            raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to continue")
+            raise IfqaError(f"{self.name} has no chat template and takes no messages; wanted a text to continue")
         try:
             ids = self.ids(request)
         except TemplateError as error:
@@ -179,7 +179,7 @@ class HF(LanguageModel):
         return ids, ""
 
     def ids(self, request: Request) -> list[int]:
-        """The tokens of a request's prompt as the model gets it, with the chat template."""
+        """The token ids of a request's prompt, with the chat template."""
         if not request.messages:
             return self.tokenise(request.text, add_special_tokens=True)
         return self.tokenise(self._render(request), add_special_tokens=False)
@@ -196,22 +196,23 @@ class HF(LanguageModel):
         except TemplateError:
             if chat[0]["role"] != "system" or len(chat) < 2:
                 raise
-        # Some templates, such as Gemma's, know no system message: put its text before the first message's
+        # Some templates, such as Gemma's, have no system message: prepend its text to the first message
         first, second, *rest = chat
         return str(render([second | {"content": f"{first['content']}\n\n{second['content']}"}, *rest]))
 
     def tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
-        """The tokens of a text."""
-        whole = text.encode("utf-8", "replace").decode()  # a lone surrogate is no character
-        ids: list[int] = self.tokenizer(whole, add_special_tokens=add_special_tokens)["input_ids"]
+        """The token ids of a text."""
+        text = text.encode("utf-8", "replace").decode()  # without lone surrogates
+        ids: list[int] = self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"]
         return ids
 
     def _next_batch_size(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
-        """How many of the first requests make the next batch; batches are even, as one of a single prompt is slow for it."""
-        longest = most = 0
+        """How many of the first requests make the next batch; batches have equal sizes, as small ones waste time."""
+        longest_prompt = longest_answer = 0
         for number, (request, ids) in enumerate(todo[:_MAX_BATCH], start=1):
-            longest, most = max(longest, len(ids)), max(most, request.max_tokens)
-            if number > 1 and number * (longest + most) > self.room:
+            longest_prompt = max(longest_prompt, len(ids))
+            longest_answer = max(longest_answer, request.max_tokens)
+            if number > 1 and number * (longest_prompt + longest_answer) > self.batch_tokens:
                 break
             fits = number
         return -(-len(todo) // -(-len(todo) // fits))
@@ -219,23 +220,23 @@ class HF(LanguageModel):
     def _generate(
         self, group: Sequence[tuple[Request, list[int]]], caches: "PrefixCaches", on_text: TextCallback | None
     ) -> dict[Request, Completion]:
-        """Completions of a batch, the first streamed; none if the memory was too small for several: the next is smaller."""
+        """Completions of a batch, the first streamed; none if memory ran out with several prompts: the next batch is smaller."""
         import torch
 
         from ifqa.llms.generation import BatchStopping, TokenSampler, enable_grouped_attention
 
-        width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
+        width, max_tokens = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
         rows = BatchStopping(requests, self._ends, self._decode, on_text)
-        padded, mask = caches.padded([ids for _, ids in group], self._pad)
+        padded, mask = caches.pad_batch([ids for _, ids in group], self._pad)
         try:
             with torch.inference_mode(), enable_grouped_attention(device.type):
                 self.model.generate(
                     input_ids=padded,
                     attention_mask=mask,
-                    past_key_values=caches.cache(len(group), width + most),
-                    generation_config=self._settings(max_new_tokens=most),
+                    past_key_values=caches.cache(len(group), width + max_tokens),
+                    generation_config=self._settings(max_new_tokens=max_tokens),
                     logits_processor=[TokenSampler(requests, str(device))],
                     stopping_criteria=[rows],
                 )
@@ -244,14 +245,16 @@ class HF(LanguageModel):
                 raise
         else:
             return {request: rows.completion(row, len(ids)) for row, (request, ids) in enumerate(group)}
-        if device.type == "cuda":  # outside the handler, as its traceback keeps the memory in use
+        if device.type == "cuda":  # outside the handler, whose traceback holds the memory
             torch.cuda.empty_cache()
         if len(group) == 1:
             return {
                 requests[0]: Completion(error=f"a prompt of {width:,} tokens does not fit into the memory of {device}")
             }
-        self.room = max(1, min(self.room, len(group) * (width + most)) // 2)
-        logger.info(f"out of memory with {len(group)} prompts at a time: going on with batches of {self.room:,} tokens")
+        self.batch_tokens = max(1, min(self.batch_tokens, len(group) * (width + max_tokens)) // 2)
+        logger.info(
+            f"out of memory with {len(group)} prompts a batch: continuing with batches of {self.batch_tokens:,} tokens"
+        )
         return {}
 
     def _settings(self, **settings: int) -> "GenerationConfig":
@@ -270,7 +273,7 @@ class HF(LanguageModel):
 
     @classmethod
     def refuse_settings(cls, *, store: str = "", **_: object) -> None:
-        """Refuse what no experiment's file may hold: a store elsewhere on the disk."""
+        """Refuse a store outside of the working directory."""
         check_store(store)
 
     @classmethod
@@ -280,8 +283,8 @@ class HF(LanguageModel):
 
     @classmethod
     def fingerprint(cls, model: str, root: Path = Path(), **_: object) -> str:
-        """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
-        return find_causal_lm(model, root).identity
+        """SHA-256 of the model's weights, tokenizer, chat template and adapter."""
+        return find_causal_lm(model, root).fingerprint
 
     @classmethod
     def training_family(cls, model: str, root: Path = Path(), **_: object) -> str:
@@ -312,7 +315,7 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
             raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
         with report_load_errors(str(adapter), "an adapter of peft"):
             model = PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
-    # The last tokens' states are a slice. torch.matmul copies the whole output matrix for each row of a batch of those.
+    # The states of the last tokens are a slice, for which torch.matmul copies the output matrix once per row.
     model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: (inputs[0].contiguous(), *inputs[1:]))
     try:
         return model.eval().to(device)
@@ -321,25 +324,25 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
 
 
 def _check_kind(folder: Path, config: "PretrainedConfig", causal: Iterable[str | Sequence[str]]) -> None:
-    """Refuse other kinds by config.json: a masked model, say, would load as a causal one and write nonsense."""
+    """Refuse other kinds of models: a masked one, for example, would load and write nonsense."""
     known = {name for names in causal for name in ([names] if isinstance(names, str) else names)}
     architectures = list(config.architectures or [])
     if config.is_encoder_decoder or (architectures and not known.intersection(architectures)):
         raise IfqaError(
-            f"{folder} is no causal language model but {', '.join(architectures) or config.model_type}; {MEND}"
+            f"{folder} is not a causal language model but {', '.join(architectures) or config.model_type}; {MEND}"
         )
 
 
 def load_tokenizer(folder: Path, model: "PreTrainedModel") -> "PreTrainedTokenizerBase":
     """The tokenizer of a model's folder."""
-    if not any(next(folder.glob(name), None) for name in _TOKENIZERS):  # transformers would make one of nothing
-        raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own into it")
+    if not any(next(folder.glob(name), None) for name in _TOKENIZERS):  # else transformers makes an empty one
+        raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own there")
     tokenizer = open_tokenizer(folder)
     vocabulary = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > vocabulary:
         raise IfqaError(
             f"the tokenizer of {folder} has {len(tokenizer):,} tokens and the model {vocabulary:,}; copy the model's "
-            "own into it"
+            "own there"
         )
     return tokenizer
 
@@ -350,7 +353,7 @@ def model_window(model: "PreTrainedModel") -> int:
 
 
 def end_tokens(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
-    """The tokens that end an answer, from all of the model's files: a chat's end token often differs from a text's."""
+    """The tokens that end an answer, from all of the model's files: a chat's end token may differ from a text's."""
     config = model.config.get_text_config(decoder=True)
     named = [model.generation_config.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id]
     tokens = [token for entry in named for token in (entry if isinstance(entry, list) else [entry])]
@@ -358,13 +361,13 @@ def end_tokens(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -
 
 
 def batch_budget(model: "PreTrainedModel") -> int:
-    """Tokens of prompts and answers that fit on the device: each has a key and a value in every layer."""
+    """The default of `batch_tokens` for a model on its device."""
     budget = BATCH_TOKENS[model.device.type]
     config = model.config.get_text_config(decoder=True)
     layers, heads = (config_number(config, name) for name in ("num_hidden_layers", "num_attention_heads"))
     if model.device.type != "cpu" or not layers or not heads:
-        return budget  # a GPU says when its memory is too small, and batches are halved
-    kept = config_number(config, "num_key_value_heads") or heads
+        return budget  # if a GPU runs out of memory, batches are halved
+    key_heads = config_number(config, "num_key_value_heads") or heads
     size = config_number(config, "head_dim") or config.hidden_size // heads
-    token: int = 2 * layers * kept * size * model.dtype.itemsize
-    return max(budget, min(_MAX_BATCH_TOKENS, _CPU_CACHE_BYTES // token))
+    token_bytes: int = 2 * layers * key_heads * size * model.dtype.itemsize  # keys and values
+    return max(budget, min(_MAX_BATCH_TOKENS, _CPU_CACHE_BYTES // token_bytes))

@@ -26,19 +26,18 @@ _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
-    The key is read from the environment when something is asked (`ifqa.llms.credentials`), and is kept nowhere; a server on this
-    machine needs none. Redirects are not followed. Caps hold for all models of the budget together. Several threads may
-    ask at once.
+    The key is read from the environment for each call (`ifqa.llms.credentials`) and never stored; a server on this machine needs
+    none. Redirects are not followed. All models of a budget share its caps. Several threads may call it at once.
 
     Args:
         model: the model's name at the server.
         base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else OpenAI's.
-        concurrency: requests in flight at a time.
-        requests_per_minute: pace; 0 for no limit.
-        timeout: seconds that a request may take; then it is tried again.
+        concurrency: maximum number of requests in flight.
+        requests_per_minute: rate limit; 0 for none.
+        timeout: seconds until a request is retried.
         window: tokens of prompt and answer together; 0 takes the window from the table, by the model's name.
         form: "chat", "completion", or "auto": completion for the few models that take no messages, else chat.
-        retries: further tries of a request that failed for a passing reason.
+        retries: maximum number of retries of a request after a temporary failure.
         max_cost: cap in US dollars; 0 for no cap.
         max_total_tokens: cap on tokens of prompts and answers; 0 for no cap.
         effort: `reasoning_effort` of reasoning chat models; "" leaves it to the server. From GPT-5 on, some models take a
@@ -49,7 +48,7 @@ class OpenAI(LanguageModel):
 
     Attributes:
         name: the model, with its effort if one is set and its host if that is not OpenAI's; completions are stored under it.
-        server: scheme, host and port of who is asked.
+        server: scheme, host and port of the server.
         price: US dollars per million tokens, or None if unknown.
 
     Raises:
@@ -89,7 +88,7 @@ class OpenAI(LanguageModel):
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         self.window = window or find_window(model) or WINDOW
         if not window and not find_window(model):
-            logger.info(f"{model}: its window is unknown, {WINDOW} tokens are assumed; set window if it is another")
+            logger.info(f"{model}: its context window is unknown; assuming {WINDOW} tokens; set window to change that")
         self.price = find_price(model, self.url, root)
         if max_cost and self.price is None:
             at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
@@ -122,17 +121,17 @@ class OpenAI(LanguageModel):
     def require_access(
         cls, *, base_url: str = "", store: str = "completions", root: Path = Path(), **_: object
     ) -> None:
-        """Completions that are kept from before need no key."""
+        """Require a key, unless completions are stored from before."""
         try:
             key_for(resolve_address(base_url))
         except IfqaError as error:
             if not CompletionCache(root / store).has_completions():
                 raise
-            logger.info(f"{error}; what is kept in {root / store} needs no key")
+            logger.info(f"{error}; completions stored in {root / store} need no key")
 
     @classmethod
     def refuse_settings(cls, *, base_url: str = "", store: str = "", **_: object) -> None:
-        """Refuse what no experiment's file may hold: an address with a key in it, a store elsewhere on the disk."""
+        """Refuse an address with a key in it, and a store outside of the working directory."""
         check_address(base_url)
         check_store(store)
 
@@ -142,7 +141,7 @@ class OpenAI(LanguageModel):
 
     @property
     def spent(self) -> TokenUsage:
-        """What this object has spent so far."""
+        """Tokens and dollars spent so far."""
         return TokenUsage(self.account.calls, self._cached, *self.account.spent, self.account.cost)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
@@ -150,22 +149,22 @@ class OpenAI(LanguageModel):
         missing = self._cache.missing(self.name, requests)
         prompt = sum(count_prompt_tokens(request, self.count) for request in missing)
         answers = sum(request.max_tokens for request in missing)
-        return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)
+        return Estimate(len(missing), prompt, answers, self.price.cost(prompt, answers) if self.price else None)
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """The completions of the requests, in order; each is stored before it is returned.
 
-        Stored completions are not asked for again. Equal requests are asked once, across threads and processes. A failed
-        completion has `error`; the next call asks for it again. An interrupt stops asking, waits a few seconds for requests
-        in flight, stores their completions, and is then raised.
+        Stored completions are not requested again. Equal requests are sent once, across threads and processes. A failed
+        completion has `error`; the next call retries it. After an interrupt no more requests are sent; those in flight get
+        a few seconds, and their completions are stored before the interrupt is raised.
 
         Args:
-            requests: what to ask.
+            requests: the requests to complete.
             advance: called with the number of requests done, each time some are done.
 
         Raises:
-            IfqaError: another try would not help (a bad key, no such model, a used-up quota; the message has the server's
-                words), or a completion cannot be written. Completions in flight have been stored.
+            IfqaError: a retry would not help (a bad key, no such model, a used-up quota; the message quotes the server),
+                or a completion cannot be written. Completions in flight have been stored.
         """
         batch = RequestBatch(self._cache, self.name, requests, advance)
         try:
@@ -182,23 +181,23 @@ class OpenAI(LanguageModel):
         return batch.completions()
 
     def check_ready(self) -> None:
-        """Check that requests could be sent; sends nothing."""
+        """Check that a key is set; sends nothing."""
         key_for(self.url)
 
     def arguments(self, request: Request) -> dict[str, object]:
         """A request as the API takes it.
 
-        OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers know max_tokens.
-        OpenAI gets no temperature of 1, which is its default: reasoning models refuse any other value.
+        OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers get max_tokens.
+        A temperature of 1, OpenAI's default, is not sent to OpenAI: reasoning models refuse any other value.
         """
-        ours = is_openai(self.url)
+        openai = is_openai(self.url)
         arguments: dict[str, object] = {"model": self.model}
-        arguments["max_completion_tokens" if ours and request.messages else "max_tokens"] = request.max_tokens
+        arguments["max_completion_tokens" if openai and request.messages else "max_tokens"] = request.max_tokens
         if request.messages:
             arguments["messages"] = [{"role": role, "content": content} for role, content in request.messages]
         else:
             arguments["prompt"] = request.text
-        if not (ours and request.temperature == 1):
+        if not (openai and request.temperature == 1):
             arguments["temperature"] = request.temperature
         if request.stop:
             arguments["stop"] = list(request.stop)
@@ -208,5 +207,5 @@ class OpenAI(LanguageModel):
 
 
 def _host_suffix(url: str) -> str:
-    """The suffix of a model's name for its host; "" for OpenAI. All servers on this machine are one host."""
+    """The suffix of a model's name for its host; "" for OpenAI, the same for all servers on this machine."""
     return "" if is_openai(url) else f" at {'localhost' if is_local(url) else urlsplit(url).hostname}"

@@ -1,10 +1,10 @@
-"""Replays recorded completions, for tests and notebooks; asks nothing and spends nothing."""
+"""Replays recorded completions, for tests and notebooks, at no cost."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import IfqaError, MissingInput, unknown_name
 from ifqa.llms.cache import VERSION, truncate_completion
 from ifqa.llms.token_counts import estimate_tokens
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
@@ -14,7 +14,7 @@ from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
-_NOT_RECORDED = ("error", "cached")  # of a completion
+_NOT_RECORDED = ("error", "cached")  # fields of a completion
 
 
 class RecordingLine(StrictModel):
@@ -30,13 +30,12 @@ class Replay(LanguageModel):
 
     A recording is a file of JSON lines; each line is a record of the cache: `{"version": 1, "request": {"model": ...,
     "messages": [[role, content], ...] or "text": ..., "max_tokens": ..., "temperature": ..., "stop": [...], "sample":
-    ...}, "completion": {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. Values left out of a
-    request have `Request`'s defaults; values left out of a completion are 0 or "". The lookup ignores the model.
+    ...}, "completion": {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. Missing values
+    of a request have `Request`'s defaults, those of a completion are 0 or "". The lookup ignores the model.
 
     Args:
         path: the file, or the name of a recording that ships with ifqa.
-        window: tokens of prompt and answer together, as at the time of recording; 0 for no bound. Tokens are estimated, as
-            for a model whose vocabulary is unknown.
+        window: tokens of prompt and answer together, as in the recording; 0 for no limit. Tokens are estimated.
 
     Attributes:
         name: the model that was recorded.
@@ -50,7 +49,7 @@ class Replay(LanguageModel):
     def __init__(self, *, path: PathSetting, window: Natural = 0) -> None:
         self.path = find_recording(path)
         self.window = window or WINDOW
-        self._completions, models = _read(self.path)
+        self._completions, models = _read_recording(self.path)
         self.name = " and ".join(models) or "replay"
         self.chat = any(request.messages for request in self._completions)
         self._cached = 0
@@ -58,7 +57,7 @@ class Replay(LanguageModel):
 
     @property
     def spent(self) -> TokenUsage:
-        """Recorded completions only, for no money."""
+        """Recorded completions only, at no cost."""
         return TokenUsage(cached=self._cached, cost=0.0)
 
     def count(self, text: str) -> int:
@@ -66,7 +65,7 @@ class Replay(LanguageModel):
         return estimate_tokens(text)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What the requests would cost: nothing."""
+        """Zero."""
         return Estimate(0, 0, 0, 0.0)
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
@@ -100,11 +99,11 @@ def find_recording(path: str) -> Path:
     if path in shipped:
         return shipped[path]
     if Path(path).suffix == ".jsonl":
-        raise IfqaError(f"recording not found: {path} does not exist")
+        raise MissingInput(f"recording not found: {path} does not exist")
     raise unknown_name("recording", path, shipped)
 
 
-def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
+def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
     """Recorded completions by request, and the names of their models."""
     completions: dict[Request, Completion] = {}
     models: dict[str, None] = {}
@@ -112,7 +111,7 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         where = f"{path}:{number}"
         line = parse_section(RecordingLine, record, where)
         if line.version != VERSION:
-            raise IfqaError(f"{where}: a recording of version {line.version}; this ifqa reads {VERSION}")
+            raise IfqaError(f"{where}: the recording has version {line.version}; this ifqa reads version {VERSION}")
         if model := str(line.request.pop("model", "")):
             models[model] = None
         check_settings("key", Request, line.request, where=f"{where}: request")
@@ -125,5 +124,5 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
             raise IfqaError(f"{where}: {error}") from error
         completion = truncate_completion(Completion(**line.completion, cached=True))
         if completions.setdefault(request, completion) != completion:
-            raise IfqaError(f"{where}: the same request has another completion further up; leave one of the lines out")
+            raise IfqaError(f"{where}: the same request has another completion in an earlier line; remove one of them")
     return completions, list(models)

@@ -1,4 +1,4 @@
-"""Sends many requests to one server: in parallel, paced, retried, within a budget, each answer stored at once."""
+"""Sends many requests to one server: in parallel, rate-limited, retried, within a budget; answers are stored at once."""
 
 import asyncio
 import logging
@@ -22,18 +22,18 @@ from ifqa.records import Completion, Request
 
 logger = logging.getLogger(__name__)
 
-BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
+BACKOFF = 0.5  # seconds before the first retry if the server names none; doubles with each retry
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # if the server asks for a longer wait, the run stops
 GRACE = 5.0  # seconds that requests in flight get after an interrupt, as they are paid for
-_CLAIMS = 4  # requests that a worker claims at a time, at most, so that two runs of the same ones share the work
+_CLAIMS = 4  # requests that a worker claims at a time, so that two runs of the same requests share the work
 _POLL = 0.1  # seconds
 
 _T = TypeVar("_T")
 
 
 class ServedModel(Protocol):
-    """What of `ifqa.llms.openai.OpenAI` tells how to ask."""
+    """The part of `ifqa.llms.openai.OpenAI` that the scheduler uses."""
 
     model: str
     url: str
@@ -48,16 +48,16 @@ class ServedModel(Protocol):
 
 
 class RequestScheduler:
-    """Asks the missing requests of a batch, one call's of `OpenAI.complete`.
+    """Sends the missing requests of a batch, which is one call of `OpenAI.complete`.
 
-    It tries again itself, not the client's library: each try has its place in the budget and the pace, a broken answer is
-    tried again like a broken connection, and the wait that a server asks for holds for all requests.
+    Retries are not left to the client's library: each try counts towards the budget and the rate limit, malformed responses
+    are retried like broken connections, and a wait that the server asks for delays all requests.
 
     Args:
-        model: who is asked, and how: concurrency, retries, pace, time-out and account.
+        model: the model, with concurrency, retries, rate limit, timeout and account.
         key: sent to the server.
-        batch: its requests; each one's completion or failure is settled there.
-        writer: claims completions and stores them, in a thread; a completion is stored before it is settled.
+        batch: the requests; their completions and failures are settled there.
+        writer: claims requests and stores completions, in threads; a completion is stored before it is settled.
         on_text: gets the text of the first request while it is generated.
     """
 
@@ -68,22 +68,22 @@ class RequestScheduler:
         self._model, self._key, self._account = model, key, model.account
         self._batch, self._writer, self._on_text = batch, writer, on_text
         capped = self._account.max_cost or self._account.max_tokens
-        self._count = token_counter(model.model) if capped else estimate_tokens  # only caps need a close bound
+        self._count = token_counter(model.model) if capped else estimate_tokens  # only caps need a tight bound
         self._waiting = dict.fromkeys(batch.missing)
         self._claimed: deque[Request] = deque()
         self._claiming, self._stopped = asyncio.Lock(), asyncio.Event()
-        self._why = ""
+        self._stop_reason = ""
         self._next_turn = 0.0
         self._answered = False
-        self._notices: set[str] = set()
+        self._logged_kinds: set[str] = set()
 
     async def ask(self) -> None:
-        """Ask all requests; those that another process or thread asks for are waited for.
+        """Send all requests, and wait for those that another process or thread is sending.
 
         Raises:
-            IfqaError: the server refuses, and another try would not help; completions in flight have been stored.
+            IfqaError: the server refuses, and a retry would not help; completions in flight have been stored.
         """
-        await asyncio.sleep(0)  # a call that was cancelled before sends nothing
+        await asyncio.sleep(0)  # a call that is already cancelled sends nothing
         if not self._account.calls:
             logger.info(f"asking {self.name}")
         concurrency = min(self._model.concurrency, len(self._waiting))
@@ -92,14 +92,14 @@ class RequestScheduler:
                 tasks = [asyncio.create_task(self._work(client)) for _ in range(concurrency)]
                 try:
                     _, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-                    if running:  # one has failed
+                    if running:  # a task has failed
                         self._stopped.set()
                         await asyncio.wait(running)
                 except asyncio.CancelledError:
                     self._stopped.set()
                     if not cancellation() and not all(task.done() for task in tasks):
                         logger.info(
-                            f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
+                            f"{self.name}: waiting up to {GRACE:g} s for requests in flight; interrupt again to stop at once"
                         )
                         await asyncio.wait(tasks, timeout=GRACE)
                     raise
@@ -110,11 +110,11 @@ class RequestScheduler:
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
-        if self._why:
-            raise IfqaError(self._why)
+        if self._stop_reason:
+            raise IfqaError(self._stop_reason)
 
     async def _work(self, client: openai.AsyncOpenAI) -> None:
-        """Ask one request after another, until none is left or asking stops."""
+        """Send one request after another, until none is left or requests stop."""
         while request := await self._next():
             completion = await self._complete(client, request)
             if completion is None:
@@ -122,13 +122,13 @@ class RequestScheduler:
             if completion.error:
                 await self._in_thread(self._writer.release, request)
             else:
-                # If the wait is cancelled, the thread still finishes, so the completion is stored in any case
-                if why := await asyncio.shield(self._in_thread(self._writer.keep, request, completion)):
-                    self._stop(why)
+                # If the wait is cancelled, the thread still stores the completion
+                if reason := await asyncio.shield(self._in_thread(self._writer.store, request, completion)):
+                    self._stop(reason)
             self._batch.settle(request, completion)
 
     async def _next(self) -> Request | None:
-        """A request that is claimed; None if none is left or asking stops."""
+        """A claimed request; None if none is left or requests stop."""
         async with self._claiming:
             while self._waiting and not self._claimed and not self._stopped.is_set():
                 limit = _CLAIMS * self._model.concurrency
@@ -139,27 +139,25 @@ class RequestScheduler:
                 for request in (*claimed, *stored):
                     del self._waiting[request]
                 if not claimed and not stored:
-                    self._notice(
-                        "others", "some of these prompts are being asked by another run; waiting for its answers"
-                    )
+                    self._log_once("others", "another run is sending some of these requests; waiting for its answers")
                     await self._pause(_POLL)
         return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
     async def _complete(self, client: openai.AsyncOpenAI, request: Request) -> Completion | None:
-        """A request's completion or final failure; None if asking stopped before the request was sent."""
-        words, retries = "", self._model.retries
+        """A request's completion or final failure; None if requests stopped before it was sent."""
+        message, retries = "", self._model.retries
         on_text = self._on_text if request == self._batch.missing[0] else None
         bounds = bound_prompt_tokens(request, self._count), request.max_tokens
         for tries in range(1, retries + 2):
-            while (room := self._account.reserve(*bounds)) is None:
-                if not self._account.budget.open:  # no request is out, so no room will come back
-                    return Completion(error=f"{self._account.refusal}{f' (after {words})' if words else ''}")
+            while (reservation := self._account.reserve(*bounds)) is None:
+                if not self._account.budget.in_flight:  # no reservation will be released
+                    return Completion(error=f"{self._account.refusal}{f' (after {message})' if message else ''}")
                 await self._pause(_POLL)
                 if self._stopped.is_set():
                     return None
             used: tuple[int, int] | None = (0, 0)
             try:
-                await self._turn()
+                await self._wait_for_turn()
                 if self._stopped.is_set():
                     return None
                 used = None  # if the connection breaks, the server may have done the work
@@ -168,42 +166,42 @@ class RequestScheduler:
                 tokens = reply.used if isinstance(reply, Failure) else (reply.prompt_tokens, reply.completion_tokens)
                 used = tokens if isinstance(reply, Failure) or any(tokens or ()) else None
             finally:
-                self._account.settle(room, used)
+                self._account.settle(reservation, used)
             if isinstance(reply, Completion):
                 self._answered = True
                 return reply
-            words = reply.words
-            if reply.verdict == "alone":
-                return Completion(error=words)
-            if reply.verdict == "all":
-                self._stop(f"{self.name}: {words}")
+            message = reply.message
+            if reply.action == "fail":
+                return Completion(error=message)
+            if reply.action == "stop":
+                self._stop(f"{self.name}: {message}")
             elif reply.wait is not None and reply.wait > LONGEST_WAIT:
-                when = f"the server asks to wait {reply.wait:,.0f} s: run this again then"
-                self._stop(f"{self.name}: {words}; {when}")
+                when = f"the server asks to wait {reply.wait:,.0f} s; run this again then"
+                self._stop(f"{self.name}: {message}; {when}")
             elif tries <= retries:
-                self._notice("retries", f"{words}; such requests are tried again, at most {retries} times")
+                self._log_once("retries", f"{message}; such requests are retried, at most {retries} times")
                 await self._back_off(tries, reply.wait)
             elif reply.unreachable and not self._answered:
-                self._stop(f"{self.name}: {words} (after {tries} tries; is the server up?)")
+                self._stop(f"{self.name}: {message} (after {tries} tries; is the server up?)")
             if self._stopped.is_set():
                 return None
-        return Completion(error=f"{words} (after {tries} tries)")
+        return Completion(error=f"{message} (after {tries} tries)")
 
     async def _back_off(self, tries: int, seconds: float | None) -> None:
-        if seconds is not None:  # the server's wait holds for all requests
+        if seconds is not None:  # the server's wait delays all requests
             self._next_turn = max(self._next_turn, asyncio.get_running_loop().time() + seconds)
         longest = min(LONGEST_BACKOFF, BACKOFF * 2.0 ** (tries - 1))
-        await self._pause(longest * random.uniform(0.5, 1.0))  # so that retries do not all come at once
+        await self._pause(longest * random.uniform(0.5, 1.0))  # spreads retries
 
-    async def _turn(self) -> None:
-        """Wait for this request's turn: the pace, and a pause that the server asked for."""
+    async def _wait_for_turn(self) -> None:
+        """Wait for this request's turn under the rate limit and the server's wait."""
         now = asyncio.get_running_loop().time()
         turn = max(now, self._next_turn)
         self._next_turn = turn + self._model.interval
         await self._pause(turn - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Sleep; a stop ends the sleep."""
+        """Sleep until the time is over or requests stop."""
         if seconds > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)
@@ -211,14 +209,14 @@ class RequestScheduler:
     def _in_thread(self, function: Callable[..., _T], *arguments: object) -> "asyncio.Future[_T]":
         return asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
-    def _notice(self, kind: str, words: str) -> None:
-        """Print a line, once of a kind."""
-        if kind not in self._notices:
-            self._notices.add(kind)
-            logger.info(f"{self.name}: {words}")
+    def _log_once(self, kind: str, message: str) -> None:
+        """Log a message, once per kind."""
+        if kind not in self._logged_kinds:
+            self._logged_kinds.add(kind)
+            logger.info(f"{self.name}: {message}")
 
-    def _stop(self, why: str) -> None:
-        self._why = self._why or why
+    def _stop(self, reason: str) -> None:
+        self._stop_reason = self._stop_reason or reason
         self._stopped.set()
 
 
@@ -232,11 +230,11 @@ def run(coroutine: Coroutine[object, object, None]) -> None:
     cancelled = cancellation()
 
     def cancel(_: object = None) -> None:
-        with suppress(RuntimeError):  # the loop has ended in the meantime
+        with suppress(RuntimeError):  # the loop has ended
             for loop, task in running:
                 loop.call_soon_threadsafe(task.cancel)
 
-    async def noted() -> None:
+    async def run_task() -> None:
         task = asyncio.create_task(coroutine)
         running.append((asyncio.get_running_loop(), task))
         if cancelled:
@@ -246,12 +244,12 @@ def run(coroutine: Coroutine[object, object, None]) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(noted())
+        asyncio.run(run_task())
         return
     with ThreadPoolExecutor(1, "asking") as thread:
-        future = thread.submit(asyncio.run, noted())
+        future = thread.submit(asyncio.run, run_task())
         try:
-            while not wait([future], timeout=0.2).done:  # an endless wait would ignore an interrupt on Windows
+            while not wait([future], timeout=0.2).done:  # a wait without timeout would ignore interrupts on Windows
                 pass
             future.result()
         except KeyboardInterrupt:

@@ -1,6 +1,6 @@
-"""What a caller does while completions are generated: hears a text, or cancels the requests.
+"""Streaming and cancellation of completions while they are generated.
 
-Neither affects the requests, the cache's keys or the stored completions.
+Neither affects requests, cache keys or stored completions.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-#: Called with the text so far; a failed request that is tried again begins with "".
+#: Called with the text so far; a retried request starts again with "".
 TextCallback = Callable[[str], None]
 
 _callback: ContextVar[TextCallback | None] = ContextVar("callback", default=None)
@@ -26,7 +26,7 @@ def streaming(on_text: TextCallback | None) -> Iterator[None]:
 
 
 def text_callback() -> TextCallback | None:
-    """The callback of this thread; None for none."""
+    """The callback of this thread, if any."""
     return _callback.get()
 
 
@@ -41,5 +41,5 @@ def cancellable(cancelled: "Future[None]") -> Iterator[None]:
 
 
 def cancellation() -> "Future[None] | None":
-    """What cancels the requests of this thread when it is done; None for nothing."""
+    """The future that cancels the requests of this thread when it is done, if any."""
     return _cancelled.get()

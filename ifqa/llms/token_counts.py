@@ -1,4 +1,4 @@
-"""Counts a text's tokens, exactly or by an upper estimate, and knows models' windows."""
+"""Counts the tokens of a text, exactly or by an upper estimate; and the context windows of models."""
 
 import hashlib
 import logging
@@ -13,7 +13,7 @@ from ifqa.records import Request
 
 logger = logging.getLogger(__name__)
 
-WINDOW = 4096  # tokens; of a model that is not in the table
+WINDOW = 4096  # tokens; for a model that is not in the table
 # Tokens of prompt and answer together. From GPT-5.4 on, models take more than 272,000, at a higher price.
 WINDOWS = {
     "gpt-6": 272_000, "gpt-5": 272_000,
@@ -27,7 +27,7 @@ _SPACES = re.compile(r" (?=[A-Za-z])")
 
 
 def find_window(model: str) -> int:
-    """A model's window in tokens, by the longest name in the table that its name begins with; 0 if there is none."""
+    """A model's window in tokens, by the longest prefix of its name in the table; 0 if there is none."""
     known = [name for name in WINDOWS if model.removeprefix("ft:").startswith(name)]
     return WINDOWS[max(known, key=len)] if known else 0
 
@@ -35,13 +35,12 @@ def find_window(model: str) -> int:
 def estimate_tokens(text: str) -> int:
     """An upper estimate, by rule, of the tokens of English prose under today's vocabularies.
 
-    A run of ASCII letters, with the space before it, counts a token for every three letters, rounded up. Every other byte
-    counts a token. Why this is enough: byte-pair vocabularies never use more than a token per byte, so this bounds all that
-    is not a word. A word has more tokens than a third of its letters only if its letter groups are rare in English, while
-    most words of four letters and more, which count two tokens or more here, are a single token. Compared with a vocabulary
-    of 30,000 byte pairs (cl100k has 100,000, o200k 200,000) trained on other articles: 2,805 passages of 100 words of
-    English Wikipedia got 1.7 times their tokens in the median, and never less than 1.16 times. Of 12,311 single
-    sentences, 4 got too few; lists of foreign names do.
+    A run of ASCII letters, with the space before it, counts a token for every three letters, rounded up; every other byte
+    counts a token. Byte-pair vocabularies never use more than a token per byte. A word has more tokens than a third of its
+    letters only if its letter groups are rare in English. Compared with a vocabulary of 30,000 byte pairs (cl100k has
+    100,000, o200k 200,000) trained on other articles, the estimate for 2,805 passages of 100 words of English Wikipedia was
+    1.7 times the count in the median, and at least 1.16 times. Of 12,311 single sentences, 4 were underestimated; so are
+    lists of foreign names.
     """
     words = _WORDS.findall(text)
     letters = sum(map(len, words)) + len(_SPACES.findall(text))
@@ -52,20 +51,20 @@ def estimate_tokens(text: str) -> int:
 def token_counter(model: str) -> Callable[[str], int]:
     """A function that counts a model's tokens in a text.
 
-    The function is tiktoken's if the model's vocabulary is on this machine already; nothing is downloaded. Otherwise it
-    is `estimate_tokens`, and a message says so, once.
+    It is tiktoken's if the model's vocabulary is on this machine; nothing is downloaded. Else it is `estimate_tokens`, which
+    is logged once.
     """
     import tiktoken
 
     try:
         name = tiktoken.encoding_name_for_model(model)
     except KeyError:
-        logger.info(f"{model}: its vocabulary is unknown; tokens are estimated, rather too many than too few")
+        logger.info(f"{model}: its vocabulary is unknown; token counts are upper estimates")
         return estimate_tokens
     base = {"o200k_harmony": "o200k_base"}.get(name, name)
     if not _is_cached(base):
         logger.info(
-            f"{model}: tokens are estimated, rather too many than too few; for exact counts fetch its vocabulary "
+            f"{model}: token counts are upper estimates; for exact counts fetch its vocabulary "
             f"once: python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
         )
         return estimate_tokens
@@ -74,20 +73,20 @@ def token_counter(model: str) -> Callable[[str], int]:
 
 
 def count_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
-    """Tokens of a request's prompt, never too few.
+    """Tokens of a request's prompt, rounded up.
 
     With an exact count, a message takes 4 more tokens (3, and 1 for its role), and the answer's start takes 3 (OpenAI
-    cookbook, "How to count tokens with tiktoken"). With `estimate_tokens`, the chat template is unknown and may begin with a text
-    of its own: 8 tokens a message, and 64 once.
+    cookbook, "How to count tokens with tiktoken"). With `estimate_tokens`, the chat template is unknown and may add a text: 8
+    tokens a message, and 64 once.
     """
     if not request.messages:
         return count(request.text) + 2  # tokens for the beginning and the end
-    each, once = (8, 64) if count is estimate_tokens else (4, 3)
-    return sum(count(content) + each for _, content in request.messages) + once
+    per_message, per_chat = (8, 64) if count is estimate_tokens else (4, 3)
+    return sum(count(content) + per_message for _, content in request.messages) + per_chat
 
 
 def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
-    """An upper bound on a prompt's tokens, to set aside: the exact count and 8, else a token per byte and for templates."""
+    """An upper bound on a prompt's tokens, to reserve: the exact count plus 8, else a token per byte plus the template."""
     if count is not estimate_tokens:
         return count_prompt_tokens(request, count) + 8
     texts = [text for message in request.messages for text in message] or [request.text]
@@ -95,7 +94,7 @@ def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
 
 
 def _is_cached(name: str) -> bool:
-    """Whether tiktoken has kept a vocabulary on this machine (tiktoken/load.py, read_file_cached)."""
+    """Whether tiktoken has cached a vocabulary on this machine (tiktoken/load.py, read_file_cached)."""
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     url = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"

@@ -1,1 +1,1 @@
-"""Parts shared by plugins: MiniLM and MPNet, the place of model files, devices and precision, batches by length."""
+"""Model code that plugins share: MiniLM and MPNet, model files, devices and precision, batches by length."""

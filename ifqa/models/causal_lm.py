@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, IfqaError
 from ifqa.models.hub import SMOLLM2, model_folder, model_requirement, weights_fingerprint
 from ifqa.models.install import dequantise, gguf_folder, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
@@ -14,10 +14,10 @@ ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json"
 
 @dataclass(frozen=True)
 class CausalLMFiles:
-    """A model's files.
+    """The files of a causal language model.
 
     Attributes:
-        folder: `config.json`, weights and tokenizer; of an adapter, those of the model that it was trained on.
+        folder: has `config.json`, weights and tokenizer; for an adapter, those of its base model.
         adapter: the adapter's folder; None for a model without one.
         family: split family of the adapter's training questions; empty for none.
         sources: SHA-256 of the files with these questions.
@@ -29,8 +29,8 @@ class CausalLMFiles:
     sources: frozenset[str] = frozenset()
 
     @property
-    def identity(self) -> str:
-        """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
+    def fingerprint(self) -> str:
+        """SHA-256 of the model's weights, tokenizer, chat template and adapter."""
         template = self.folder / "chat_template.jinja"
         parts = [weights_fingerprint(self.folder).encode(), template.read_bytes() if template.exists() else b""]
         if self.adapter:
@@ -39,7 +39,7 @@ class CausalLMFiles:
 
 
 def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
-    """The files of a language model; a GGUF file is dequantised if it was not yet.
+    """The files of a language model. A GGUF file is dequantised at first use.
 
     Args:
         name: "smollm2", which `ifqa data smollm2` fetches; a GGUF file; a folder with a model or an adapter; a model of the hub.
@@ -58,16 +58,16 @@ def is_adapter(folder: Path) -> bool:
 
 
 def is_local_model(name: str, root: Path = Path()) -> bool:
-    """Whether a name is that of a model on this machine: SmolLM2, a GGUF file, or a folder with a model or an adapter."""
+    """Whether a name means a model on this machine: SmolLM2, a GGUF file, or a folder with a model or an adapter."""
     if name == SMOLLM2.name or is_gguf(name):
         return True
     return len(name) < 1000 and any((root / name / file).is_file() for file in ("config.json", SETTINGS))
 
 
 def download_hint(name: str, root: Path = Path()) -> str:
-    """How to get a model that is not on this machine; empty for one that is. Nothing is fetched or dequantised."""
+    """How to get a model that is not on this machine; empty if it is. Downloads and dequantises nothing."""
     if is_gguf(name):
-        return "" if (root / name).is_file() else "no such file; put it there or name another"
+        return "" if (root / name).is_file() else "file not found; put it there or name another"
     return (
         download_hint(base_model(root / name), root)
         if is_adapter(root / name)
@@ -76,26 +76,26 @@ def download_hint(name: str, root: Path = Path()) -> str:
 
 
 def base_model(folder: Path) -> str:
-    """The name of the model that an adapter is for."""
+    """The name of an adapter's base model."""
     settings = read_json(folder / SETTINGS)
     if not isinstance(settings, dict):
-        raise IfqaError(f"{folder / SETTINGS}: wanted a JSON object, found {type(settings).__name__}; train it again")
+        raise FormatError(f"{folder / SETTINGS}: wanted a JSON object, found {type(settings).__name__}; train it again")
     return str(typed_field(settings, "base_model_name_or_path", str, str(folder / SETTINGS)))
 
 
 def _find_adapter(folder: Path, root: Path) -> CausalLMFiles:
     if not (folder / ADAPTER).is_file():
-        raise IfqaError(f"{folder} has {SETTINGS} and no {ADAPTER}; wanted an adapter with weights in safetensors")
+        raise FormatError(f"{folder} has {SETTINGS} but no {ADAPTER}; wanted an adapter with weights in safetensors")
     name = base_model(folder)
     base = find_causal_lm(name, root)
     if base.adapter:
-        raise IfqaError(f"{folder}: its model {name} is an adapter itself; wanted an adapter on a whole model")
+        raise IfqaError(f"{folder}: its base model {name} is an adapter; wanted an adapter of a complete model")
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
-    wanted = manifest.get("base", {}).get("sha256", "")
-    if wanted and wanted != (sha256 := base.identity):
+    trained_on = manifest.get("base", {}).get("sha256", "")
+    if trained_on and trained_on != (sha256 := base.fingerprint):
         raise IfqaError(
-            f"{folder} was trained on another {name} (SHA-256 {wanted[:8]}..., here {sha256[:8]}...); train it again, or put "
-            "that model there"
+            f"{folder} was trained on another {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...); train it again, or "
+            "restore that model"
         )
     return CausalLMFiles(
         base.folder, folder, manifest.get("family", ""), frozenset(manifest.get("sources", {}).values())

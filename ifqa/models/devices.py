@@ -1,35 +1,32 @@
-"""The device that a model runs on, its precision, and batches that fit into its memory.
-
-A batch has texts of similar length and a budget of tokens, which bounds memory and keeps padding small.
-"""
+"""The device and the precision that a model runs in, and batches of texts of similar length, limited by their tokens."""
 
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
     import torch
 
 Features = dict[str, Any]
-#: Tokens in a batch, with padding: as many as a CPU's cache holds, or as keep a GPU busy.
+#: Tokens in a batch, with padding: what a CPU's cache holds, or keeps a GPU busy.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536, "mps": 16_384}
 _OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
-CHUNK = 2048  # texts that are tokenised and sorted by length at a time
+CHUNK = 2048  # texts to tokenise and sort by length at a time
 
 
 def resolve_device(device: str) -> str:
-    """`device`, or on "auto" CUDA where there is a GPU, else the CPU."""
+    """`device`; for "auto", CUDA if there is a GPU, else the CPU."""
     import torch
 
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device == "auto":
-        return "cuda" if there["cuda"] else "cpu"
-    if device not in there:
-        raise unknown_name("device", device, ["auto", *there])
-    if not there[device]:
-        raise IfqaError(f'device {device!r} was asked for, and torch finds none here; take "auto", or see: ifqa doctor')
+        return "cuda" if available["cuda"] else "cpu"
+    if device not in available:
+        raise unknown_name("device", device, ["auto", *available])
+    if not available[device]:
+        raise ConfigError(f'device {device!r} is not available to torch here; use "auto", or see: ifqa doctor')
     return device
 
 
@@ -37,7 +34,7 @@ def half_precision(device: str) -> "torch.dtype":
     """bfloat16 where the hardware multiplies in it, else float32."""
     import torch
 
-    if device == "cuda":  # an older GPU emulates bfloat16, which is slower than float32
+    if device == "cuda":  # older GPUs emulate bfloat16, slower than float32
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
     if device != "cpu":
         return torch.float32
@@ -46,11 +43,11 @@ def half_precision(device: str) -> "torch.dtype":
 
 
 def resolve_precision(precision: str, device: str) -> "torch.dtype":
-    """The type that a setting "precision" names; on "auto" `half_precision` of the device."""
+    """The type of a setting "precision"; for "auto", `half_precision` of the device."""
     import torch
 
-    named = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-    return half_precision(device) if precision == "auto" else named[precision]
+    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    return half_precision(device) if precision == "auto" else dtypes[precision]
 
 
 def split_batches(
@@ -59,9 +56,9 @@ def split_batches(
     """Split padded token ids, [texts, tokens], into batches, longest texts first.
 
     Args:
-        features: a tokenizer's output. Values that are no tensor of that shape go with every batch unchanged.
+        features: a tokenizer's output. Other values than tensors of that shape go unchanged into every batch.
         count: number of texts.
-        budget: tokens in a batch, with padding; a longer text is a batch of its own.
+        budget: tokens in a batch, with padding; a longer text gets its own batch.
         multiple: a batch's length is rounded up to a multiple of this, but not above the length of the features.
 
     Yields:
@@ -103,5 +100,5 @@ def to_device(batch: Features, device: str) -> Features:
 
 
 def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    """Whether an error says that a device is out of memory. torch has a class for CUDA alone, so the message decides."""
+    """Whether an error means that memory ran out. torch has a class only for CUDA, so the message decides."""
     return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))

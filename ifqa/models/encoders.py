@@ -22,8 +22,8 @@ class EncoderFiles:
     """An encoder's files.
 
     Attributes:
-        name: its official name if the weights are official, else the name that was asked for.
-        folder: where `config.json`, `model.safetensors` and `tokenizer.json` are.
+        name: the official name if the weights are official, else the requested name.
+        folder: has `config.json`, `model.safetensors` and `tokenizer.json`.
         sha256: of `model.safetensors`.
     """
 
@@ -33,7 +33,7 @@ class EncoderFiles:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Name and SHA-256, as a manifest has them."""
+        """Name and SHA-256, as in manifests."""
         return {"name": self.name, "sha256": self.sha256}
 
 
@@ -42,7 +42,7 @@ def find_encoder(name: str, root: Path = Path()) -> EncoderFiles:
 
     Args:
         name: all-MiniLM-L6-v2 or all-mpnet-base-v2, with or without the organisation; a folder; or a model of the hub.
-        root: the folder that a relative folder counts from, and in which `ifqa data` has put all-mpnet-base-v2.
+        root: the folder that relative paths count from, and that `ifqa data` uses.
     """
     folder = model_folder(name, _MEND, root)
     for file in (WEIGHTS, _TOKENIZER):
@@ -58,12 +58,12 @@ def find_encoder(name: str, root: Path = Path()) -> EncoderFiles:
 
 
 def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
-    """The network of an encoder, on the CPU; `dropout` is as in `Encoder`."""
+    """Load an encoder's network on the CPU; `dropout` as in `Encoder`."""
     from safetensors import SafetensorError
 
-    kind = _encoder_class(folder)
+    encoder_class = _encoder_class(folder)
     try:
-        return kind(folder, dropout)
+        return encoder_class(folder, dropout)
     except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise IfqaError(f"{folder} does not load as an encoder ({reason}); fetch or copy it again") from error
@@ -74,12 +74,12 @@ def special_token_ids(folder: Path) -> tuple[list[int], ...]:
     """The ids of the special tokens before, between and after the two texts of a pair."""
     from ifqa.models.transformer import load_tokenizer
 
-    if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library reads it unchecked
+    if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library does not check this
         raise IfqaError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
-    words, wanted = load_tokenizer(folder), _encoder_class(folder).MARKS
-    for token in (token for tokens in wanted for token in tokens if words.token_to_id(token) is None):
+    tokenizer, groups = load_tokenizer(folder), _encoder_class(folder).SPECIAL_TOKENS
+    for token in (token for tokens in groups for token in tokens if tokenizer.token_to_id(token) is None):
         raise IfqaError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
-    return tuple([n for token in tokens if (n := words.token_to_id(token)) is not None] for tokens in wanted)
+    return tuple([n for token in tokens if (n := tokenizer.token_to_id(token)) is not None] for tokens in groups)
 
 
 def _encoder_class(folder: Path) -> type["Encoder"]:

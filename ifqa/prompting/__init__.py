@@ -1,1 +1,1 @@
-"""Prompts for language models, and how answers are found in their completions."""
+"""Prompts for language models, and parsers of their completions."""

@@ -1,7 +1,7 @@
-"""Arithmetic and dates that a language model asks for: "1890 + 5", "3 March 1912 + 2 years", "15% of 240".
+"""Evaluates arithmetic and dates in a language model's answer: "1890 + 5", "3 March 1912 + 2 years", "15% of 240".
 
-The tokenizer and the recursive descent parser below read an expression, not Python: there are no names, attributes or
-calls. Length and depth are bounded, so every expression is computed fast.
+A tokenizer and a recursive descent parser, without names, attributes or calls. Length and depth are limited, so that
+evaluation is fast.
 
     sum      = product (("+" | "-") product)*
     product  = sign (("*" | "/" | "of") sign)*           "of" multiplies: 15% of 240
@@ -46,7 +46,7 @@ _WORDS = (*_UNITS, "of", "from", "to", "age")
 
 
 class CalculatorError(ValueError):
-    """Why an expression cannot be computed, in one line. The model made the mistake, so no run stops for it."""
+    """An expression cannot be computed. The mistake is the model's, so it does not stop a run."""
 
 
 class Duration(NamedTuple):
@@ -60,34 +60,34 @@ Value = Fraction | date | Duration
 
 
 def compute(expression: str) -> str:
-    """The value of an expression as text.
+    """Compute an expression; the value as text.
 
     Whole numbers have no separators ("10000"). Other numbers are rounded to six decimals (below 0.1, to six significant
     digits), without trailing zeros. Dates are American ("April 15, 2003"), as in IfQA's answers.
 
     Raises:
-        CalculatorError: the text is no expression, divides by zero, or is longer or deeper than the bounds.
+        CalculatorError: the expression is invalid, divides by zero, or exceeds the limits.
     """
     value = evaluate(expression)
     if isinstance(value, date):
         return f"{_NAMES[value.month - 1]} {value.day}, {value.year}"
     if value.denominator == 1:
         return str(value.numerator)
-    wide = Context(prec=2 * _LENGTH)  # a value has no more digits than its expression
-    exact = wide.divide(Decimal(value.numerator), Decimal(value.denominator))
+    precise = Context(prec=2 * _LENGTH)  # more digits than any value has
+    exact = precise.divide(Decimal(value.numerator), Decimal(value.denominator))
     large = abs(value) >= Fraction(1, 10)
-    rounded = exact.quantize(Decimal((0, (1,), -_DIGITS)), context=wide) if large else Context(_DIGITS).plus(exact)
+    rounded = exact.quantize(Decimal((0, (1,), -_DIGITS)), context=precise) if large else Context(_DIGITS).plus(exact)
     return f"{rounded:f}".rstrip("0").rstrip(".")
 
 
 def evaluate(expression: str) -> Fraction | date:
-    """The value of an expression; numbers are exact."""
+    """Compute an expression; numbers are exact."""
     if len(expression) > _LENGTH:
-        raise CalculatorError(f"an expression of {len(expression)} characters; at most {_LENGTH} are read")
+        raise CalculatorError(f"the expression has {len(expression)} characters; wanted at most {_LENGTH}")
     parser = _ExpressionParser([*_tokenize(expression.translate(_SIGNS))])
     value = parser.sum()
     if parser.rest[-1] != "the end":
-        raise CalculatorError(f"wanted an operator, found {parser.found()}")
+        raise CalculatorError(f"wanted an operator, found {parser.next_token()}")
     if isinstance(value, Duration):
         raise CalculatorError("a length of time alone; add it to a date, or write the unit outside the brackets")
     return value
@@ -99,15 +99,15 @@ def compute_brackets(text: str) -> str:
     Raises:
         CalculatorError: a bracket is not closed, an expression has no value, or there are more than 20.
     """
-    first, *others = text.split("[[")
-    if len(others) > _EXPRESSIONS:
+    first, *rest = text.split("[[")
+    if len(rest) > _EXPRESSIONS:
         raise CalculatorError(f"more than {_EXPRESSIONS} expressions")
     parts = [first]
-    for other in others:
-        expression, closed, rest = other.partition("]]")
-        if not closed:
+    for part in rest:
+        expression, closing, after = part.partition("]]")
+        if not closing:
             raise CalculatorError("'[[' without ']]'")
-        parts += [compute(expression), rest]
+        parts += [compute(expression), after]
     return "".join(parts)
 
 
@@ -138,17 +138,17 @@ def _date(match: re.Match[str]) -> date:
     try:
         return date(int(year), int(month), int(day))
     except ValueError as error:
-        raise CalculatorError(f"no such date {match[0]!r}; a minus needs blanks on both sides") from error
+        raise CalculatorError(f"invalid date {match[0]!r}; a minus needs blanks on both sides") from error
 
 
 class _ExpressionParser:
-    """The grammar above, one method per rule. `rest` is what was not read yet, the next token last."""
+    """The grammar above, a method per rule. `rest` has the unread tokens, the next token last."""
 
     def __init__(self, tokens: list[Fraction | date | str]) -> None:
         self.rest = ["the end", *tokens[::-1]]
         self.depth = 0
 
-    def found(self) -> str:
+    def next_token(self) -> str:
         """The next token, for messages."""
         return repr(str(self.rest[-1]))
 
@@ -205,27 +205,27 @@ class _ExpressionParser:
         if self.take("("):
             inside = self.sum()
             if not self.take(")"):
-                raise CalculatorError(f"wanted ')', found {self.found()}")
+                raise CalculatorError(f"wanted ')', found {self.next_token()}")
             return inside
         unit = self.take(*_UNITS, "age")
         if unit == "year" and self.take("of"):
             return Fraction(self.date().year)
         if not unit or not self.take("from"):
-            raise CalculatorError(f"wanted a number or a date, found {self.found()}")
+            raise CalculatorError(f"wanted a number or a date, found {self.next_token()}")
         start = self.date()
         if not self.take("to"):
-            raise CalculatorError(f"wanted 'to', found {self.found()}")
+            raise CalculatorError(f"wanted 'to', found {self.next_token()}")
         return Fraction(count_elapsed(start, self.date(), unit))
 
     def date(self) -> date:
         value = self.atom()
         if not isinstance(value, date):
-            raise CalculatorError("'of', 'from' and 'to' wants a date with day, month and year")
+            raise CalculatorError("'of', 'from' and 'to' want a date with day, month and year")
         return value
 
 
 def require_number(value: Value, what: str) -> Fraction:
-    """The value as a number. `what` names the operation in the CalculatorError."""
+    """The value as a number; `what` names the operation in an error."""
     if not isinstance(value, Fraction):
         kind = "a date" if isinstance(value, date) else "a length of time"
         raise CalculatorError(f"{what} wants a number, found {kind}")

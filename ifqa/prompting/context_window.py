@@ -1,4 +1,4 @@
-"""Fits as many passages into a prompt as the language model's context window has room for."""
+"""Fits as many passages into a prompt as the language model's context window allows."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from ifqa.records import Passage, Request
 
 Order = Literal["best first", "best last"]
 
-_MESSAGE_TOKENS = 8  # a chat template's tokens around a message, and (below) around all: more than known templates use
+_MESSAGE_TOKENS = 8  # upper bounds for a chat template: per message, and (below) per chat
 _CHAT_TOKENS = 40
 
 
@@ -25,8 +25,8 @@ class FittedPrompt:
         request: the prompt as the model takes it, at temperature 0.
         passages: the passages in the prompt, best first.
         left_out: number of passages that did not fit.
-        tokens: of the prompt, never too few.
-        problem: why nothing fits, or "".
+        tokens: upper bound on the prompt's tokens.
+        problem: why the prompt does not fit, or "".
     """
 
     request: Request
@@ -58,34 +58,34 @@ def fit_prompt(
         prompt: the prompt.
         question: the question to ask.
         passages: best first.
-        model: says whether it takes messages, counts tokens, never too few, and has a window.
-        demos: demonstrations; all are shown.
+        model: its form (chat or text), token counts and window decide.
+        demos: demonstrations; all are included.
         order: whether the best passage comes first, or last, next to the question.
-        choices: the answers that the question offers; shown if the prompt shows choices.
-        searched: the queries so far; shown if the prompt shows them.
+        choices: the answers that the question offers, for prompts with {choices}.
+        searched: the queries so far, for prompts with {searched}.
         window: tokens of prompt and answer; 0 for the model's.
     """
     if order not in get_args(Order):
         raise unknown_name("order of passages", order, get_args(Order))
-    room = (window or model.window) - prompt.max_tokens
+    limit = (window or model.window) - prompt.max_tokens
     n_passages = len(passages) if prompt.reads_passages else 0
 
     def with_best(n: int) -> FittedPrompt:
-        shown = passages[:n] if order == "best first" else passages[:n][::-1]
-        messages, text = prompt.render(question, shown, demos, model.chat, choices, searched)
+        ordered = passages[:n] if order == "best first" else passages[:n][::-1]
+        messages, text = prompt.render(question, ordered, demos, model.chat, choices, searched)
         stop = () if model.chat else tuple(prompt.stop)
         request = Request(messages, text, prompt.max_tokens, stop=stop)
         return FittedPrompt(request, tuple(passages[:n]), n_passages - n, _tokens(messages, text, model))
 
     best = with_best(n_passages)
-    if best.tokens <= room:
+    if best.tokens <= limit:
         return best
     bare = with_best(0)
-    if bare.tokens > room:
-        shown = f" and {len(demos)} demonstrations" if demos else ""
-        problem = f"the question takes {bare.tokens} tokens with its prompt{shown}, and there is room for {room}"
+    if bare.tokens > limit:
+        with_demos = f" and {len(demos)} demonstrations" if demos else ""
+        problem = f"the question takes {bare.tokens} tokens with its prompt{with_demos}; only {limit} fit"
         return replace(bare, problem=problem)
-    return with_best(bisect_right(range(1, n_passages), room, key=lambda n: with_best(n).tokens))
+    return with_best(bisect_right(range(1, n_passages), limit, key=lambda n: with_best(n).tokens))
 
 
 def _tokens(messages: Messages, text: str, model: LanguageModel) -> int:

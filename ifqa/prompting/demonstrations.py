@@ -1,4 +1,4 @@
-"""Demonstrations: questions with answers that a prompt shows a language model before the question.
+"""Demonstrations: questions with answers that a prompt shows before the question (few-shot prompting).
 
 `prompts/demos/NAME.jsonl` holds written demonstrations. Its first line describes them; each further line is a demonstration:
 
@@ -8,8 +8,8 @@
 
 A question of multiple choice also has `"choices": ["more", "less"]`.
 
-`family` is the benchmark's `family(split)` for the split that the questions are from; "" if they are from none. IfQA's split
-families hold the same questions, so demonstrations from one family may not be used for the other.
+`family` is the benchmark's `family(split)` of the questions' split; "" if they are from none. IfQA's split families share
+questions, so demonstrations from one family may not be used for the other.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, IfqaError
 from ifqa.prompting.calculator import CalculatorError, compute_brackets
 from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import StrictModel, Text, check_settings, parse_section
@@ -36,13 +36,13 @@ class DemosHeader(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A question with its answer, and what else a prompt may show; unknown parts are empty.
+    """A question with its answer and other parts for a prompt; unknown parts are empty.
 
     Attributes:
         passages: contain the answer, best first.
-        steps: the reasoning, by the names that prompts use: "reasoning", "fact", "change", "world".
+        steps: the reasoning, by the names in prompts: "reasoning", "fact", "change", "world".
         factual: the answer in the real world.
-        expression: for a computed answer, the calculation, as "[[1859 + 6]]".
+        expression: the calculation of a computed answer, as "[[1859 + 6]]".
         choices: the answers that the question offers.
     """
 
@@ -57,7 +57,7 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class Demos:
-    """Demonstrations of one origin: `name` is their file or how they were drawn, `family` their questions' split family."""
+    """A set of demonstrations: `name` is its file or how it was sampled, `family` the questions' split family."""
 
     name: str
     family: str
@@ -74,40 +74,38 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
     path = demos_path(name, root)
     lines = list(read_jsonl(path))
     if len(lines) < 2:
-        raise IfqaError(
-            f"{path}: wanted a first line with {', '.join(DemosHeader.model_fields)}, and demonstrations after it"
-        )
+        raise IfqaError(f"{path}: wanted a first line with {', '.join(DemosHeader.model_fields)}, then demonstrations")
     (number, first), *rest = lines
-    head = parse_section(DemosHeader, first, f"{path}:{number}")
-    return Demos(name, head.family, tuple(_parse_demo(record, f"{path}:{number}") for number, record in rest))
+    header = parse_section(DemosHeader, first, f"{path}:{number}")
+    return Demos(name, header.family, tuple(_parse_demo(record, f"{path}:{number}") for number, record in rest))
 
 
 def draw_demos(
     questions: Sequence[Question], count: int, seed: int, family: str = "", avoid: Collection[str] = ()
 ) -> Demos:
-    """Demonstrations from training questions, each with its first answer and gold passages, without reasoning.
+    """Sample demonstrations from training questions, each with its first answer and gold passages, without reasoning.
 
-    Hashes of seed and id decide the draw, so the questions' order and Python's version do not matter. Four drawn questions
-    are the first four of eight.
+    Hashes of seed and id decide, so the order of the questions and Python's version do not matter. A sample of four is the
+    first half of a sample of eight.
 
     Args:
-        questions: to draw from.
+        questions: the training questions.
         count: number of demonstrations.
-        seed: decides which questions are drawn.
+        seed: of the sample.
         family: the split family of the questions.
-        avoid: texts of questions that may not be drawn, such as those to be asked: some are in both splits.
+        avoid: texts of questions to exclude, such as those of the evaluated split: some are in both splits.
     """
-    barred = set(map(_normalize, avoid))
+    excluded = set(map(_normalize, avoid))
     answered = [question for question in questions if question.answers and question.answers[0].strip()]
-    candidates = [question for question in answered if _normalize(question.text) not in barred]
-    if (there := len(candidates)) < count:
-        raise IfqaError(f"wanted {count} demonstrations, found {there} questions to draw them from; ask for fewer")
-    drawn = sorted(candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest())[:count]
-    return Demos(f"{count} drawn by seed {seed}", family, tuple(map(_demo_from_question, drawn)))
+    candidates = [question for question in answered if _normalize(question.text) not in excluded]
+    if len(candidates) < count:
+        raise IfqaError(f"wanted {count} demonstrations, found {len(candidates)} questions; ask for fewer")
+    sample = sorted(candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest())[:count]
+    return Demos(f"{count} drawn by seed {seed}", family, tuple(map(_demo_from_question, sample)))
 
 
 def _demo_from_question(question: Question) -> Demo:
-    context = (question.context,) if question.choices else ()  # what a question of multiple choice is answered from
+    context = (question.context,) if question.choices else ()  # of a multiple-choice question
     texts = [text for text in question.gold_passages or context if text.strip()]
     passages = tuple(Passage(gold_id(text), "", text) for text in texts)
     return Demo(question.text, question.answers[0], passages, choices=question.choices)
@@ -122,16 +120,19 @@ def _parse_demo(record: dict[str, Any], where: str) -> Demo:
     passages = record.get("passages", [])
     for passage in passages:
         if not isinstance(passage, dict):
-            raise IfqaError(f"{where}: passages: wanted a table, found {passage!r:.80}")
+            raise FormatError(f"{where}: passages: wanted an object, found {passage!r:.80}")
         check_settings("key", Passage, passage, where=f"{where}: passages")
     if not all(isinstance(step, str) for step in record.get("steps", {}).values()):
-        raise IfqaError(f"{where}: key 'steps': wanted texts by the names of the steps, found {record['steps']}")
-    shown = {"passages": tuple(Passage(**passage) for passage in passages), "choices": tuple(record.get("choices", ()))}
-    demo = Demo(**record | shown)
+        raise FormatError(f"{where}: key 'steps': wanted texts by the names of the steps, found {record['steps']}")
+    parsed = {
+        "passages": tuple(Passage(**passage) for passage in passages),
+        "choices": tuple(record.get("choices", ())),
+    }
+    demo = Demo(**record | parsed)
     try:
         value = compute_brackets(demo.expression)
     except CalculatorError as error:
-        raise IfqaError(f"{where}: 'expression': {error}") from error
+        raise FormatError(f"{where}: 'expression': {error}") from error
     if value and value != demo.answer:
-        raise IfqaError(f"{where}: 'expression' is {value!r}, but the answer {demo.answer!r}; make them agree")
+        raise FormatError(f"{where}: 'expression' is {value!r}, but the answer {demo.answer!r}; make them agree")
     return demo

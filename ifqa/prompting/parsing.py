@@ -1,13 +1,13 @@
-"""Finds the answer in a completion by the prompt's own rule, or reports that there is none; never guesses.
+"""Parses the answer out of a completion by the prompt's rule, or reports that there is none.
 
-    first line   the first line that is not empty, without the marker if it begins with the marker
+    first line   the first line that is not empty, without a leading marker
     last marker  the text after the last marker ("Answer:") that begins a line, on that line or the next
-    whole        the whole completion, newlines as blanks (GenRead's background), without the marker if it begins with it
+    whole        the whole completion on one line (GenRead's background), without a leading marker
 
 A marker may be in upper or lower case, in bold, quoted, or in a list ("3. **Answer:** …"). Blanks, bold and quotes around
-an answer are removed, and a full stop at its end, unless it ends an abbreviation. After its answer, a base model often goes
-on with a question of its own. So the completion is cut at the first line after an answer that begins like the prompt's user
-template ("Question:"). The text of a reasoning model up to "</think>" is ignored.
+an answer are removed, and a full stop at its end, unless it ends an abbreviation. After its answer, a base model often
+continues with another question, so the completion is cut at the first line after an answer that begins like the prompt's
+user template ("Question:"). The reasoning up to "</think>" is ignored.
 """
 
 import re
@@ -31,7 +31,7 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """An answer, the answer in the real world if the prompt asks for it, and why there is no answer, or ""."""
+    """An answer, the answer in the real world if the prompt asks for it, and the reason for no answer, or ""."""
 
     answer: str
     factual: str = ""
@@ -39,7 +39,7 @@ class ParsedAnswer:
 
 
 class AnswerParser(StrictModel):
-    """[parse] of a prompt file, which finds its answers.
+    """The section [parse] of a prompt file.
 
     Attributes:
         rule: as above.
@@ -56,12 +56,12 @@ class AnswerParser(StrictModel):
 
         Args:
             completion: what the model wrote.
-            labels: the beginnings of lines of the prompt's user template, such as "Question:".
+            labels: how lines of the prompt's user template begin, such as "Question:".
             calculator: whether "[[1859 + 6]]" in an answer is computed.
         """
-        *thought, text = completion.split("</think>")
-        if not thought and completion.lstrip().startswith("<think>"):
-            return ParsedAnswer("", problem="cut short before it ended thinking")
+        *reasoning, text = completion.split("</think>")
+        if not reasoning and completion.lstrip().startswith("<think>"):
+            return ParsedAnswer("", problem="truncated within its reasoning")
         if not text.strip():
             return ParsedAnswer("", problem="empty")
         lines = self._answer_lines(text, labels)
@@ -80,7 +80,7 @@ class AnswerParser(StrictModel):
         return ParsedAnswer(answer, factual, problem or ("" if answer else missing))
 
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
-        """The lines before the model, having answered, goes on with a question of its own."""
+        """The lines up to the answer, before the model continues with another question."""
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(labels):
@@ -89,14 +89,14 @@ class AnswerParser(StrictModel):
         return lines
 
     def _from_first(self, lines: list[str]) -> list[str]:
-        """The lines from the first that is not empty, without the marker on that first line."""
+        """The lines from the first non-empty line on, without a marker at its start."""
         start = next((n for n, line in enumerate(lines) if not _NOTHING.fullmatch(line)), len(lines))
         return [
             rest if (rest := _after(self.answer, line)) is not None else line for line in lines[start : start + 1]
         ] + (lines[start + 1 :])
 
     def _marked(self, lines: list[str], marker: str) -> str | None:
-        """The text after the last marker at a line's start, on its line or the next that is not empty; None if no marker."""
+        """The text after the last marker at the start of a line, on that line or the next non-empty one; None without marker."""
         marked: str | None = None
         for line in lines:
             rest = _after(marker, line)
@@ -108,7 +108,7 @@ class AnswerParser(StrictModel):
 
 
 def _compute_answer(text: str, calculator: bool) -> tuple[str, str]:
-    """The cleaned answer with its expressions computed, and why that fails, or ""."""
+    """The cleaned answer with its expressions computed, and the reason for a failure, or ""."""
     answer = clean_answer(text)
     try:
         return compute_brackets(answer) if calculator else answer, ""
@@ -117,36 +117,36 @@ def _compute_answer(text: str, calculator: bool) -> tuple[str, str]:
 
 
 def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:
-    """The choices of a question with a letter each, A first; with a number each if there are more than 26."""
-    names = string.ascii_uppercase if len(choices) <= 26 else [str(n) for n in range(1, len(choices) + 1)]
-    return list(zip(names, choices, strict=False))
+    """Choices with their letters, A first; with numbers if there are more than 26."""
+    labels = string.ascii_uppercase if len(choices) <= 26 else [str(n) for n in range(1, len(choices) + 1)]
+    return list(zip(labels, choices, strict=False))
 
 
 def match_choice(parsed: ParsedAnswer, choices: Sequence[str]) -> ParsedAnswer:
-    """The choice that an answer names, by its text, its letter or both ("(B) less"); a problem if it names none, or several.
+    """The choice that an answer names by text, letter or both ("(B) less"); a problem if it names none or several.
 
-    Letters in either case, punctuation and blanks make no difference; other words do.
+    Case, punctuation and blanks do not matter.
     """
     if parsed.problem:
         return parsed
-    named = {
+    matches = {
         choice
         for letter, choice in label_choices(choices)
         if _normalize(parsed.answer) in {_normalize(choice), _normalize(letter), _normalize(f"{letter} {choice}")}
     }
-    if len(named) == 1:
-        return replace(parsed, answer=named.pop())
-    return ParsedAnswer("", problem=f"{parsed.answer[:60]!r} is {'several' if named else 'none'} of the choices")
+    if len(matches) == 1:
+        return replace(parsed, answer=matches.pop())
+    return ParsedAnswer("", problem=f"{parsed.answer[:60]!r} is {'several' if matches else 'none'} of the choices")
 
 
 def _normalize(text: str) -> str:
-    """The words of a text in lower case; all of it if it has none, as "+" has not."""
+    """The words of a text in lower case; the text itself if it has no words, such as "+"."""
     words = re.findall(r"[^\W_]+", text.casefold())
     return " ".join(words or text.split())
 
 
 def clean_answer(text: str) -> str:
-    """An answer without blanks, bold, code marks or quotes around it, and without a full stop that ends a sentence."""
+    """Strip blanks, bold, code marks and quotes around an answer, and the full stop of a sentence."""
     for _ in range(8):  # marks may be nested
         before, text = text, text.strip()
         for opening, closing in _WRAPS:

@@ -1,21 +1,21 @@
-"""Reads prompts from `prompts/*.toml`, fills them in, and finds the answers in completions.
+"""Reads prompts from `prompts/*.toml`, renders them, and parses completions.
 
-A prompt file says its purpose (`about`), its origin (`source`), whether it `reads_passages`, how many tokens the
-answer may take (`max_tokens`), where a completion stops (`stop`: nothing, or a newline), its templates and, under
-`[parse]`, how the answer is found. Templates have placeholders in braces ("{{" is a brace):
+A prompt file has its purpose (`about`), its origin (`source`), whether it `reads_passages`, the limit on the answer's tokens
+(`max_tokens`), the stop string (`stop`: none, or a newline), its templates and, in `[parse]`, the rule that finds the
+answer. Templates have placeholders in braces ("{{" is a brace):
 
-    system      none; the system message, empty for none
+    system      no placeholders; the system message, empty for none
     passage     {number} (from 1), {title} and {text} of one passage. If a passage has no title, {title} is removed, with
                 the text between {title} and the next placeholder
-    no_passages none; replaces {passages} if there are no passages
+    no_passages no placeholders; replaces {passages} if there are no passages
     user        {question}, {passages} if the prompt reads passages, {choices}, a line each as "(A) more", if it shows them, and
                 {searched}, the queries so far, a line each, if the answer is the next query
     assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
                 of the passages), and the reasoning by the names listed in `steps`
 
 The chat form has the system message, messages for the demonstrations, and the user's message. The completion form is one
-text that ends with the beginning of the assistant template, so that the model continues from there. Filled-in values are not
-searched for placeholders or markers: a passage may contain braces or "Answer:".
+text that ends with the beginning of the assistant template, so that the model continues from there. Values may
+contain braces or markers such as "Answer:".
 """
 
 import re
@@ -26,7 +26,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.parsing import AnswerParser, ParsedAnswer, label_choices, match_choice
 from ifqa.records import Passage
@@ -44,13 +44,13 @@ _Filled = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\S")
 
 
 class Prompt(StrictModel):
-    """A prompt file, checked.
+    """A validated prompt file.
 
     Attributes:
         max_tokens: limit for the completion.
-        stop: stop strings of the completion form. The chat form has none: a chat model ends by itself, and may begin with
-            a newline.
-        steps: names of the reasoning that a demonstration must have.
+        stop: stop strings of the completion form. The chat form has none: a chat model stops by itself and may begin
+            with a newline.
+        steps: names of the reasoning steps that a demonstration must have.
         calculator: whether expressions in double brackets in the answer are computed.
     """
 
@@ -63,7 +63,7 @@ class Prompt(StrictModel):
     ]
     user: _Filled
     assistant: _Filled
-    parse_table: Annotated[dict[str, object], Field(alias="parse")]
+    parse_settings: Annotated[dict[str, object], Field(alias="parse")]
     system: _Stripped = ""
     passage: _Stripped = ""
     no_passages: _Stripped = ""
@@ -75,7 +75,7 @@ class Prompt(StrictModel):
 
     @property
     def parser(self) -> AnswerParser:
-        """Finds the prompt's answers."""
+        """The parser of [parse]."""
         return self._parser
 
     def render(
@@ -87,31 +87,33 @@ class Prompt(StrictModel):
         choices: Sequence[str] = (),
         searched: Sequence[str] = (),
     ) -> tuple[Messages, str]:
-        """What to send: messages as (role, content) and no text, or no messages and a text.
+        """The rendered prompt: messages as (role, content) and no text, or no messages and a text.
 
-        Passages keep their order; a prompt leaves out what its templates do not show.
+        Passages keep their order. Parts without a placeholder in the templates are left out.
         """
-        shown = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
+        demo_turns = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
         last = self._user(question, passages, choices, searched)
         if chat:
             head = [("system", self.system)] if self.system else []
-            turns = [turn for user, reply in shown for turn in (("user", user), ("assistant", reply))]
+            turns = [turn for user, reply in demo_turns for turn in (("user", user), ("assistant", reply))]
             return (*head, *turns, ("user", last)), ""
         system = [self.system] if self.system else []
-        return (), _BETWEEN.join([*system, *(f"{user}\n{reply}" for user, reply in shown), f"{last}\n{self.opening}"])
+        return (), _BETWEEN.join(
+            [*system, *(f"{user}\n{reply}" for user, reply in demo_turns), f"{last}\n{self.opening}"]
+        )
 
     def show(self, demo: Demo) -> str:
-        """The completion that a demonstration shows."""
+        """The completion of a demonstration."""
         background = " ".join(passage.text for passage in demo.passages)
         answer = demo.expression if self.calculator and demo.expression else demo.answer
-        known = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
+        values = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
         for placeholder in _placeholders(self.assistant):
-            if not known.get(placeholder, "").strip():
+            if not values.get(placeholder, "").strip():
                 raise IfqaError(
-                    f"prompt {self._name!r} shows {placeholder!r} of each demonstration, and that of {demo.question[:60]!r} "
-                    f"has none; take demonstrations that do, such as 'sample', or none"
+                    f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but that of {demo.question[:60]!r} "
+                    f"has none; use other demonstrations, such as 'sample', or none"
                 )
-        return self.assistant.format(**known)
+        return self.assistant.format(**values)
 
     def parse(self, completion: str, choices: Sequence[str] = ()) -> ParsedAnswer:
         """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why.
@@ -137,9 +139,9 @@ class Prompt(StrictModel):
     ) -> str:
         if self.shows_choices and not choices:
             raise IfqaError(
-                f"prompt {self._name!r} shows choices, and the question {question[:60]!r} offers none; take another prompt"
+                f"prompt {self._name!r} shows choices, but the question {question[:60]!r} has none; use another prompt"
             )
-        listed = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in label_choices(choices))
+        choice_lines = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in label_choices(choices))
         untitled = _TITLE.sub("", self.passage)
         texts = [
             (self.passage if passage.title.strip() else untitled).format(
@@ -147,9 +149,9 @@ class Prompt(StrictModel):
             )
             for n, passage in enumerate(passages if self.reads_passages else (), start=1)
         ]
-        shown = _BETWEEN.join(texts) if texts else self.no_passages
-        before = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
-        return self.user.format(question=question, passages=shown, choices=listed, searched=before)
+        passage_text = _BETWEEN.join(texts) if texts else self.no_passages
+        queries = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
+        return self.user.format(question=question, passages=passage_text, choices=choice_lines, searched=queries)
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
@@ -163,28 +165,28 @@ def load_prompt(name: str, root: Path = Path()) -> Prompt:
     return parse_prompt(name, path, read_toml(path))
 
 
-def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
-    """A prompt from its file's table; `path` opens every error message."""
+def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt:
+    """A prompt from the content of its file; `path` is for error messages."""
     where = str(path)
-    prompt = parse_section(Prompt, table, where)
-    prompt._name, prompt._parser = name, parse_section(AnswerParser, prompt.parse_table, f"{where}: [parse]")
+    prompt = parse_section(Prompt, content, where)
+    prompt._name, prompt._parser = name, parse_section(AnswerParser, prompt.parse_settings, f"{where}: [parse]")
     prompt._labels = tuple(re.findall(r"^[A-Z][\w ]*:", prompt.user, re.MULTILINE))
     reads = prompt.reads_passages
     for key, text in (("passage", prompt.passage), ("no_passages", prompt.no_passages)):
         if bool(text) != reads:
-            wanted = "is missing, and the prompt reads" if reads else "is set, and the prompt reads no"
-            raise IfqaError(f"{where}: {key!r} {wanted} passages")
-    filled = ["question", "passages"] if reads else ["question"]
-    _check_template(prompt.user, "user", filled, ["choices", "searched"], where)
+            problem = "is missing, but the prompt reads" if reads else "is set, but the prompt reads no"
+            raise ConfigError(f"{where}: {key!r} {problem} passages")
+    required = ["question", "passages"] if reads else ["question"]
+    _check_template(prompt.user, "user", required, ["choices", "searched"], where)
     _check_template(prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where)
     _check_template(prompt.assistant, "assistant", prompt.steps, _FILLED, where)
-    # The rule finds the answer in the completion that the prompt asks for, in both forms
+    # [parse] must find the answer in the completion that `assistant` describes, in both forms
     demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), dict.fromkeys(prompt.steps, "word"), "seven")
-    shown = prompt.show(demo)
-    for form in (shown, shown.removeprefix(prompt.opening)):
+    completion = prompt.show(demo)
+    for form in (completion, completion.removeprefix(prompt.opening)):
         parsed = prompt.parse(form)
         if parsed != ParsedAnswer("forty-two", "seven" if prompt.parser.factual else ""):
-            raise IfqaError(
+            raise ConfigError(
                 f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
                 f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"
             )
@@ -196,14 +198,14 @@ def _placeholders(template: str) -> list[str]:
 
 
 def _check_template(text: str, key: str, required: Sequence[str], optional: Sequence[str], where: str) -> None:
-    """Refuse a template with another placeholder than these, or without one that is required."""
+    """Refuse unknown and missing placeholders of a template."""
     try:
         pieces = list(string.Formatter().parse(text))
     except ValueError as error:
-        raise IfqaError(f"{where}: {key!r}: {error}; write a literal brace twice") from error
+        raise ConfigError(f"{where}: {key!r}: {error}; write a literal brace twice") from error
     for _, placeholder, form, conversion in pieces:
         if placeholder is not None and (placeholder not in (*required, *optional) or form or conversion):
             name = placeholder + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
             raise unknown_name(f"{where}: placeholder of {key!r}", name, (*required, *optional))
     if missing := [name for name in required if name not in _placeholders(text)]:
-        raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; add it where the value belongs")
+        raise ConfigError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; add it")

@@ -118,8 +118,8 @@ class Llm(Passes):
         base = base_model(Path(self.model)) if source.adapter else self.model
         inputs = self.inputs(data) | {
             "prompt": sha256(prompt_path(self.prompt)),
-            "base": {"name": base, "sha256": CausalLMFiles(source.folder).identity},
-            "start": {"name": self.model, "sha256": source.identity} if source.adapter else {},
+            "base": {"name": base, "sha256": CausalLMFiles(source.folder).fingerprint},
+            "start": {"name": self.model, "sha256": source.fingerprint} if source.adapter else {},
         }
         if not checkpoints.begin(folder, inputs):
             return

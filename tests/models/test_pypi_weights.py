@@ -14,7 +14,7 @@ from ifqa.models.encoders import find_encoder
 from ifqa.models.hub import MPNET, WEIGHTS
 from ifqa.models.install import install_model
 
-PLACE, SHORT = MPNET.place, MPNET.name
+PLACE, SHORT = MPNET.folder, MPNET.name
 
 
 @pytest.fixture

@@ -163,9 +163,9 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_pat
 def test_the_manifest_says_what_was_tuned_on_what(whole, start):
     made = {name: json.loads((folder / "manifest.json").read_text()) for name, folder in whole.items()}
     assert made["sft"]["family"] == "ifqa/full"
-    assert made["sft"]["base"] == made["dpo"]["base"] == {"name": start, "sha256": find_causal_lm(start).identity}
+    assert made["sft"]["base"] == made["dpo"]["base"] == {"name": start, "sha256": find_causal_lm(start).fingerprint}
     assert made["sft"]["start"] == {}
-    assert made["dpo"]["start"] == {"name": str(whole["sft"]), "sha256": find_causal_lm(str(whole["sft"])).identity}
+    assert made["dpo"]["start"] == {"name": str(whole["sft"]), "sha256": find_causal_lm(str(whole["sft"])).fingerprint}
     assert made["sft"]["record"]["steps"] == 4
     assert made["sft"]["settings"]["learning_rate"] == 1e-2
     assert set(made["sft"]["record"]["files"]) == FILES - {"manifest.json"}
