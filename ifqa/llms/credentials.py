@@ -64,7 +64,7 @@ def check_address(address: str, what: str = "base_url") -> None:
     secret = "@" in parts.netloc or _KEY_IN_ADDRESS.search(plain) or _LONG_PART.search(path)
     if secret or parts.query or parts.fragment or ";" in plain:
         raise IfqaError(
-            f"openai: {what} has a password, a key, or something after '?', '#' or ';' in it; wanted the "
+            f"openai: {what} has a password, what looks like a key, or text after '?', '#' or ';' in it; wanted the "
             f"address alone; put the key into {KEY}"
         )
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)

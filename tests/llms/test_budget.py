@@ -37,7 +37,7 @@ def test_our_table_is_of_openai_the_users_is_of_all_hosts_and_this_machine_is_fr
     assert find_price("gpt-4.1-mini", openai).output == find_price("gpt-4.1-mini", local).output == 1.60
     assert find_price("gpt-4.1-mini", other) is None
     assert find_price("gpt-4.1-mini", "https://api.openai.com.example.com/v1") is None
-    assert find_price("any", local).of(10**6, 10**6) == 0
+    assert find_price("any", local).cost(10**6, 10**6) == 0
     prices = [find_price(model) for model in read_toml(find_resource("prices.toml"))["models"]]
     assert all(0 < price.input <= price.output for price in prices)
     table(tmp_path)

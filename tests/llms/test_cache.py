@@ -97,7 +97,7 @@ def test_any_difference_makes_another_key():
 
 
 def test_a_failure_is_never_stored(tmp_path):
-    with pytest.raises(ValueError, match="nothing to keep"):
+    with pytest.raises(ValueError, match="no completion to store"):
         CompletionCache(tmp_path).put("m", {CHAT: Completion(error="HTTP 500")})
     assert not list(tmp_path.iterdir())
 
@@ -119,7 +119,7 @@ def test_a_damaged_record_is_ignored_and_replaced(tmp_path, capsys, record, vers
         path.write_bytes(record if isinstance(record, bytes) else record.encode())
         cache.path.unlink()
     assert get(cache) is None
-    assert "asked for again" in capsys.readouterr().err
+    assert "requested again" in capsys.readouterr().err
     cache.put("m", {CHAT: DONE})
     assert get(cache)
 
@@ -147,7 +147,7 @@ def test_a_damaged_or_later_file_is_named_in_one_line_and_left_as_it_is(tmp_path
     later = cache.path.read_bytes()
     damaged = r"completions\.sqlite is damaged .*: nothing was .*move it away"
     for content, said in {
-        later: "is of version 9; this ifqa reads 1",
+        later: "has version 9; this ifqa reads version 1",
         b"no completions " * 400: damaged,
         torn: damaged,
     }.items():

@@ -109,7 +109,7 @@ def test_on_a_full_disk_asking_stops_and_the_reserve_is_used(monkeypatch):
     space = failing(sqlite3.SQLITE_FULL, 6, monkeypatch)
     with serving(latency=0.02) as server:
         with pytest.raises(
-            IfqaError, match=r"No space left.*what was answered is kept; make room or mend that, and run"
+            IfqaError, match=r"No space left.*received answers are stored; free space or fix that, and run"
         ) as caught:
             model(server, concurrency=3).complete(ask(*map(str, range(40))))
         assert "\n" not in str(caught.value)
@@ -124,7 +124,7 @@ def test_a_failing_disk_and_one_without_room_for_the_reserve_stop_asking(monkeyp
     requests = ask(*map(str, range(40)))
     with serving(latency=0.02) as server, monkeypatch.context() as patch:
         failing(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
-        with pytest.raises(IfqaError, match=r"disk I/O error.*an answer is lost; make room or mend that, and run"):
+        with pytest.raises(IfqaError, match=r"disk I/O error.*an answer is lost; free space or fix that, and run"):
             model(server, concurrency=3).complete(requests)
         assert server.requests <= 6
     for number in (errno.ENOSPC, errno.EROFS):
@@ -149,7 +149,7 @@ def test_the_reserve_takes_real_blocks_and_the_log_grows_by_less_than_was_reserv
         log = tmp_path / "completions.sqlite-wal"
         for request in requests:
             before = log.stat().st_size
-            assert writer.keep(request, Completion("\N{PILE OF POO}" * 2000)) == ""
+            assert writer.store(request, Completion("\N{PILE OF POO}" * 2000)) == ""
             assert log.stat().st_size - before <= cache._max_bytes("m", request)
 
 
@@ -201,4 +201,4 @@ def test_a_real_full_disk_loses_nothing(tmp_path):
     code, first, cached = map(int, run.stdout.split())
     assert code == 1
     assert 16 <= first == cached < 100
-    assert "No space left on device): asking has stopped, what was answered is kept; make room" in run.stderr
+    assert "No space left on device): requests have stopped, received answers are stored; free space" in run.stderr

@@ -49,12 +49,14 @@ def test_openai_this_machine_and_the_host_of_the_environments_address_get_the_ke
 
 def test_the_environment_names_the_variable_of_another_hosts_key(monkeypatch):
     monkeypatch.setenv(KEYS, "other.example.org=OTHER  API.example.org=MINE\nvm:8765")
-    with pytest.raises(IfqaError, match=r"MINE is not set; api\.example\.org asks for a key"):
+    with pytest.raises(IfqaError, match=r"MINE is not set; api\.example\.org needs a key"):
         key_for(ELSEWHERE)
     monkeypatch.setenv("MINE", " my-key-0123 ")
     assert [key_for(url) for url in (ELSEWHERE, "http://vm:8765/v1", OPENAI)] == ["my-key-0123", NO_KEY, SECRET]
     monkeypatch.setenv(ADDRESS, "http://vm:8765/v1")
-    with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not sent to vm:8765 over http://.*OPENAI_API_KEY=none"):
+    with pytest.raises(
+        IfqaError, match=r"OPENAI_API_KEY is not sent to vm:8765 over unencrypted http://.*OPENAI_API_KEY=none"
+    ):
         key_for("http://vm:8765/v1")
     for key in ("none", "EMPTY"):
         monkeypatch.setenv(KEY, key)
@@ -79,7 +81,7 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(address):
 
 def test_an_address_is_a_host_that_reads_in_one_way_and_a_path():
     refused = {
-        "something after a": ("https://h/v1;key=abc", "https://h/v1?key=abc", "https://h/v1#abc", "https://h/%3Ba"),
+        "text after": ("https://h/v1;key=abc", "https://h/v1?key=abc", "https://h/v1#abc", "https://h/%3Ba"),
         "must begin with http": ("https://h\\.localhost/v1", "https://h%2e/v1", "https://a b/v1", "ftp://h", "//h/v1"),
         "is no address": ("http://[::1",),
     }
@@ -95,7 +97,7 @@ def test_a_files_address_comes_before_the_environments_and_those_of_real_servers
     assert (resolve_address(""), resolve_address("http://h:1/v1")) == (ELSEWHERE, "http://h:1/v1")
     assert server_origin("https://API.example.org:8443/v1") == "https://api.example.org:8443"
     monkeypatch.setenv(ADDRESS, "http://[::1")
-    with pytest.raises(IfqaError, match="OPENAI_BASE_URL of the environment is no address"):
+    with pytest.raises(IfqaError, match="OPENAI_BASE_URL of the environment is not an address"):
         resolve_address("")
     for address in (
         "http://[::1]:8000/v1", "https://example.org/openai/deployments/gpt-4.1-mini/v1",

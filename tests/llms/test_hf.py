@@ -270,7 +270,9 @@ def test_a_batch_beyond_the_memory_is_halved_a_single_prompt_fails_alone(opened,
     fail(model, monkeypatch, error, lambda batches: len(batches[-1]) > 2)
     assert model.complete(requests) == expected
     (told, *more) = capsys.readouterr().err.splitlines()
-    assert all(line.startswith("out of memory with ") and "going on with batches of" in line for line in (told, *more))
+    assert all(
+        line.startswith("out of memory with ") and "continuing with batches of" in line for line in (told, *more)
+    )
 
 
 def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refused(opened, monkeypatch):
@@ -314,7 +316,7 @@ def test_settings_are_checked(opened):
     for settings, said in [
         ({"precision": "int8"}, "'precision': unknown value 'int8'"), ({"window": -1}, "'window': wanted a whole number from 0"),
         ({"batch_tokens": -5}, "'batch_tokens': wanted a whole number from 0"), ({"model": " "}, "model is empty"),
-        ({"window": 600}, "window is 600, and .* has no more than 512"), ({"device": "tpu"}, "unknown device"),
+        ({"window": 600}, "window is 600, but .* has only 512"), ({"device": "tpu"}, "unknown device"),
     ]:  # fmt: skip
         with pytest.raises(IfqaError, match=said):
             opened(**settings)
@@ -323,9 +325,9 @@ def test_settings_are_checked(opened):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("T5", "is no causal language model but T5ForConditionalGeneration|FusionInDecoder"),
-        ("headless", "is no causal language model but Qwen2Model"),
-        ("half", "its files lack 1 weights or hold them in another shape: lm_head.weight"),
+        ("T5", "is not a causal language model but T5ForConditionalGeneration|FusionInDecoder"),
+        ("headless", "is not a causal language model but Qwen2Model"),
+        ("half", "1 weights are missing or have another shape, as lm_head.weight"),
         ("no tokenizer", "has no tokenizer"),
         ("torn", "does not load as a causal language model"),
         ("another's tokenizer", "the tokenizer of .* has 320 tokens and the model 310"),

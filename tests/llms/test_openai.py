@@ -71,7 +71,7 @@ def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsy
     assert not OpenAI(model="gpt-3.5-turbo-instruct").chat
     assert capsys.readouterr().err == ""
     assert OpenAI(model="llama").window == 4096
-    assert "window is unknown, 4096" in capsys.readouterr().err
+    assert "window is unknown; assuming 4096" in capsys.readouterr().err
     assert OpenAI(model="llama", window=8192).window == 8192
     monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example.org/v1")
     assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org", "completions are stored by host"
@@ -131,7 +131,7 @@ def test_a_failure_that_may_pass_is_tried_again_its_requests_own_not_stored_and_
     assert server.asked == {"bad": 2, "once": 2, "good": 1}
     assert (asked.spent.calls, count_stored()) == (5, 2)
     out, err = capfd.readouterr()
-    assert "tried again" in err
+    assert "retried" in err
     assert KEY[:9] not in f"{done} {out} {err} {asked!r} {vars(asked)} {asked.spent} {files(tmp_path)}"
     with serving() as server:
         assert texts(model(server).complete(ask("bad", "good"))) == ["to bad", "answer"]
@@ -200,7 +200,7 @@ def test_only_a_local_server_needs_no_key(monkeypatch):
     with serving() as server:
         assert texts(model(server).complete(ask("a"))) == ["to a"]
     assert server.keys == {"Bearer none"}
-    with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not set; api\.openai\.com asks for a key"):
+    with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not set; api\.openai\.com needs a key"):
         OpenAI(model="gpt-4.1").complete(ask("a"))
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY} …")
     with pytest.raises(IfqaError, match="copy it again") as caught:

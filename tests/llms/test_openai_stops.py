@@ -65,5 +65,5 @@ def test_a_signal_leaves_time_to_store_what_is_in_flight(tmp_path, sent):
             time.sleep(0.02)
         process.send_signal(sent)
         _, err = process.communicate(timeout=30)
-    assert (process.returncode, "keeping what is in flight" in err) == (130, True), err
+    assert (process.returncode, "s for requests in flight" in err) == (130, True), err
     assert count_stored(tmp_path / "completions") == server.requests == 8

@@ -85,7 +85,9 @@ def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
             pieces.add(json.loads(one.removeprefix(b"data: ")))
     said = {"message": {"content": text}} if chat else {"text": text}
     whole = {"choices": [said | {"finish_reason": finish}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
-    assert parse_response(json.dumps(pieces.whole()).encode(), chat) == parse_response(json.dumps(whole).encode(), chat)
+    assert parse_response(json.dumps(pieces.to_response()).encode(), chat) == parse_response(
+        json.dumps(whole).encode(), chat
+    )
 
 
 @settings(max_examples=20)
@@ -95,4 +97,4 @@ def test_no_piece_of_another_shape_does_harm(piece):
     pieces = StreamedAnswer(True, lambda text: None)
     pieces.add(piece)
     pieces.add({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})
-    parse_response(json.dumps(pieces.whole()).encode(), True)
+    parse_response(json.dumps(pieces.to_response()).encode(), True)

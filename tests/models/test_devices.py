@@ -31,7 +31,7 @@ def test_auto_is_cuda_where_present_else_the_cpu_even_on_a_mac_and_a_present_dev
             if present:
                 assert resolve_device(device) == device
                 continue
-            with pytest.raises(IfqaError, match=f"'{device}' was asked for, and torch finds none here; take \"auto\""):
+            with pytest.raises(IfqaError, match=f"'{device}' is not available to torch here; use \"auto\""):
                 resolve_device(device)
 
 

