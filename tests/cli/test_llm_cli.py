@@ -195,7 +195,7 @@ def test_a_missing_key_is_noticed_before_the_retrieval(tmp_path, monkeypatch):
     kept.parent.mkdir(parents=True)
     kept.write_text("{}")
     code, _, err = ifqa("run", "mine")
-    assert (code, "what is kept in completions needs no key" in " ".join(err.split())) == (2, True)
+    assert (code, "completions stored in completions need no key" in " ".join(err.split())) == (2, True)
 
 
 def test_one_cap_holds_for_all_experiments_of_a_command(tmp_path):

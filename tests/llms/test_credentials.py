@@ -83,7 +83,7 @@ def test_an_address_is_a_host_that_reads_in_one_way_and_a_path():
     refused = {
         "text after": ("https://h/v1;key=abc", "https://h/v1?key=abc", "https://h/v1#abc", "https://h/%3Ba"),
         "must begin with http": ("https://h\\.localhost/v1", "https://h%2e/v1", "https://a b/v1", "ftp://h", "//h/v1"),
-        "is no address": ("http://[::1",),
+        "is not an address": ("http://[::1",),
     }
     for said, addresses in refused.items():
         for address in addresses:
