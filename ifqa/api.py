@@ -1,8 +1,7 @@
 """The Python API: the functions of `import ifqa`. Each takes `root`, the folder that all paths count from.
 
 The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`). Any other setting goes into
-`settings`, as with --set: {"retriever.k1": 1.2}. Whatever is wrong or missing raises `IfqaError`, with one line that says how to
-mend it.
+`settings`, as with --set: {"retriever.k1": 1.2}. Wrong or missing input raises `IfqaError`, whose one line says how to mend it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,7 +43,7 @@ def open(
 ) -> System:
     """Open a system: a retriever and a reader in memory, for any number of questions, from several threads.
 
-    The corpus is built first if it is not there. `docs` is a folder of documents to search instead, as `ifqa ask --docs` does:
+    A missing corpus is built first. `docs` is a folder of documents to search instead, as `ifqa ask --docs` does:
     only files that changed are read again. A cap on a language model's cost holds for this system alone.
 
     Examples:
@@ -80,7 +79,7 @@ def ask(
     threshold: float | None = None,
     **changes: Unpack[Changes],
 ) -> Answer:
-    """Answer one question, with the least confidence `threshold` as `System.ask` takes it. For several, `open` a system."""
+    """Answer one question; `threshold` as in `System.ask`. For several questions, `open` a system."""
     with stages.open_system(_load_run(experiment, root, settings, changes)) as system:
         return system.ask(question, threshold)
 
@@ -88,7 +87,7 @@ def ask(
 def run(
     experiment: str = "sample", *, root: str | Path = ".", settings: Settings | None = None, **changes: Unpack[Changes]
 ) -> Scores:
-    """Run every stage of an experiment that is not done, and give its scores.
+    """Run the unfinished stages of an experiment, and return its scores.
 
     Examples:
         >>> import ifqa
@@ -129,36 +128,40 @@ def evaluate(
 
     Args:
         answers: question id -> answer; predictions; or a function that answers a question.
-        benchmark: whose questions they are.
+        benchmark: the benchmark of the questions.
         split: a split of the benchmark.
-        measures: names of measures beside those that the benchmark declares.
-        seed: of the bootstrap.
-        root: the folder that the benchmark's files lie below.
+        measures: names of further measures, beside the benchmark's.
+        seed: the bootstrap's seed.
+        root: the folder of the benchmark's files.
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
-    asked = questions(benchmark, split, root=root)
-    by = load_scheme(benchmark, tuple(measures), _check_root(root), split)
+    split_questions = questions(benchmark, split, root=root)
+    scheme = load_scheme(benchmark, tuple(measures), _check_root(root), split)
     by_question: dict[str, Prediction] = {}
-    for prediction in _predictions(answers, asked):
+    for prediction in _predictions(answers, split_questions):
         if not isinstance(prediction, Prediction) or not isinstance(prediction.answer, str):
             raise IfqaError(f"wanted a text or a Prediction for each answer, found {prediction!r:.80}")
         if prediction.question_id in by_question:
             raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")
         by_question[prediction.question_id] = prediction
-    if strange := by_question.keys() - {question.id for question in asked}:
-        raise unknown_name(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
-    predictions = prediction_for_each(asked, by_question)
+    if unknown := by_question.keys() - {question.id for question in split_questions}:
+        raise unknown_name(
+            f"question of {benchmark} {split}", min(unknown), [question.id for question in split_questions][:5]
+        )
+    predictions = prediction_for_each(split_questions, by_question)
     rows = [
-        per_question.score_question(question, by, prediction=each)
-        for question, each in zip(asked, predictions, strict=True)
+        per_question.score_question(question, scheme, prediction=prediction)
+        for question, prediction in zip(split_questions, predictions, strict=True)
     ]
-    scores = aggregate_rows(rows, asked, by, None, predictions).scores(seed)
-    return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
+    scores = aggregate_rows(rows, split_questions, scheme, None, predictions).scores(seed)
+    return Scores(
+        f"{benchmark} {split}", scheme, scores | {"not_asked": 0, "retry": 0, "of": len(split_questions)}, rows
+    )
 
 
 def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answer]:
-    """The answers of an experiment that was run, with the passages that each was read from.
+    """The answers of a finished experiment, with the passages that each was read from.
 
     Examples:
         >>> import ifqa
@@ -168,30 +171,30 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         stationary engines / stationary engines / Liverpool and Manchester Railway
     """
     run = _load_run(experiment, root, None, {})
-    _ = run.reader  # raises if there is none
+    _ = run.reader  # raises without a reader
     run.artifact("read").require(f"ifqa run {experiment}")
-    run.inputs("score")  # raises if run, answers or passages are older than the settings
+    run.inputs("score")  # raises if a stage is older than the settings
     return list(answers_of(run.experiment, run.questions))
 
 
 def compare(
     first: str, second: str, measure: str = "", *, count: int = 5, common: bool = False, root: str | Path = "."
 ) -> Comparison:
-    """The difference in scores of a second experiment to a first, with a paired test; both must have been run.
+    """The score differences between two finished experiments, with a paired test.
 
     Examples:
         >>> import ifqa
         >>> _ = ifqa.run("sample-closed-book"), ifqa.run("sample-llm")
-        >>> found = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
-        >>> found.more, found.won, found.lost
+        >>> difference = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
+        >>> difference.more, difference.won, difference.lost
         (62.5, 6, 1)
 
     Args:
         first, second: experiments that were scored, over the same questions.
-        measure: by which questions that differ are listed; empty for the headline.
-        count: how many of them at most.
-        common: whether to compare over the questions that both have, where they differ in others.
-        root: their folder.
+        measure: the listed questions differ in it; empty for the headline measure.
+        count: the most questions to list.
+        common: compare over the questions that both have, if their questions differ.
+        root: the folder of both experiments.
     """
     both = [load_experiment(name, _check_root(root)) for name in (first, second)]
     return compare_pair(both[0], both[1], measure, count, common)
@@ -224,7 +227,7 @@ class Corpus:
         self.name = name
 
     def build(self) -> Self:
-        """Build the passages and all indexes that are not there yet."""
+        """Build the passages and the indexes that are missing."""
         vars(self).pop("_store", None)  # its passages may be replaced now
         with lock(self.settings.folder):
             stages.build_passages(self.settings)
@@ -248,15 +251,15 @@ class Corpus:
 
     @cached_property
     def _store(self) -> PassageStore:
-        """The store of passages, compared with the corpus file once, because that may read every source."""
+        """The passage store; compared with the corpus file only once, because that may read every source."""
         return CorpusBuild(self.settings).store
 
 
-def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction]:
+def _predictions(answers: Answers, questions: list[Question]) -> Iterator[Prediction]:
     if isinstance(answers, Mapping):
         yield from (Prediction(question_id, text) for question_id, text in answers.items())
     elif callable(answers):
-        for question in asked:
+        for question in questions:
             answer = answers(question)
             yield answer if isinstance(answer, Prediction) else Prediction(question.id, answer)
     else:
@@ -264,9 +267,9 @@ def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction
 
 
 def _load_run(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Run:
-    """An experiment with settings changed by keyword arguments, as flags change them, and by `settings`."""
-    if strange := changes.keys() - FLAGS:
-        raise unknown_name("argument", min(strange), [*FLAGS, "root", "settings"])
+    """An experiment with settings changed by keyword arguments (as by flags) and by `settings`."""
+    if unknown := changes.keys() - FLAGS:
+        raise unknown_name("argument", min(unknown), [*FLAGS, "root", "settings"])
     if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
         raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
     by_flag = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}

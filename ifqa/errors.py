@@ -1,9 +1,9 @@
-"""The exceptions whose message is for the user, one line each; and the error for an unknown name."""
+"""Exceptions for the user, each with a one-line message, and the error for an unknown name."""
 
 import difflib
 from collections.abc import Iterable
 
-_MANY = 15  # names that still fit into a message
+_MANY = 15  # names that fit into a message
 
 
 class IfqaError(Exception):
@@ -18,7 +18,7 @@ class ConfigError(IfqaError):
 
 
 class MissingInput(IfqaError):
-    """A file, a model, an index or an earlier stage is not there; the message says how to get it."""
+    """A file, a model, an index or an earlier stage is missing; the message says how to get it."""
 
 
 class FormatError(IfqaError):
@@ -26,7 +26,7 @@ class FormatError(IfqaError):
 
 
 class DamagedArtifact(IfqaError):
-    """A file that this program wrote is damaged, or was changed."""
+    """A file that ifqa wrote is damaged or was changed."""
 
 
 class PluginError(IfqaError):
@@ -42,7 +42,7 @@ class ServiceError(IfqaError):
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for an unknown name: it shows the nearest known name, and all known names; the nearest five of over 15."""
+    """The error for an unknown name, with the nearest known name and all known names; of more than 15, the nearest five."""
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""

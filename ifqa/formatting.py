@@ -2,7 +2,7 @@
 
 import re
 
-#: Characters that could steer a terminal or hide in it: C0 but tab and newline, DEL and C1; zero-width ones; the marks that
+#: Characters that can steer a terminal or are invisible: C0 but tab and newline, DEL and C1; zero-width ones; the marks that
 #: reverse the order of text; line and paragraph separators; half surrogate pairs; tags. The joiners U+200C and U+200D are
 #: part of words in Persian and Hindi, and stay.
 CONTROLS = re.compile(
@@ -12,17 +12,17 @@ CONTROLS = re.compile(
 
 
 def printable(text: str) -> str:
-    """The text with U+FFFD for each of `CONTROLS`: text from outside cannot steer a terminal; it may have several lines."""
+    """The text with U+FFFD for each of `CONTROLS`, so that text from outside cannot steer a terminal. Line breaks stay."""
     return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def printable_line(text: str) -> str:
-    """As `printable`, in one line: a name or a title from outside cannot begin a line of its own."""
+    """`printable` text in one line: a name or title from outside cannot start a new line."""
     return printable(text).replace("\n", " ").replace("\t", " ")
 
 
 def pluralize(count: float, noun: str, plural: str = "") -> str:
-    """A count with its noun: "1 page", "2,000 pages"; `plural` is the plural if it is not the noun and an s."""
+    """A count with its noun: "1 page", "2,000 pages"; the plural is the noun and an s unless `plural` is given."""
     number = f"{count:,.0f}"
     return f"{number} {noun if number == '1' else plural or noun + 's'}"
 

@@ -1,6 +1,6 @@
-"""Loads a plugin by its name: "bm25" for a plugin of ifqa, "my_module:Class" for a plugin from outside.
+"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for a plugin from outside.
 
-Each folder of plugins lists them in a table of strings, PLUGINS. So loading a plugin does not import the others.
+Each plugin folder lists its plugins as strings in PLUGINS, so loading one does not import the others.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 Kind = Literal["benchmark", "retriever", "reader", "llm", "trainer"]
 
-_TABLES = {
+_FOLDERS = {
     "benchmark": "ifqa.benchmarks", "retriever": "ifqa.retrieval", "reader": "ifqa.reading", "llm": "ifqa.llms",
     "measure": "ifqa.scoring.measures", "trainer": "ifqa.training",
 }  # fmt: skip
@@ -57,16 +57,16 @@ _EXTRAS = {
 
 def plugin_names(kind: str) -> dict[str, str]:
     """Name -> "module:Class" of ifqa's own plugins of a kind: a `Kind`, or "measure"."""
-    table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGINS
-    return table
+    names: dict[str, str] = importlib.import_module(_FOLDERS[kind]).PLUGINS
+    return names
 
 
 def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
-    """The class of a name, with every method and attribute of its role. A user's own modules lie in the folder `root`.
+    """The plugin class of a name, with all methods and attributes of its role. User modules are in the folder `root`.
 
     Raises:
         IfqaError: the name is unknown, the extra that the plugin needs is not installed, it is no plugin of that kind, or its
-            constructor needs an argument that it is not handed.
+            constructor requires an argument that it does not get.
     """
     plugin = _import_plugin(kind, name, root)
     if not isinstance(plugin, type):
@@ -75,10 +75,10 @@ def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
 
 
 def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
-    """The measure of a name, or of "my_module:MEASURE", whose module lies in the folder `root`.
+    """The measure of a name, or of "my_module:MEASURE" with the module in the folder `root`.
 
     Raises:
-        IfqaError: as `load`; or the object of that name is no measure.
+        IfqaError: as `load_plugin`; or the object is no measure.
     """
     measure = _import_plugin("measure", name, root)
     if not isinstance(measure, AnyMeasure):
@@ -89,12 +89,12 @@ def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
 
 
 def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
-    """A benchmark whose files lie below `root`; raises as `load`."""
+    """A benchmark with its files below `root`; raises as `load_plugin`."""
     return Plugins(root).benchmark(name)
 
 
 class Plugins:
-    """The plugins that a command uses, each loaded once; all methods raise as `load`. A user's own modules lie in `root`."""
+    """The plugins of a command, each loaded once; all methods raise as `load_plugin`. User modules are in `root`."""
 
     def __init__(self, root: Path = Path()) -> None:
         self.root = root
@@ -102,7 +102,7 @@ class Plugins:
         self._benchmarks: dict[str, Benchmark] = {}
 
     def load(self, kind: Kind, name: str) -> type[Any]:
-        """The class of a plugin, as the function `load` gives it."""
+        """The class of a plugin, as `load_plugin` returns it."""
         if (kind, name) not in self._classes:
             self._classes[kind, name] = load_plugin(kind, name, self.root)
         return self._classes[kind, name]
@@ -127,7 +127,7 @@ class Plugins:
         return self.load("llm", name)
 
     def benchmark(self, name: str) -> Benchmark:
-        """A benchmark whose files lie below the root."""
+        """A benchmark with its files below the root."""
         if name not in self._benchmarks:
             plugin = self.load("benchmark", name)
             self._benchmarks[name] = plugin(**accepted_arguments(plugin.__init__, root=self.root))
@@ -138,25 +138,27 @@ class Plugins:
         return argument in inspect.signature(self.load(kind, name).__init__).parameters
 
 
-def accepted_arguments(function: Callable[..., object], **given: object) -> dict[str, object]:
+def accepted_arguments(function: Callable[..., object], **arguments: object) -> dict[str, object]:
     """The arguments whose names are parameters of the function."""
-    return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
+    return {name: value for name, value in arguments.items() if name in inspect.signature(function).parameters}
 
 
 def resolve_paths(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
-    """A plugin's settings. A setting of type `protocols.Place` gets `root` in front if that file or folder is there."""
+    """A plugin's settings, each `PathSetting` joined to `root` if that file or folder exists."""
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters
-    places = {name for name, parameter in parameters.items() if parameter.annotation == PathSetting}
-    named = {name: value for name, value in settings.items() if name in places and isinstance(value, str) and value}
-    return {**settings, **{name: str(root / path) for name, path in named.items() if (root / path).exists()}}
+    path_settings = {name for name, parameter in parameters.items() if parameter.annotation == PathSetting}
+    paths = {
+        name: value for name, value in settings.items() if name in path_settings and isinstance(value, str) and value
+    }
+    return {**settings, **{name: str(root / path) for name, path in paths.items() if (root / path).exists()}}
 
 
 def code_fingerprint(plugin: type[Plugin]) -> str:
-    """What identifies a plugin's code: the `version` of ifqa's own plugins, the SHA-256 of the files of others.
+    """The identity of a plugin's code: the `version` of ifqa's own plugins, the SHA-256 of the files of others.
 
-    The files are that of the class and those of its base classes, without files of ifqa, Python and installed packages.
+    The files of the class and its base classes, without files of ifqa, Python and installed packages.
     """
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
@@ -173,7 +175,7 @@ def source_file(module: str) -> Path:
     """The file of an imported module; its hash shows whether the module was edited.
 
     Raises:
-        IfqaError: the module has no file: it is built into Python, or typed into a notebook.
+        IfqaError: the module has no file; it is built into Python or typed into a notebook.
     """
     try:
         return Path(inspect.getfile(sys.modules[module]))
@@ -182,7 +184,7 @@ def source_file(module: str) -> Path:
 
 
 def _import_plugin(kind: str, name: str, root: Path) -> object:
-    """The object of a name; its module is imported."""
+    """Import the module of a name, and return the named object."""
     wanted = f"my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
     if not isinstance(name, str) or (":" in name and not re.fullmatch(r"\w[\w.]*:\w+", name)):
         raise IfqaError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
@@ -190,12 +192,12 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
     if target is None:
         raise IfqaError(f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, of a file here")
     module_name, _, attribute = target.partition(":")
-    if ":" in name and (place := str(root.absolute())) not in sys.path:
-        sys.path.append(place)  # where a user's my_module.py lies
-    new, written = module_name not in sys.modules, sys.dont_write_bytecode
+    if ":" in name and (folder := str(root.absolute())) not in sys.path:
+        sys.path.append(folder)  # of the user's my_module.py
+    is_new, bytecode_setting = module_name not in sys.modules, sys.dont_write_bytecode
     try:
-        # compiled, an edit of the same size and second would be missed
-        sys.dont_write_bytecode = written or ":" in name
+        # bytecode would hide an edit of the same size in the same second
+        sys.dont_write_bytecode = bytecode_setting or ":" in name
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
@@ -207,8 +209,8 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
     except SyntaxError as error:
         raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
     finally:
-        sys.dont_write_bytecode = written
-    if new and module_name.partition(".")[0] != "ifqa":
+        sys.dont_write_bytecode = bytecode_setting
+    if is_new and module_name.partition(".")[0] != "ifqa":
         logger.info(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
     if attribute not in vars(module):
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
@@ -217,53 +219,53 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
 
 @cache
 def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
-    """The class itself if it has its whole role; else a class of the same name that inherits from it and from the role."""
-    role, method, handed = _ROLES[kind]
+    """The class itself if it has its whole role; else a subclass of both it and the role, of the same name."""
+    role, method, injected = _ROLES[kind]
     if not callable(getattr(plugin, method, None)):
-        raise IfqaError(f"{kind} {name!r}: wanted a class with the method {method!r}, found none of that name in it")
+        raise IfqaError(f"{kind} {name!r}: wanted a class with a method {method!r}, found none")
     if kind == "retriever" and hasattr(plugin, "build"):
         role = IndexedRetriever
     lacking = ("index" if role is not IndexedRetriever else "", "" if getattr(plugin, "default_parts", ()) else "parts")
     for argument in list(inspect.signature(plugin.__init__).parameters.values())[1:]:
-        needed = argument.default is argument.empty and "VAR_" not in argument.kind.name
+        required = argument.default is argument.empty and "VAR_" not in argument.kind.name
         settable = argument.name not in INJECTED and kind != "benchmark"  # a benchmark has no settings
-        if needed and not settable and (argument.name not in handed or argument.name in lacking):
+        if required and not settable and (argument.name not in injected or argument.name in lacking):
             raise IfqaError(
-                f"{kind} {name!r}: its constructor needs {argument.name!r}, which a {kind} is not given; "
-                f"it may have {', '.join(sorted(handed.difference(lacking)))}; take it out, or give it a default"
+                f"{kind} {name!r}: its constructor needs {argument.name!r}, which a {kind} does not get; "
+                f"it may take {', '.join(sorted(injected.difference(lacking)))}; remove it or give it a default"
             )
-    own = {name: getattr(plugin, name) for name in ("__module__", "__doc__", "__qualname__")}
+    members = {name: getattr(plugin, name) for name in ("__module__", "__doc__", "__qualname__")}
     if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
-        own[method] = _report_progress(getattr(plugin, method))
+        members[method] = _report_progress(getattr(plugin, method))
     elif kind == "retriever" and not plugin.__module__.startswith("ifqa."):
-        own[method] = _wrap_hits(plugin.search)
+        members[method] = _wrap_hits(plugin.search)
     elif issubclass(plugin, role):
         return plugin
-    return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
+    return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), members)
 
 
 def _wrap_hits(search: Callable[..., object]) -> Callable[..., object]:
-    """The method `search`; a plain list of hits that it returns for a question becomes a `SearchResult`."""
+    """The method `search`; a plain list of hits becomes a `SearchResult`."""
 
     @wraps(search)
-    def searching(self: object, questions: object, k: int) -> object:
+    def call(self: object, questions: object, k: int) -> object:
         results = search(self, questions, k)
         if not isinstance(results, list):
-            return results  # refused by whoever called
+            return results  # the caller refuses it
         return [SearchResult(hits) if isinstance(hits, list | tuple) else hits for hits in results]
 
-    return searching
+    return call
 
 
 def _report_progress(method: Callable[..., object]) -> Callable[..., object]:
-    """The method with a parameter `advance`; it is called once at the end, with the number of questions or requests."""
+    """The method with a parameter `advance`, called once at the end with the number of questions or requests."""
 
     @wraps(method)
-    def advancing(
-        self: object, batch: list[object], *more: object, advance: ProgressCallback = no_progress, **named: object
+    def call(
+        self: object, batch: list[object], *args: object, advance: ProgressCallback = no_progress, **kwargs: object
     ) -> object:
-        results = method(self, batch, *more, **named)
+        results = method(self, batch, *args, **kwargs)
         advance(len(batch))
         return results
 
-    return advancing
+    return call

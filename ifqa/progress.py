@@ -22,14 +22,14 @@ class StderrHandler(logging.Handler):
 
 
 def write_line(message: str) -> None:
-    """Print one line on the stderr of this moment."""
+    """Print one line on the current stderr."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(printable_line(message), file=sys.stderr, flush=True)
 
 
 def show_messages(quiet: bool = False) -> None:
-    """Print the messages of the logger `ifqa` on stderr, as the command line does; if `quiet`, only warnings, and no bars.
+    """Print the messages of the logger `ifqa` on stderr, as the command line does; if `quiet`, only warnings and no bars.
 
     A program that imports `ifqa` configures the logger itself.
     """
@@ -55,13 +55,13 @@ def is_quiet() -> bool:
 
 @contextmanager
 def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
-    """A progress bar: call the function it gives with the work done since the last call.
+    """A progress bar; call the yielded function with the work done since the last call.
 
     After two seconds the bar shows amount, rate and ETA. If stderr is no terminal, a line a minute shows them instead.
 
     Args:
-        label: what is being done.
-        total: the whole work, in the same unit; None if it is unknown.
+        label: the name of the work.
+        total: the whole work; None if unknown.
         unit: "bytes" shows amounts as kB and MB.
     """
     from rich.console import Console
@@ -78,25 +78,25 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
     texts = (TextColumn("{task.description}", markup=False), TextColumn("{task.fields[state]}", markup=False))
     columns = (texts[0], BarColumn(bar_width=None), texts[1], TimeElapsedColumn(), TimeRemainingColumn())
     display = Progress(*columns, console=Console(stderr=True), expand=True)
-    number = display.add_task(printable_line(label), total=total, state="")
+    task_id = display.add_task(printable_line(label), total=total, state="")
     started = time.monotonic()
     next_line = started + 60
 
-    def advance(done: float = 1) -> None:
+    def advance(amount_done: float = 1) -> None:
         nonlocal next_line
         if _quiet:
             return
-        display.advance(number, done)
+        display.advance(task_id, amount_done)
         task, now = display.tasks[0], time.monotonic()
         if display.console.is_terminal:
-            display.update(number, state=state(task))
+            display.update(task_id, state=state(task))
             if not display.live.is_started and now > started + 2:
                 with suppress(OSError):
                     display.start()
         elif now > next_line:
             next_line = now + 60
-            left = f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
-            write_line(f"{label}: {state(task)}{left}")
+            remaining = f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
+            write_line(f"{label}: {state(task)}{remaining}")
 
     try:
         yield advance

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
 PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
-ProgressCallback = Callable[[float], None]  # called with the number of questions, or requests, done since the last call
+ProgressCallback = Callable[
+    [float], None
+]  # called with the number of questions or requests finished since the last call
 
 
 def no_progress(done: float) -> None:
-    """An `ProgressCallback` that reports nothing."""
+    """A `ProgressCallback` that reports nothing."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,12 @@ class Requirement:
 
 
 class Plugin:
-    """What every role has."""
+    """The base of all roles."""
 
-    version: ClassVar[int] = 1  # raise it when results change; for a class from outside the hash of its files is used
-    runtime_only: ClassVar[tuple[str, ...]] = ()  # settings that change the speed and not the results
+    version: ClassVar[int] = (
+        1  # raise it when results change; classes from outside are identified by the hash of their files
+    )
+    runtime_only: ClassVar[tuple[str, ...]] = ()  # settings that change the speed, not the results
 
     if TYPE_CHECKING:  # settings are checked when they are read
 
@@ -75,37 +79,39 @@ class Plugin:
 
     @classmethod
     def requirements(cls, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """What these settings need to run below `root`: files, models, a key. Only names and places are looked at."""
+        """The files, models and keys that these settings need below `root`. Only checks that they exist."""
         return ()
 
 
 class Trainable(Plugin):
-    """What retrievers, readers and language models share: they may be trained on questions, and the first two ask the third."""
+    """The base of retrievers, readers and language models, which may be trained on questions."""
 
     trained_verb: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
-    family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` gives it
+    family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` returns it
     trained_on: Collection[str] = ()  # SHA-256 of the files with those questions
     question_ids: Collection[str] = ()  # of a file of answers or rankings: its questions, all of the experiment's split
 
     @classmethod
     def training_family(cls, *_: Any, **settings: Any) -> str:
-        """The split family of these settings' weights or demonstrations, without loading them."""
+        """The split family that the weights or demonstrations come from, without loading them."""
         return ""
 
     def usage(self) -> StageUsage:
-        """What it has asked a language model so far, for the manifest; "retry" counts the questions to ask again."""
+        """Its use of a language model so far, for the manifest; "retry" counts the questions to ask again."""
         return {}
 
 
 class Retriever(Trainable):
     """Ranks passages."""
 
-    default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # of one over others, if a file names no parts
+    default_parts: ClassVar[
+        Sequence[Mapping[str, object]]
+    ] = ()  # for a retriever over others, if a file names no parts
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages for each question, best first; one result a question, in their order.
 
-        A class from outside may return plain lists of hits; `ifqa.plugins.load` wraps them.
+        A class from outside may return plain lists of hits; `ifqa.plugins.load_plugin` wraps them.
         """
         raise NotImplementedError
 
@@ -117,7 +123,7 @@ class Retriever(Trainable):
 class IndexedRetriever(Retriever):
     """A retriever with an index; its constructor gets the index's folder as `index`."""
 
-    resumes: ClassVar[bool] = False  # whether `build` goes on with what a killed `build` left in the folder
+    resumes: ClassVar[bool] = False  # whether `build` continues an interrupted `build` in the folder
 
     @classmethod
     def build(cls, passages: Path, folder: Path, *_: Any, **settings: Any) -> None:
@@ -136,7 +142,7 @@ class IndexedRetriever(Retriever):
 
     @classmethod
     def build_requirements(cls, index: Path, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """What `build` into `index`, and a search of it, need before they can run below `root`; as `requirements`."""
+        """What building and searching `index` need below `root`; as `requirements`."""
         return ()
 
 
@@ -147,9 +153,7 @@ class Reader(Trainable):
     chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
     takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's of each passage
     label: str = ""  # printed with its scores
-    abstain_threshold: float = (
-        0.0  # an opened system gives no answer of less confidence than this, unless it is told to
-    )
+    abstain_threshold: float = 0.0  # an opened system abstains below this confidence by default
 
     def answer(
         self,
@@ -168,12 +172,12 @@ class Reader(Trainable):
 class LanguageModel(Trainable):
     """Completes prompts."""
 
-    name: str = ""  # its completions are stored under this name
+    name: str = ""  # completions are stored under this name
     label: str = ""  # printed with the scores of a reader or retriever that asks it
-    server: str = ""  # scheme, host and port of the server that is asked; goes into the record
-    chat: bool = True  # whether it takes messages; else it takes a text and continues it
+    server: str = ""  # scheme, host and port of the server, for the record
+    chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
-    streams: bool = False  # whether `ifqa.llms.streaming.text_callback()` gets a text while it is generated
+    streams: bool = False  # whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
     window: int = 4096  # tokens of prompt and answer together
 
     @property
@@ -190,32 +194,32 @@ class LanguageModel(Trainable):
         return len(text.encode("utf-8", "replace"))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What the requests would take; nothing is sent."""
+        """The calls, tokens and cost of the requests; nothing is sent."""
         return Estimate(len(requests), 0, sum(request.max_tokens for request in requests), None)
 
     @classmethod
     def refuse_settings(cls, *_: Any, **settings: Any) -> None:
-        """Raise IfqaError for settings that no file may hold, such as a URL with a key in it."""
+        """Raise IfqaError for settings that must not be written to a file, such as a URL with a key."""
 
     @classmethod
     def require_access(cls, *_: Any, **settings: Any) -> None:
-        """Raise IfqaError before hours of work if there is no key and no completion is kept from before."""
+        """Raise IfqaError early if there is neither a key nor a cached completion."""
 
     def check_ready(self) -> None:
-        """Raise IfqaError if the model cannot be asked; for example, there is no key."""
+        """Raise IfqaError if the model cannot be used, such as without a key."""
 
 
 @dataclass(frozen=True)
 class AnyMeasure:
-    """What every measure has: a name, and a score from 0 to 1 whose arguments depend on its kind.
+    """The base of measures: a name, and a score from 0 to 1 whose arguments depend on the kind.
 
     Attributes:
         name: the measure's name in tables.
-        score: see the kinds.
+        score: see the subclasses.
         headline, in_tables: whether it is the benchmark's main measure, and whether tables show it; they show every headline.
         best: whether a high or a low score is better.
         unit: what the bootstrap resamples: "question", "group", or the name of a label.
-        about: what it measures, in half a sentence, for the head of a report.
+        about: what it measures, for the head of a report.
     """
 
     name: str
@@ -236,8 +240,8 @@ class AnyMeasure:
 class Measure(AnyMeasure):
     """A score of one answer.
 
-    `score` gets a question and its prediction; it gives None if undefined. A failed prediction scores 0 unasked, or 1 if low is
-    best.
+    `score` gets a question and its prediction; it returns None if undefined. A failed prediction scores 0 without a call, or 1
+    if low is best.
     """
 
     score: Callable[[Question, Prediction], float | None]
@@ -247,7 +251,7 @@ class Measure(AnyMeasure):
 class RankingMeasure(AnyMeasure):
     """A score of one ranking at several depths, shown as `name@depth`.
 
-    `score` gets the question, its passages' texts, best first, and the depths; it leaves out those where it is undefined.
+    `score` gets the question, its passages' texts, best first, and the depths; it leaves out depths where it is undefined.
     Tables show the depths in `tables`, under `title` or else the name.
     """
 
@@ -264,10 +268,10 @@ class RankingMeasure(AnyMeasure):
 
 @dataclass(frozen=True)
 class SetMeasure(AnyMeasure):
-    """A score of many answers at once: such as the consistency of related questions.
+    """A score of many answers at once, such as the consistency of related questions.
 
-    `score` gets questions and their predictions, failed ones too; it gives None if undefined. A unit that a bootstrap resample
-    draws twice gets a second name, also in the ids of its questions.
+    `score` gets questions and their predictions, failed ones too; it returns None if undefined. If a bootstrap resample
+    draws a unit twice, the second copy and its questions get new names.
     """
 
     score: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
@@ -279,7 +283,7 @@ class ColumnMeasure(AnyMeasure):
 
     `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score`
     gets the numbers, (questions, columns), NaN where a row lacks one, and how often each question counts in each resample,
-    (resamples, questions). It gives (resamples,) scores, NaN where undefined.
+    (resamples, questions). It returns (resamples,) scores, NaN where undefined.
     """
 
     score: Callable[["Numbers", "Numbers"], "Numbers"]
@@ -288,10 +292,10 @@ class ColumnMeasure(AnyMeasure):
 
 @dataclass(frozen=True)
 class Subset:
-    """Some of a benchmark's questions, which get scores of their own; with `in_tables` also in tables of results."""
+    """A part of a benchmark's questions with its own scores; `in_tables` shows them in tables of results."""
 
     name: str
-    holds: Callable[[Question], bool | None]  # None if unknown; a subset that is unknown for all questions is left out
+    holds: Callable[[Question], bool | None]  # None if unknown; a subset unknown for all questions is left out
     in_tables: bool = False
     about: str = ""  # for reports
 
@@ -302,13 +306,15 @@ class Benchmark(Plugin):
     name: str = ""
     measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.scheme.default_scheme`
     subsets: Sequence[Subset] = ()
-    groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
+    groups: str = (
+        ""  # the meaning of `Question.group` ("dataset"); each group then gets scores, and there is their mean
+    )
     folder: Path = Path()  # the folder of its files
     downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}  # file in `folder` -> (URL, SHA-256 if known)
 
     @property
     def splits(self) -> Collection[str]:
-        """The names of its splits, as far as it knows them."""
+        """The names of its known splits."""
         return ()
 
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
@@ -320,15 +326,15 @@ class Benchmark(Plugin):
         raise NotImplementedError
 
     def files(self, split: str) -> Sequence[Path]:
-        """The files of a split; by their hashes a model knows whether it was trained on them."""
+        """The files of a split; their hashes show whether a model was trained on them."""
         return ()
 
     def family(self, split: str) -> str:
-        """The family of the split, empty for none: families share questions, so weights of one are not tested on another."""
+        """The split's family, or empty. Families share questions, so weights of one family are not tested on another."""
         return ""
 
     def training_split(self, split: str) -> str:
-        """The training split that a subset of this split depends on; empty for none. If it changes, scores are made again."""
+        """The training split that a subset of this split depends on; empty for none. If it changes, scores are recomputed."""
         return ""
 
 
@@ -339,7 +345,7 @@ class TrainingData:
     Attributes:
         questions: with answers, gold passages, or both; each training skips the questions that lack what it needs.
         rankings: retrieved passages of each question, best first.
-        family: "ifqa/full" or "ifqa/few": stored with the weights, since the two families share questions.
+        family: "ifqa/full" or "ifqa/few": stored with the weights, because the two families share questions.
         sources: path -> SHA-256 of each file of questions, for the manifest.
         scores: the retriever's score of each passage of `rankings`; empty for a training that needs none.
     """
@@ -350,10 +356,10 @@ class TrainingData:
     sources: Mapping[str, str] = field(default_factory=dict)
     scores: Sequence[Sequence[float]] = ()
 
-    def select(self, numbers: Sequence[int]) -> "TrainingData":
-        """Some of the questions, by number, with their passages."""
-        scores = [self.scores[n] for n in numbers] if self.scores else ()
-        questions, rankings = [self.questions[n] for n in numbers], [self.rankings[n] for n in numbers]
+    def select(self, indices: Sequence[int]) -> "TrainingData":
+        """The questions of these indices, with their passages."""
+        scores = [self.scores[n] for n in indices] if self.scores else ()
+        questions, rankings = [self.questions[n] for n in indices], [self.rankings[n] for n in indices]
         return replace(self, questions=questions, rankings=rankings, scores=scores)
 
 
@@ -362,44 +368,46 @@ NO_DATA = TrainingData()
 
 @dataclass(frozen=True)
 class TrainerFlag:
-    """Marks a setting of a trainer, in its `Annotated` type, that has a flag of its own beside `--set`; with the flag's help."""
+    """Marks, in its `Annotated` type, a trainer's setting that has its own flag; `help` is the flag's help."""
 
     help: str
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a trainer under a name; `about` says in some words what they are for."""
+    """Named settings of a trainer; `about` is their purpose in a few words."""
 
     about: str
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
 class Trainer(Plugin):
-    """Trains weights into a folder. `ifqa train NAME` is made from its docstring, its settings and these attributes."""
+    """Trains weights into a folder. `ifqa train NAME` is generated from its docstring, settings and these attributes."""
 
     benchmark: ClassVar[str] = "ifqa"
     split: ClassVar[str] = "full-train"
-    #: Its BM25 index gives the passages. If empty, the passages are the texts that come with the questions; if None, always.
+    #: Its BM25 index supplies the passages. If empty, the question's texts are the passages; if None, always.
     corpus: ClassVar[str | None] = "ifqa-gold-train"
-    query: ClassVar[str] = "question"  # how BM25 is asked for them, a key of `ifqa.retrieval.queries.QUERIES`
-    folder: ClassVar[str] = ""  # where the weights are written; empty for models/NAME
+    query: ClassVar[str] = "question"  # BM25's query, a key of `ifqa.retrieval.queries.QUERIES`
+    folder: ClassVar[str] = ""  # the folder of the weights; empty for models/NAME
     retrieved: int = 0  # passages retrieved for a question
-    dev: ClassVar[str | None] = None  # the split that chooses the best checkpoint; "" for none, None if it takes none
-    takes_experiment: ClassVar[bool] = False  # whether an experiment's retriever may give the passages
-    part: ClassVar[str] = ""  # what a part of a split is called: a flag of that name trains on SPLIT/PART alone
-    recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; settings that are given count more
-    recipe: str = ""  # the name of the recipe whose settings it has
+    dev: ClassVar[str | None] = (
+        None  # the split that chooses the best checkpoint; "" for none, None if the trainer takes none
+    )
+    takes_experiment: ClassVar[bool] = False  # whether an experiment's retriever may supply the passages
+    part: ClassVar[str] = ""  # the name of a part of a split: a flag of that name trains on SPLIT/PART alone
+    recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; explicit settings override it
+    recipe: str = ""  # the name of the recipe in use
 
     def check_data(self, data: TrainingData, folder: Path) -> None:
-        """Raise the errors of `train` that need no rankings, before passages are retrieved."""
+        """Raise errors that need no rankings, before passages are retrieved."""
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> object:
-        """Train, and write weights and a manifest; an interrupted training goes on where it was.
+        """Train, and write weights and a manifest; an interrupted training continues.
 
         Args:
             data: training questions and their passages.
-            folder: weights and manifest are written here.
+            folder: the folder of weights and manifest.
             dev: questions that choose the best checkpoint, for a trainer that takes them.
         """
         raise NotImplementedError

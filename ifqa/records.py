@@ -1,4 +1,4 @@
-"""The records that stages and plugins exchange: questions, passages, hits, predictions, requests, completions, and their use."""
+"""The records that stages and plugins exchange: questions, passages, hits, predictions, requests, completions, usage."""
 
 import hashlib
 import json
@@ -45,13 +45,13 @@ class Question:
         return dict(self.labels).get(name, "")
 
 
-_LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
+_LATER = ("context", "group", "labels")  # left out if empty, so older questions keep their hash
 
 
 def fingerprint_questions(questions: Iterable[Question]) -> str:
-    """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
+    """SHA-256 of all fields of the questions; equal to the fingerprint of {"questions": [...]}."""
     digest, names = hashlib.sha256(b'{"questions": ['), [field.name for field in fields(Question)]
-    for number, question in enumerate(questions):  # so that a large split is never one string
+    for number, question in enumerate(questions):  # one at a time, because a large split is a long string
         record = {name: value for name in names if (value := getattr(question, name)) or name not in _LATER}
         digest.update((", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
     digest.update(b"]}")
@@ -60,7 +60,7 @@ def fingerprint_questions(questions: Iterable[Question]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of an article. `text` does not repeat the title. `id` has no white space, at which TREC runs are split."""
+    """A part of an article. `text` does not repeat the title. `id` has no white space, because TREC runs are split there."""
 
     id: str
     title: str
@@ -77,7 +77,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One of several searches for a question: its query, and the passages that no earlier step had, best first."""
+    """A search of an iterative retriever: its query, and the passages new since the earlier steps, best first."""
 
     query: str
     passage_ids: tuple[str, ...] = ()
@@ -85,10 +85,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Sequence[Hit]):
-    """What a retriever returns for a question: a sequence of hits, best first. A slice keeps the rest.
+    """A retriever's result for a question: a sequence of hits, best first. A slice keeps the other fields.
 
-    `generated` are passages that the retriever writes or brings itself, which are in no corpus; `steps` the searches of a
-    retriever that takes several.
+    `generated` are passages of the retriever's own, which are in no corpus; `steps` are the searches of an iterative retriever.
     """
 
     hits: Sequence[Hit]
@@ -112,7 +111,7 @@ def gold_id(text: str) -> str:
 
 
 _SIGNS = {"plus": "+", "minus": "-", "times": "x"}
-_LONGEST = 500  # characters of an answer that is marked in a passage
+_LONGEST = 500  # characters of an answer that is highlighted in a passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +119,10 @@ class Term:
     """A number, date or list that an answer was computed from.
 
     Attributes:
-        text: as it stands there; empty for the step of one that a question leaves unsaid.
-        value: in digits or as a date.
-        source: whether it stands in the passage or in the question.
-        start, end: where, in characters, `end` exclusive.
+        text: the words; empty for a step of 1 that a question leaves unsaid.
+        value: the number or the date.
+        source: the passage or the question.
+        start, end: offsets in characters, `end` exclusive.
     """
 
     text: str
@@ -141,8 +140,8 @@ class Term:
 class Calculation:
     """How an answer, the `result`, was computed.
 
-    `rule` has the words between the `terms`, in their order: "plus", "minus, plus"; it is empty if the items of a list were
-    counted, which are then the only term.
+    `rule` has the operations between the `terms`, in order: "plus", "minus, plus". It is empty for the length of a list, which
+    is then the only term.
     """
 
     result: str
@@ -160,19 +159,19 @@ class Calculation:
         return [_SIGNS[word] for word in self.rule.split(", ") if word in _SIGNS]
 
     def __str__(self) -> str:
-        more = (f" {sign} {term}" for sign, term in zip(self._signs, self.terms[1:], strict=True))
-        return f"{self.result} = {self.terms[0]}{''.join(more)}"
+        operations = (f" {sign} {term}" for sign, term in zip(self._signs, self.terms[1:], strict=True))
+        return f"{self.result} = {self.terms[0]}{''.join(operations)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a reader got to an answer.
+    """The source of a reader's answer.
 
     Attributes:
-        passage_id: the passage that it comes from.
+        passage_id: the passage of the answer.
         sentence: start and end, in characters, of the sentence in the passage's text.
-        span: start and end of the answer, or of the first number that it was computed from.
-        calculation: how it was computed; None if it stands in the passage.
+        span: start and end of the answer, or of the first number of its calculation.
+        calculation: None if the answer is copied from the passage.
     """
 
     passage_id: str
@@ -181,18 +180,18 @@ class Explanation:
     calculation: Calculation | None = None
 
     def pieces(self, text: str, sentence: bool = False) -> list[str]:
-        """The passage's text, or the sentence alone, in pieces; every second piece is the answer, or a term of it."""
+        """The passage's text, or the sentence alone, split into plain and highlighted (answer or terms) segments in turn."""
         terms = self.calculation.terms if self.calculation else ()
         spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {self.span}
-        left, right = self.sentence if sentence else (0, len(text))
-        edges = [edge for span in sorted(spans) if left <= span[0] and span[1] <= right for edge in span]
-        return [text[start:end] for start, end in pairwise([left, *edges, right])]
+        first, last = self.sentence if sentence else (0, len(text))
+        edges = [edge for span in sorted(spans) if first <= span[0] and span[1] <= last for edge in span]
+        return [text[start:end] for start, end in pairwise([first, *edges, last])]
 
 
 def split_at_answer(text: str, answer: str) -> list[str]:
-    """The text split at the answer where it stands as whole words, in any case; every second piece is the answer.
+    """The text split at the answer as whole words, in any case; every second piece is the answer.
 
-    An answer of more than 500 characters is not searched for: the time grows with both lengths.
+    Answers of more than 500 characters are not searched for, because the time grows with both lengths.
     """
     if not answer.strip() or len(answer) > _LONGEST:
         return [text]
@@ -203,7 +202,7 @@ def split_at_answer(text: str, answer: str) -> list[str]:
 class Prediction:
     """A reader's answer to one question. Without an answer it is a failure, or an abstention if it has a `candidate`.
 
-    Failures and abstentions are counted apart, and both score 0. What a reader does not give is empty or None.
+    Failures and abstentions are counted apart, and both score 0. Unknown fields are empty or None.
 
     Attributes:
         question_id: the question's id.
@@ -213,9 +212,9 @@ class Prediction:
         error: why there is no answer.
         score: the answer's log probability.
         passage_scores: a score for each of `passage_ids`, highest first.
-        factual: the answer in the real world, without the question's condition.
-        how: the sentence of the answer, or what it was computed from.
-        confidence: the probability that the answer, or else the candidate, is right.
+        factual: the real answer, without the question's condition.
+        how: the sentence or the calculation of the answer.
+        confidence: the probability that the answer or candidate is right.
         candidate: the best candidate of a reader that abstained; `answer` and `error` are then empty.
     """
 
@@ -233,12 +232,12 @@ class Prediction:
 
     @property
     def failed(self) -> bool:
-        """Whether the reader should have answered and did not; `n_failed` counts these."""
+        """Whether there is neither an answer nor an abstention; `n_failed` counts these."""
         return bool(self.error) or not (self.answer.strip() or self.candidate.strip())
 
     @property
     def abstained(self) -> bool:
-        """Whether the reader found its best candidate too doubtful; `n_abstained` counts these."""
+        """Whether the best candidate's confidence was too low; `n_abstained` counts these."""
         return not self.failed and not self.answer.strip()
 
     def abstain_below(self, threshold: float) -> "Prediction":
@@ -250,13 +249,13 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An opened system's answer to a question; the attributes that a `Prediction` has too are the same.
+    """An opened system's answer to a question; shared attributes are as in `Prediction`.
 
     Attributes:
         question: the question.
         text: the answer; empty after a failure or an abstention.
         evidence: the passages of the answer, most important first.
-        steps: the searches for its passages, if the retriever tells them.
+        steps: the searches of an iterative retriever.
     """
 
     question: Question
@@ -284,7 +283,7 @@ class Answer:
         return f"no answer: {self.error or 'the reader found nothing'}"
 
     def highlights(self, passage: Passage) -> list[str]:
-        """The text of a passage in pieces; every second piece is the answer, or a number that it was computed from."""
+        """A passage's text in alternating plain and highlighted segments: the answer or the terms of its calculation."""
         if self.how and self.how.passage_id == passage.id:
             return self.how.pieces(passage.text)
         return split_at_answer(passage.text, self.text or self.candidate)
@@ -292,13 +291,13 @@ class Answer:
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
         sure = f" <small>confidence {self.confidence:.0%}</small>" if self.text and self.confidence is not None else ""
-        found = "".join(f"<li>{_passage_html(passage, self.highlights(passage))}</li>" for passage in self.evidence)
-        return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b>{sure}</p>{factual}<ol>{found}</ol>"
+        evidence = "".join(f"<li>{_passage_html(passage, self.highlights(passage))}</li>" for passage in self.evidence)
+        return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b>{sure}</p>{factual}<ol>{evidence}</ol>"
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The passages that an opened system retrieves for a question: `hits`, best first, and their `passages`."""
+    """An opened system's ranking for a question: `hits`, best first, and their `passages`."""
 
     question: Question
     hits: tuple[Hit, ...]
@@ -324,7 +323,7 @@ class Ranking:
 
 
 def _passage_html(passage: Passage, pieces: Sequence[str] = ()) -> str:
-    """A passage as HTML, its text escaped, every second one of its pieces marked."""
+    """A passage as HTML, escaped, with every second piece highlighted."""
     parts = enumerate(pieces or [passage.text])
     text = "".join(f"<mark>{escape(part)}</mark>" if n % 2 else escape(part) for n, part in parts)
     return f"<b>{escape(passage.title)}</b> <small>{escape(passage.id)}</small><br>{text}"
@@ -332,7 +331,7 @@ def _passage_html(passage: Passage, pieces: Sequence[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class BuildCost:
-    """What building an index will take: seconds, bytes of disk, bytes of memory. `about` is an extra note."""
+    """The cost of building an index: seconds, bytes of disk, bytes of memory. `about` is an extra note."""
 
     seconds: float
     disk: float
@@ -342,15 +341,15 @@ class BuildCost:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt for a language model: messages of a chat, or a text to continue; exactly one of the two.
+    """A prompt for a language model: either messages of a chat or a text to continue.
 
     Attributes:
-        messages: (role, content) in their order; roles are "system", "user" and "assistant".
+        messages: (role, content) in order; roles are "system", "user" and "assistant".
         text: the prompt of a model that takes no messages.
         max_tokens: the longest completion, in tokens.
         temperature: 0 for the most probable completion.
-        stop: strings at which the completion ends; it does not contain them.
-        sample: a number that distinguishes requests with the same prompt, for several samples of it.
+        stop: strings that end the completion, which does not contain them.
+        sample: distinguishes requests with the same prompt.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -376,7 +375,7 @@ class Completion:
         prompt_tokens, completion_tokens: as the server counted them; 0 if it sent no count.
         finish: why the text ends: "stop", "length", ...
         error: one line if the request failed; the other attributes are then empty.
-        cached: whether the completion comes from the store.
+        cached: whether the completion comes from the cache.
     """
 
     text: str = ""
@@ -389,7 +388,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """A model's use: requests sent (with retries), completions from the store, tokens, and US dollars.
+    """A model's usage: requests sent (with retries), cached completions, tokens, and US dollars.
 
     If the server does not report a request's tokens, their upper bound is counted. `cost` is None if the price is unknown.
     """
@@ -401,7 +400,7 @@ class TokenUsage:
     cost: float | None = None
 
     def since(self, before: "TokenUsage") -> "TokenUsage":
-        """The use since an earlier state."""
+        """The usage since an earlier state."""
         cost = None if self.cost is None else self.cost - (before.cost or 0.0)
         return TokenUsage(
             self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
@@ -412,7 +411,7 @@ class TokenUsage:
 if TYPE_CHECKING:
     Count = int
 else:
-    Count = object  # a manifest of a corpus has a table there, which is not checked
+    Count = object  # a corpus manifest has an object there, which is not checked
 
 
 class TokenUsageJson(TypedDict):
@@ -426,21 +425,21 @@ class TokenUsageJson(TypedDict):
 
 
 class StageUsage(TypedDict, total=False):
-    """What a plugin has asked a language model, for a stage's manifest."""
+    """A plugin's use of a language model, for a stage's manifest."""
 
     spent: TokenUsageJson
-    took: Sequence[int]  # tokens of the prompts and of the completions behind all answers, those from the store too
-    server: str  # scheme, host and port of the server that was asked
+    took: Sequence[int]  # tokens of prompts and completions of all answers, cached ones too
+    server: str  # scheme, host and port of the server
     retry: int  # questions to ask again: a request failed
     not_asked: int  # questions not asked, because a cap was reached
     too_long: int  # questions not asked, because the prompt does not fit the model's window
-    unparsed: int  # questions in whose completion no answer was found
-    left_out: Count  # passages left out, because the model's window was full; a corpus has a table
-    cut: int  # questions whose completion was cut at its longest
+    unparsed: int  # questions whose completion has no answer
+    left_out: Count  # passages left out because the model's window was full
+    cut: int  # questions whose completion was cut at max_tokens
 
 
 class Estimate(NamedTuple):
-    """What requests would take: calls for those not in the store, their tokens, US dollars (None: unknown)."""
+    """The cost of requests: calls for those not cached, their tokens, US dollars (None: unknown)."""
 
     calls: int
     prompt_tokens: int

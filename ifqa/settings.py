@@ -1,8 +1,8 @@
-"""Checks settings: the keyword arguments of a plugin, and the tables of a file, against strict pydantic models.
+"""Checks settings (a plugin's keyword arguments, a file's sections) against strict pydantic models.
 
-The settings of a plugin or a source are a function's keyword arguments; its annotations say which values they take. Values
-are checked and not converted, so a file is saved, and hashed, as it was written. The one exception is a whole number for a
-float setting: 1 and 1.0 are the same value and have the same hash.
+The settings of a plugin or a source are a function's keyword arguments; its annotations are their types. Values are checked,
+not converted, so a file is saved and hashed as written. The only exception: a whole number for a float setting becomes a
+float, so that 1 and 1.0 have the same hash.
 """
 
 import inspect
@@ -41,38 +41,38 @@ _Shape = TypeVar("_Shape", bound=Mapping[str, object])
 
 
 class StrictModel(BaseModel):
-    """A table of a TOML file. Unknown keys, values of another type, NaN and infinity are refused."""
+    """A section of a TOML file. Unknown keys, values of another type, NaN and infinity are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
 class StoredModel(StrictModel, extra="allow"):
-    """A JSON object that this program wrote; unknown keys, as of a later version, are ignored."""
+    """A JSON object that ifqa wrote; unknown keys, as from a later version, are ignored."""
 
 
 def parse_stored(model: type[_Model], value: object, where: str, mend: str = "") -> _Model:
-    """A value that this program wrote as its model; `where` begins the error, and `mend` ends it.
+    """Parse a value that ifqa wrote; an error starts with `where` and ends with `mend`.
 
     Raises:
-        IfqaError: a key is missing, or has the wrong type or range; the message names its place.
+        IfqaError: a key is missing, or has the wrong type or range; the message names the key.
     """
     try:
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"][issubclass(model, _ShapeModel) :])) or "all of it"
+        key = ".".join(map(str, first["loc"][issubclass(model, _ShapeModel) :])) or "all of it"
         ending = f"; {mend}" if mend else ""
-        raise IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']}){ending}") from error
+        raise IfqaError(f"{where}: not as ifqa writes it ({key}: {first['msg']}){ending}") from error
 
 
 def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
-    """A value that this program wrote, as it is, if it has the shape of a TypedDict; else raises as `parse_stored`."""
+    """Return a value that ifqa wrote if it matches a TypedDict; else raise as `parse_stored`."""
     parse_stored(_shape_model(shape), {"value": value}, where, mend)
-    return value  # type: ignore[return-value]  # it has just been found to be one
+    return value  # type: ignore[return-value]  # just checked
 
 
 class _ShapeModel(StoredModel):
-    """A model of a shape, the key `value`, which it checks as strictly as a `StoredModel` its own keys."""
+    """A `StoredModel` whose key `value` has a TypedDict's shape."""
 
 
 @cache
@@ -80,49 +80,49 @@ def _shape_model(shape: type[Mapping[str, object]]) -> type[_ShapeModel]:
     return create_model("Holder", __base__=_ShapeModel, value=(shape, ...))
 
 
-def parse_section(model: type[_Model], table: object, where: str) -> _Model:
-    """A table of a file as its model; `where` names the table at the start of an error.
+def parse_section(model: type[_Model], section: object, where: str) -> _Model:
+    """Parse a section of a file; an error starts with `where`, the section's name.
 
     Raises:
-        IfqaError: it is no table; or a key is unknown or missing, or its value has the wrong type or size.
+        IfqaError: it is no section; or a key is unknown or missing, or its value has the wrong type or range.
     """
-    if not isinstance(table, Mapping):
-        raise IfqaError(f"{where}: wanted a table, found {'nothing' if table is None else repr(table)}")
-    return _validate(model, table, "key", where)
+    if not isinstance(section, Mapping):
+        raise IfqaError(f"{where}: wanted a table, found {'nothing' if section is None else repr(section)}")
+    return _validate(model, section, "key", where)
 
 
 def check_settings(
     what: str,
     function: Callable[..., object],
     settings: Mapping[str, object],
-    given: Iterable[str] = (),
+    injected: Iterable[str] = (),
     where: str = "",
-    beside: Iterable[str] = (),
+    other_keys: Iterable[str] = (),
 ) -> None:
-    """Refuse settings that a constructor or a `build` does not take, before any work is done.
+    """Refuse settings that a constructor or a `build` does not take, before any work.
 
-    The arguments `given` are filled in by the caller, and are no settings. `what` is what a message calls a setting, such as
-    "setting of retriever 'bm25'"; `where` begins it, and of an unknown setting it lists the table's keys `beside` them, too.
+    The caller fills in the arguments `injected`, which are no settings. A message starts with `where` and calls a setting
+    `what`, such as "setting of retriever 'bm25'"; for an unknown setting it also lists the section's `other_keys`.
 
     Raises:
-        IfqaError: a setting is missing, unknown, or of the wrong type or size.
+        IfqaError: a setting is missing, unknown, or of the wrong type or range.
     """
-    _validate(settings_model(function, frozenset(given)), settings, what, where, beside)
+    _validate(settings_model(function, frozenset(injected)), settings, what, where, other_keys)
 
 
 def coerce_floats(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
     """The settings, with whole numbers converted to float for float settings, so that 1 and 1.0 have the same hash."""
-    model = settings_model(function, whole=False)
+    model = settings_model(function, require_all=False)
     converted = dict(settings)
     for name, value in settings.items():
         if type(value) in (int, list):
-            with suppress(ValidationError):  # another key of the table, or a default that does not fit its annotation
+            with suppress(ValidationError):  # another setting, or a default that does not match its annotation
                 converted[name] = model.model_validate({name: value}).model_dump(by_alias=True)[name]
     return converted
 
 
 def default_settings(function: Callable[..., object]) -> dict[str, object]:
-    """The settings that have a default other than None, with it; `function` is a plugin's constructor or `build`."""
+    """The settings with a default other than None; `function` is a plugin's constructor or `build`."""
     parameters = inspect.signature(function).parameters.items()
     defaults = {name: setting.default for name, setting in parameters if name not in INJECTED}
     return coerce_floats(
@@ -130,20 +130,20 @@ def default_settings(function: Callable[..., object]) -> dict[str, object]:
     )
 
 
-def check_arguments(what: str, given: Iterable[str] = INJECTED) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator for a constructor or a `build`: a call from Python is checked as `check_settings` checks a file.
+def check_arguments(what: str, injected: Iterable[str] = INJECTED) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A decorator for a constructor or a `build`: checks a call from Python as `check_settings` checks a file.
 
-    For a missing setting Python raises.
+    Python itself raises for a missing setting.
     """
-    left = frozenset(given)
+    ignored = frozenset(injected)
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(function)
-        def call(*args: _P.args, **named: _P.kwargs) -> _R:
-            settings = dict(zip(inspect.signature(function).parameters, args, strict=False)) | named
-            own = {name: value for name, value in settings.items() if name not in left and name not in _SELF}
-            _validate(settings_model(function, left, whole=False), own, what)
-            return function(*args, **named)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            arguments = dict(zip(inspect.signature(function).parameters, args, strict=False)) | kwargs
+            settings = {name: value for name, value in arguments.items() if name not in ignored and name not in _SELF}
+            _validate(settings_model(function, ignored, require_all=False), settings, what)
+            return function(*args, **kwargs)
 
         return call
 
@@ -152,27 +152,27 @@ def check_arguments(what: str, given: Iterable[str] = INJECTED) -> Callable[[Cal
 
 @cache
 def settings_model(
-    function: Callable[..., object], given: frozenset[str] = frozenset(), whole: bool = True
+    function: Callable[..., object], injected: frozenset[str] = frozenset(), require_all: bool = True
 ) -> type[StrictModel]:
-    """A model with a field for each setting of a function. With `whole`, settings without a default are required."""
+    """A model with a field for each setting of a function. With `require_all`, settings without a default are required."""
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        if name in given or name in _SELF or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        if name in injected or name in _SELF or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        default = ... if whole and parameter.default is parameter.empty else None
+        default = ... if require_all and parameter.default is parameter.empty else None
         # with an alias, because a field called "copy" or "json" would hide a method of the model
         fields[f"setting_{len(fields)}"] = (_setting_type(function, parameter), Field(default, alias=name))
     return create_model("Settings", __base__=StrictModel, **fields)
 
 
 def _setting_type(function: Callable[..., object], parameter: inspect.Parameter) -> object:
-    """The type of a setting: its annotation; if that is missing or cannot be resolved, the type of its default."""
+    """The type of a setting: its annotation, or the type of its default if the annotation is missing or unresolvable."""
     annotation, default = parameter.annotation, parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
         names = getattr(inspect.getmodule(function), "__dict__", {})
         try:
             annotation = get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names, {}, True)["it"]
-        except (NameError, AttributeError, SyntaxError, TypeError):  # a name that is imported only for type checkers
+        except (NameError, AttributeError, SyntaxError, TypeError):  # a name imported only for type checkers
             annotation = parameter.empty
     if annotation is not parameter.empty:
         return _checkable_type(annotation)
@@ -180,7 +180,7 @@ def _setting_type(function: Callable[..., object], parameter: inspect.Parameter)
 
 
 def _checkable_type(kind: object) -> object:
-    """The part of an annotation that a value of a file can be checked against; Any for the rest."""
+    """The part of an annotation that can check a value of a file; Any for the rest."""
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if kind in (bool, int, float, str, NoneType) or origin is Literal:
         return kind
@@ -191,27 +191,27 @@ def _checkable_type(kind: object) -> object:
     if origin in (Union, UnionType):
         return Union[tuple(map(_checkable_type, inner))]  # noqa: UP007 - a union of any number of types
     if origin in (list, tuple, Sequence):
-        one = _checkable_type(inner[0]) if len({*inner} - {...}) == 1 else Any
-        return Sequence[one]  # type: ignore[valid-type]
+        element = _checkable_type(inner[0]) if len({*inner} - {...}) == 1 else Any
+        return Sequence[element]  # type: ignore[valid-type]
     return dict[str, Any] if origin in (dict, Mapping) else Any
 
 
 def _validate(
-    model: type[_Model], values: Mapping[str, object], what: str, where: str = "", beside: Iterable[str] = ()
+    model: type[_Model], values: Mapping[str, object], what: str, where: str = "", other_keys: Iterable[str] = ()
 ) -> _Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        wrong = error.errors(include_url=False)
+        problems = error.errors(include_url=False)
     opening = f"{where}: " if where else ""
     names = [field.alias or name for name, field in model.model_fields.items()]
-    # first the unknown keys: a misspelt one is missing, too
-    if strange := [one["loc"][0] for one in wrong if one["type"] in ("extra_forbidden", "invalid_key")]:
-        raise IfqaError(f"{opening}{unknown_name(what, str(strange[0]), [*names, *beside])}")
-    name = str(min(wrong, key=lambda one: one["type"] != "missing")["loc"][0])
+    # unknown keys first: a misspelt key is also missing
+    if unknown := [problem["loc"][0] for problem in problems if problem["type"] in ("extra_forbidden", "invalid_key")]:
+        raise IfqaError(f"{opening}{unknown_name(what, str(unknown[0]), [*names, *other_keys])}")
+    name = str(min(problems, key=lambda problem: problem["type"] != "missing")["loc"][0])
     schema = model.model_json_schema()["properties"][name]
     if name not in values:
-        if misspelt := get_close_matches(name, [str(one) for one in values if one not in names], n=1):
+        if misspelt := get_close_matches(name, [str(key) for key in values if key not in names], n=1):
             raise IfqaError(f"{opening}{unknown_name(what, misspelt[0], names)}")
         raise IfqaError(f"{opening}{what} {name!r} is missing; wanted {_describe_schema(schema)}")
     value, choices = values[name], _list_choices(schema)
@@ -221,10 +221,10 @@ def _validate(
 
 
 def _list_choices(schema: Mapping[str, Any]) -> list[Any]:
-    """The values that a JSON schema lists; empty if other values fit too."""
+    """The values that a JSON schema lists; empty if it allows others."""
     if "anyOf" in schema:
-        several = [_list_choices(one) for one in schema["anyOf"] if one.get("type") != "null"]
-        return [choice for one in several for choice in one] if all(several) else []
+        choice_lists = [_list_choices(option) for option in schema["anyOf"] if option.get("type") != "null"]
+        return [choice for choices in choice_lists for choice in choices] if all(choice_lists) else []
     return [schema["const"]] if "const" in schema else schema.get("enum", [])
 
 
@@ -233,15 +233,17 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
     if "description" in schema:
         return str(schema["description"])
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_describe_schema(one) for one in schema["anyOf"] if one.get("type") != "null"))
+        return " or ".join(
+            dict.fromkeys(_describe_schema(option) for option in schema["anyOf"] if option.get("type") != "null")
+        )
     if choices := _list_choices(schema):
         return " or ".join(map(repr, choices))
     kind = schema.get("type", "")
     if kind == "array":
         return "a list of texts" if schema["items"].get("type") == "string" else "a list"
     bounds = [f"{words} {schema[key]:.10g}" for key, words in _BOUNDS.items() if key in schema]
-    said = ", ".join(bounds).replace(", at most", " to" if "minimum" in schema else ", at most")
-    return " ".join(filter(None, [_NAMES.get(kind, kind), said, "that is not empty" * ("pattern" in schema)]))
+    limits = ", ".join(bounds).replace(", at most", " to" if "minimum" in schema else ", at most")
+    return " ".join(filter(None, [_NAMES.get(kind, kind), limits, "that is not empty" * ("pattern" in schema)]))
 
 
 def is_share(value: object) -> bool:

@@ -94,7 +94,7 @@ def test_a_retriever_with_build_has_an_index(outside):
 
 
 def test_a_class_without_the_method_of_its_role_is_refused(outside):
-    with pytest.raises(IfqaError, match="wanted a class with the method 'search', found none"):
+    with pytest.raises(IfqaError, match="wanted a class with a method 'search', found none"):
         plugins.load_plugin("retriever", f"{outside}:Plain")
     with pytest.raises(IfqaError, match="wanted a class, found Plain"):
         plugins.load_plugin("reader", f"{outside}:not_a_class")
@@ -168,7 +168,9 @@ def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
 def test_a_constructor_that_needs_what_it_is_not_given_is_refused(module, kind, method, arguments, needed):
     text = f"class Mine:\n    def __init__(self, {arguments}): pass\n    def {method}: return []\n"
     name = f"{module('needs_of_tests', text)}:Mine"
-    with pytest.raises(IfqaError, match=f"^{kind} '{name}': its constructor needs '{needed}', which a {kind} is not"):
+    with pytest.raises(
+        IfqaError, match=f"^{kind} '{name}': its constructor needs '{needed}', which a {kind} does not get"
+    ):
         plugins.load_plugin(kind, name)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
-from ifqa.config.flags import FLAGS, TYPES, Verbs
+from ifqa.config.flags import FLAGS, TYPES, Commands
 from ifqa.errors import IfqaError
 from ifqa.formatting import CONTROLS, printable_line
 from ifqa.progress import hide_progress
@@ -92,14 +92,14 @@ def with_options(options: Mapping[str, object], arguments: Callable[[Values], di
     return decorate
 
 
-def changing(verbs: Verbs) -> Decorator:
+def changing(command: Commands) -> Decorator:
     """A decorator that gives a verb its flags and --set; the verb gets the changed settings as the argument `changes`."""
-    return with_options(_flags(verbs), lambda values: {"changes": _changes(values)})
+    return with_options(_flags(command), lambda values: {"changes": _changes(values)})
 
 
-def on_run(verbs: Verbs) -> Decorator:
+def on_run(command: Commands) -> Decorator:
     """A decorator as `changing`, with the name of an experiment; the verb gets its run as the argument `run`."""
-    options = {"experiment": (ExperimentName, "sample"), **_flags(verbs)}
+    options = {"experiment": (ExperimentName, "sample"), **_flags(command)}
     return with_options(options, lambda values: {"run": changed_run(values.pop("experiment"), _changes(values))})
 
 
@@ -125,12 +125,12 @@ def searching(experiment: object) -> Decorator:
     return with_options({"experiment": (experiment, "sample"), **_DOCS, **_flags("ask")}, arguments)
 
 
-def _flags(verbs: Verbs) -> dict[str, object]:
-    """The annotations from which typer makes the flags of verbs, and --set."""
+def _flags(command: Commands) -> dict[str, object]:
+    """The annotations from which typer makes the flags of command, and --set."""
     flags: dict[str, object] = {
         name: Annotated[TYPES[name] | None, typer.Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.least)]
         for name, flag in FLAGS.items()
-        if verbs in flag.verbs
+        if command in flag.commands
     }
     return flags | {"settings": _SET}
 

@@ -1,7 +1,6 @@
 """Reads and checks corpus files, indexes/NAME.toml.
 
-A corpus is one whole file, without inheritance. Its passages and indexes are in the folder indexes/NAME/ of the working
-directory.
+A corpus is one file, without inheritance. Its passages and indexes are in the folder indexes/NAME/.
 """
 
 import hashlib
@@ -35,7 +34,7 @@ _ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote th
 
 
 class CorpusFile(StrictModel):
-    """A corpus file; `index` holds a table for each index."""
+    """A corpus file; `index` has a section for each index."""
 
     passages: dict[str, object]
     index: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -51,7 +50,7 @@ class PassagesSection(StrictModel):
 
 
 class IndexSettings(TypedDict):
-    """An [index.NAME]: these keys, and the settings of the retriever's `build`."""
+    """The section [index.NAME]: these keys, and the settings of the retriever's `build`."""
 
     retriever: str
     model: NotRequired[str]  # for an index of vectors
@@ -61,7 +60,7 @@ class IndexSettings(TypedDict):
 class CorpusConfig:
     """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_sources` checks the sources.
 
-    `engine` ("local", "ray") and `workers` (0: one a core) say where passages are built; they do not change the passages.
+    `engine` ("local", "ray") and `workers` (0: one a core) choose where passages are built; they do not change them.
     """
 
     name: str
@@ -79,18 +78,18 @@ class CorpusConfig:
         return self.root / "indexes" / self.name
 
 
-def build_settings(table: Mapping[str, object]) -> dict[str, object]:
-    """The settings of an index that go to the `build` of its retriever."""
-    return {key: value for key, value in table.items() if key != "retriever"}
+def build_settings(section: Mapping[str, object]) -> dict[str, object]:
+    """The settings of an index for its retriever's `build`."""
+    return {key: value for key, value in section.items() if key != "retriever"}
 
 
 def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object) -> CorpusConfig:
     """The corpus of `indexes/NAME.toml`, checked. `changes` replace values of its [passages], unless they are None.
 
-    `plugins` are those that are loaded already.
+    `plugins` are already loaded ones.
 
     Raises:
-        IfqaError: there is no such file, or a key is unknown, missing or of the wrong type.
+        IfqaError: the file does not exist, or a key is unknown, missing or of the wrong type.
     """
     if not isinstance(name, str):
         raise IfqaError(f"corpus {name!r}: wanted a name, as 'sample'")
@@ -103,17 +102,17 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     changes = {key: value for key, value in changes.items() if value is not None}
     passages = parse_section(PassagesSection, passages.model_dump() | changes, f"--{' --'.join(changes)}")
     plugins = plugins or Plugins(root)
-    for index, table in file.index.items():
+    for index, section in file.index.items():
         at = f"{where}: [index.{check_name(index, 'index')}]"
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
-        if "retriever" not in table:
-            raise IfqaError(f"{at}: key 'retriever' is missing; wanted the name of one with an index")
-        plugin = plugins.indexed_retriever(table["retriever"])
-        own = build_settings(table)
-        check_settings("build setting", plugin.build, own, ["passages", "folder"], at, ["retriever"])
-        table |= coerce_floats(plugin.build, own)
-    indexes = {name: check_shape(IndexSettings, table, where) for name, table in file.index.items()}
+        if "retriever" not in section:
+            raise IfqaError(f"{at}: key 'retriever' is missing; wanted a retriever with an index")
+        plugin = plugins.indexed_retriever(section["retriever"])
+        settings = build_settings(section)
+        check_settings("build setting", plugin.build, settings, ["passages", "folder"], at, ["retriever"])
+        section |= coerce_floats(plugin.build, settings)
+    indexes = {name: check_shape(IndexSettings, section, where) for name, section in file.index.items()}
     return CorpusConfig(
         name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins
     )
@@ -122,32 +121,32 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
 def ensure_docs_corpus(
     path: str | Path, experiment: Experiment, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> str:
-    """The name of the corpus of a folder, or of a file, of documents.
+    """The name of the corpus of a folder or file of documents; writes its corpus file if needed.
 
-    The name has a hash of the absolute path and of the patterns. If there is no `indexes/NAME.toml`, it is written, with the
-    indexes that the experiment searches; an index that it lacks is added to its end. The folder itself is not written to.
+    The name has a hash of the absolute path and the patterns. A missing `indexes/NAME.toml` is written, with the indexes that
+    the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder itself.
 
     Args:
         path: the folder or file; relative paths count from the working directory.
-        experiment: whose retriever will search it.
-        include, exclude: patterns of files, as `ifqa.corpus.documents.source.Documents` takes them.
+        experiment: its retriever will search the corpus.
+        include, exclude: file patterns, as in `ifqa.corpus.documents.source.Documents`.
 
     Raises:
-        IfqaError: there is no such folder, or the experiment's retriever searches no index.
+        IfqaError: the path does not exist, or the experiment's retriever searches no index.
     """
     if not experiment.indexes:
         raise IfqaError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
-    place = require_documents(path).resolve()
-    chosen = json.dumps([str(place), *([sorted(include), sorted(exclude)] if include or exclude else [])])
-    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:40]
-    name = "-".join(filter(None, ["docs", slug, hashlib.sha256(chosen.encode()).hexdigest()[:8]]))
+    documents = require_documents(path).resolve()
+    identity = json.dumps([str(documents), *([sorted(include), sorted(exclude)] if include or exclude else [])])
+    slug = re.sub(r"[^a-z0-9]+", "-", documents.name.lower()).strip("-")[:40]
+    name = "-".join(filter(None, ["docs", slug, hashlib.sha256(identity.encode()).hexdigest()[:8]]))
     file = experiment.root / "indexes" / f"{name}.toml"
     indexes = load_corpus(experiment.corpus, experiment.root).indexes
     with lock(file.with_suffix(""), wait=True):
         if not file.exists():
-            source: dict[str, object] = {"format": "documents", "path": str(place)}
+            source: dict[str, object] = {"format": "documents", "path": str(documents)}
             source |= ({"include": list(include)} if include else {}) | ({"exclude": list(exclude)} if exclude else {})
-            about = tomli_w.dumps({"about": f"Documents of {place}."})
+            about = tomli_w.dumps({"about": f"Documents of {documents}."})
             _append_sections(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
         known = load_corpus(name, experiment.root).indexes
         for index in experiment.indexes:
@@ -156,7 +155,7 @@ def ensure_docs_corpus(
     return name
 
 
-def _append_sections(file: Path, text: str, tables: Mapping[str, object]) -> None:
+def _append_sections(file: Path, text: str, sections: Mapping[str, object]) -> None:
     before = file.read_bytes() if file.exists() else b""
     with atomic_write(file) as handle:
-        write_bytes(handle, before + text.encode() + tomli_w.dumps(tables, multiline_strings=False).encode())
+        write_bytes(handle, before + text.encode() + tomli_w.dumps(sections, multiline_strings=False).encode())

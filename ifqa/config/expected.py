@@ -1,4 +1,4 @@
-"""Expected scores of an experiment, published or measured before, and the verdict on a score: OK, near or off."""
+"""Expected scores of an experiment (published or measured), and the verdict on a score: OK, near or off."""
 
 from dataclasses import asdict, dataclass
 
@@ -15,12 +15,12 @@ class Expected:
     """An expected score in percent.
 
     Attributes:
-        measure: "EM", "gold_any@20"; or over a part of the questions "numeric.EM", "gold_read.EM". A part is a subset of the
+        measure: "EM", "gold_any@20"; or on a part of the questions "numeric.EM", "gold_read.EM". A part is a subset of the
             benchmark, or "gold_read"; for a benchmark with groups also a group, or "macro".
         value: the expected score.
-        tolerance: how far a score may be off and still be OK.
-        source: where the value is from.
-        retired: the language model of the published value, if nobody can ask it any more; there is then no verdict.
+        tolerance: the largest difference that is OK.
+        source: the value's source.
+        retired: the published value's language model if it is no longer available; there is then no verdict.
     """
 
     measure: str
@@ -30,10 +30,10 @@ class Expected:
     retired: str = ""
 
 
-def parse_expected(value: object, where: str, by: ScoringScheme) -> tuple[Expected, ...]:
-    """The expected scores of an experiment's [expected]: one table for each measure, or several (`[[expected.EM]]`).
+def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Expected, ...]:
+    """Parse an experiment's [expected]: a section for each measure, or an array of them (`[[expected.EM]]`).
 
-    The groups of a benchmark are known only from its questions, so for a benchmark with groups a part may have any name.
+    Groups are known only from the questions, so in a benchmark with groups a part may have any name.
 
     Raises:
         IfqaError: a key is unknown or a value is not a number; the message starts with `where`.
@@ -41,37 +41,37 @@ def parse_expected(value: object, where: str, by: ScoringScheme) -> tuple[Expect
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: [expected] wants a table for each measure, found {value!r}")
     expected = []
-    for measure, tables in value.items():
+    for measure, content in value.items():
         at = f"{where}: [expected.{measure}]"
-        part, parts = measure.rpartition(".")[0], [*(subset.name for subset in by.subsets), GOLD_READ]
-        if part and part not in parts and not by.groups:
+        part, parts = measure.rpartition(".")[0], [*(subset.name for subset in scheme.subsets), GOLD_READ]
+        if part and part not in parts and not scheme.groups:
             raise unknown_name(f"{at}: subset", part, parts)
-        for table in tables if isinstance(tables, list) else [tables]:
-            if not isinstance(table, dict):
-                raise IfqaError(f"{at}: wanted a table, found {table!r}")
-            check_settings("key", Expected, table, ["measure"], at)
-            expected.append(Expected(measure, **table))
+        for section in content if isinstance(content, list) else [content]:
+            if not isinstance(section, dict):
+                raise IfqaError(f"{at}: wanted a table, found {section!r}")
+            check_settings("key", Expected, section, ["measure"], at)
+            expected.append(Expected(measure, **section))
     return tuple(expected)
 
 
 def expected_sections(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, object]]]:
-    """The tables of [expected], which `parse_expected` reads back as the same values."""
-    tables: dict[str, list[dict[str, object]]] = {}
+    """The sections of [expected], which `parse_expected` reads back unchanged."""
+    sections: dict[str, list[dict[str, object]]] = {}
     for score in expected:
         row = {key: value for key, value in asdict(score).items() if key != "measure" and value not in ("", 0.0)}
-        tables.setdefault(score.measure, []).append({"value": score.value, **row})
-    return tables
+        sections.setdefault(score.measure, []).append({"value": score.value, **row})
+    return sections
 
 
 def find_score(scores: ScoresJson, measure: str) -> ScoreInterval | None:
-    """Value and interval of a measure in an experiment's scores, as `Aggregator.scores` gives them; None if it is absent."""
+    """Value and interval of a measure in an experiment's scores, from `Aggregator.scores`; None if absent."""
     part, _, name = measure.rpartition(".")
-    over = part_scores(scores, part)
-    return over["measures"].get(name) if over else None
+    scores_of_part = part_scores(scores, part)
+    return scores_of_part["measures"].get(name) if scores_of_part else None
 
 
 def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | MacroScores | None:
-    """The scores over a subset, a group or "macro"; all scores if `part` is empty; None if there is no such part."""
+    """The scores of a subset, a group or "macro"; all scores if `part` is empty; None if the part is absent."""
     if not part:
         return scores
     if part in scores["subsets"]:
@@ -80,7 +80,7 @@ def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | Ma
 
 
 def verdict(scores: ScoresJson, expected: Expected) -> str:
-    """OK if the score is within the tolerance; near if the expected value is within the 95% interval; else off."""
+    """OK within the tolerance; near if the 95% interval has the expected value; else off."""
     score = find_score(scores, expected.measure)
     if expected.retired:
         return RETIRED

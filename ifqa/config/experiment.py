@@ -1,7 +1,6 @@
 """Reads and checks experiment files, experiments/NAME.toml.
 
-An experiment is one whole file, without inheritance. Its results are in the folder experiments/NAME/ of the working
-directory.
+An experiment is one file, without inheritance. Its results are in the folder experiments/NAME/.
 """
 
 import re
@@ -38,7 +37,7 @@ _CHANGE = re.compile(r"[\w.]+=[\w.~-]*")  # as `overrides.override` writes it in
 
 
 class ExperimentFile(StrictModel):
-    """An experiment file; the tables of its plugins are checked separately."""
+    """An experiment file; the sections of its plugins are checked separately."""
 
     benchmark: Text
     split: Text
@@ -101,13 +100,12 @@ class ModelSettings(TypedDict):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A benchmark's split, answered with a retriever and a reader. All settings are present, with their defaults.
+    """A retriever and a reader on a benchmark's split. All settings are present, with their defaults.
 
-    `retriever` is None for a closed book. `reader` is None for an experiment that only retrieves. `llm` is the language model
-    that either asks, or None. `limit` asks only the first questions, `questions` only those ids; 0 and empty ask all of the
-    split. `table` is the heading under which a report lists the experiment. `measures` are names of measures beside those of
-    the benchmark. `root` is the folder that all paths count from. `plugins` are those that its file names, and `scheme` is what
-    scores it; both are part of no comparison and no file.
+    `retriever` is None for a closed book. `reader` is None for retrieval only. `llm` is the language model that either uses, or
+    None. `limit` keeps only the first questions, `questions` only those ids; 0 and empty keep the whole split. `table` is the
+    experiment's heading in a report. `measures` are names of further measures. `root` is the folder that all paths count from.
+    `plugins` are the loaded plugins, and `scheme` scores the answers; neither is compared or saved.
     """
 
     name: str
@@ -145,47 +143,48 @@ class Experiment:
 
     @property
     def variant(self) -> bool:
-        """Whether flags made it from another experiment."""
+        """Whether it is another experiment changed by flags."""
         return bool(base_experiments(self.name, self.root))
 
     @property
     def indexes(self) -> list[str]:
-        """Names of the corpus's indexes that the retriever and its parts search, each once."""
-        tables = list(retriever_sections(self.retriever)) if self.retriever else []
-        return list(dict.fromkeys(table["index"] for table in tables if "index" in table))
+        """The names of the indexes that the retriever and its parts search, without duplicates."""
+        sections = list(retriever_sections(self.retriever)) if self.retriever else []
+        return list(dict.fromkeys(section["index"] for section in sections if "index" in section))
 
     def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
         """The name of the first plugin of its retriever, or reader, that takes a language model; empty if none does."""
-        tables = [self.reader] if kind == "reader" else retriever_sections(self.retriever) if self.retriever else []
-        return next((table["name"] for table in tables if table and self.plugins.takes(kind, table["name"], "llm")), "")
+        sections = [self.reader] if kind == "reader" else retriever_sections(self.retriever) if self.retriever else []
+        names = (section["name"] for section in sections if section)
+        return next((name for name in names if self.plugins.takes(kind, name, "llm")), "")
 
     @property
     def reader_settings(self) -> dict[str, object]:
-        """The settings that go to the reader's constructor."""
+        """The settings for the reader's constructor."""
         return {key: value for key, value in (self.reader or {}).items() if key not in ReaderSection.model_fields}
 
     @property
     def llm_settings(self) -> dict[str, object]:
-        """The settings that go to the language model's constructor."""
+        """The settings for the language model's constructor."""
         return {key: value for key, value in (self.llm or {}).items() if key != "name"}
 
 
-def search_settings(table: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a [retriever], or of a part, that go to its constructor."""
-    return {key: value for key, value in table.items() if key not in RetrieverSection.model_fields}
+def search_settings(section: Mapping[str, object]) -> dict[str, object]:
+    """The settings of a [retriever] or a part for its constructor."""
+    return {key: value for key, value in section.items() if key not in RetrieverSection.model_fields}
 
 
-def retriever_sections(table: RetrieverSettings) -> Iterator[RetrieverSettings]:
-    """A [retriever], all of its parts, and all of their parts."""
-    yield table
-    for part in table.get("parts", ()):
+def retriever_sections(section: RetrieverSettings) -> Iterator[RetrieverSettings]:
+    """A [retriever] and all of its parts, recursively."""
+    yield section
+    for part in section.get("parts", ()):
         yield from retriever_sections(part)
 
 
 def base_experiments(name: str, root: Path = Path()) -> list[str]:
     """The experiments that a variant NAME+KEY=VALUE... varies, the nearest first; empty if it is no variant.
 
-    An experiment with a file of its own, experiments/NAME.toml, is no variant, whatever its name.
+    An experiment with its own file experiments/NAME.toml is never a variant.
     """
     if find_resource(f"experiments/{name}.toml", root):
         return []
@@ -197,7 +196,7 @@ def base_experiments(name: str, root: Path = Path()) -> list[str]:
 
 
 def experiment_name(name: str | Path, root: Path = Path()) -> str:
-    """The name itself, or that of a path experiments/NAME.toml, so that a shell's `experiments/*.toml` names several.
+    """The name itself, or the NAME of a path experiments/NAME.toml, so that a shell's `experiments/*.toml` works.
 
     Raises:
         IfqaError: it is no name, or it leads to another folder.
@@ -214,7 +213,7 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
     """The experiment of `experiments/NAME.toml`, or of a variant's folder, checked and with all defaults.
 
     Raises:
-        IfqaError: there is no such experiment (`experiment_name`); or a key of its file is unknown, missing or out of range.
+        IfqaError: the experiment does not exist, or a key of its file is unknown, missing or out of range.
     """
     name = experiment_name(name, root)
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
@@ -225,42 +224,42 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
 
 
 def parse_experiment(
-    name: str, tables: Mapping[str, object], where: str, root: Path = Path(), plugins: Plugins | None = None
+    name: str, sections: Mapping[str, object], where: str, root: Path = Path(), plugins: Plugins | None = None
 ) -> Experiment:
-    """An experiment from its tables; every error message starts with `where`. `plugins` are those that are loaded already."""
-    table = parse_section(ExperimentFile, tables, where)
-    if table.retriever is None and table.reader is None:
+    """Parse an experiment; every error message starts with `where`. `plugins` are already loaded ones."""
+    file = parse_section(ExperimentFile, sections, where)
+    if file.retriever is None and file.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     plugins = plugins or Plugins(root)
-    scheme = load_scheme(table.benchmark, table.measures, root, table.split, plugins)
-    checked = dict(table) | {
-        "retriever": None if table.retriever is None else _parse_retriever(table.retriever, where, plugins),
+    scheme = load_scheme(file.benchmark, file.measures, root, file.split, plugins)
+    checked = dict(file) | {
+        "retriever": None if file.retriever is None else _parse_retriever(file.retriever, where, plugins),
         "reader": None
-        if table.reader is None
-        else _parse_reader(table.reader, table.retriever is not None, where, plugins),
-        "llm": None if table.llm is None else _parse_llm(table.llm, where, plugins),
-        "expected": parse_expected(table.expected, where, scheme),
-        "questions": tuple(table.questions),
-        "measures": tuple(table.measures),
+        if file.reader is None
+        else _parse_reader(file.reader, file.retriever is not None, where, plugins),
+        "llm": None if file.llm is None else _parse_llm(file.llm, where, plugins),
+        "expected": parse_expected(file.expected, where, scheme),
+        "questions": tuple(file.questions),
+        "measures": tuple(file.measures),
     }
     experiment = Experiment(name=name, root=root, plugins=plugins, scheme=scheme, **checked)
-    if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
-        raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
+    if experiment.llm is None and (plugin_name := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
+        raise IfqaError(f"{where}: {plugin_name!r} needs a language model; set it: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:
         for part in retriever_sections(experiment.retriever):
             if "index" in part or plugins.takes("retriever", part["name"], "corpus"):
-                raise IfqaError(f"{where}: retriever {part['name']!r} searches passages; name the corpus that has them")
+                raise IfqaError(f"{where}: retriever {part['name']!r} searches passages; set corpus = NAME")
     return experiment
 
 
 def _parse_retriever(
-    table: Mapping[str, object], where: str, plugins: Plugins, at: str = "[retriever]", k: int = 100
+    section: Mapping[str, object], where: str, plugins: Plugins, at: str = "[retriever]", k: int = 100
 ) -> RetrieverSettings:
-    """A retriever's table, checked, with all defaults; `k` is the default of its key k."""
-    common = parse_section(RetrieverSection, table, f"{where}: {at}")
+    """A checked retriever section with all defaults; `k` is the default of its key k."""
+    common = parse_section(RetrieverSection, section, f"{where}: {at}")
     name, plugin = common.name, plugins.retriever(common.name)
-    own = _plugin_settings(f"setting of retriever {name!r}", plugin, table, RetrieverSection.model_fields, where)
-    filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **own}, where)
+    settings = _plugin_settings(f"setting of retriever {name!r}", plugin, section, RetrieverSection.model_fields, where)
+    filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **settings}, where)
     if at != "[retriever]":
         filled["weight"] = common.weight
     rewrite_questions([], common.query)  # raises if it is unknown
@@ -271,49 +270,49 @@ def _parse_retriever(
         "index": issubclass(plugin, IndexedRetriever),
         "parts": bool(plugin.default_parts),
     }
-    takes["query"] = not (takes["parts"] and "query" in filled)  # one over others asks nothing itself
-    if strange := [key for key, fits in takes.items() if key in table and not fits]:
-        raise IfqaError(f"{where}: {at}: retriever {name!r} takes no {strange[0]!r} here; take it out")
+    takes["query"] = not (takes["parts"] and "query" in filled)  # a retriever over others sends no query itself
+    if unsupported := [key for key, fits in takes.items() if key in section and not fits]:
+        raise IfqaError(f"{where}: {at}: retriever {name!r} takes no {unsupported[0]!r} here; take it out")
     if takes["index"]:
-        if ":" in name and common.index is None:  # no index can have a plugin's name
+        if ":" in name and common.index is None:  # an index's name has no colon
             raise IfqaError(f"{where}: {at}: set index = NAME, for the corpus's [index.NAME] that {name!r} searches")
         filled["index"] = common.index or name
     if takes["parts"]:
-        parts, inner = table.get("parts", list(plugin.default_parts)), f"[[{at.strip('[]')}.parts]]"
+        parts, inner = section.get("parts", list(plugin.default_parts)), f"[[{at.strip('[]')}.parts]]"
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants {inner}, found {parts!r}")
         filled["parts"] = [_parse_retriever(part, where, plugins, inner, filled["k"]) for part in parts]
     return filled
 
 
-def _parse_reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins) -> ReaderSettings:
+def _parse_reader(section: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins) -> ReaderSettings:
     if not retrieves:
-        if table.get("passages"):
+        if section.get("passages"):
             raise IfqaError(
-                f"{where}: [reader]: passages = {table['passages']!r}, but without a [retriever] there are no passages; "
+                f"{where}: [reader]: passages = {section['passages']!r}, but without a [retriever] there are no passages; "
                 "take it out, or name a retriever"
             )
-        table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
-    common = parse_section(ReaderSection, table, f"{where}: [reader]")
+        section = {key: value for key, value in section.items() if key != "passages"}  # 0 in a resolved file
+    common = parse_section(ReaderSection, section, f"{where}: [reader]")
     name, passages = common.name, common.passages if retrieves else 0
-    own = _plugin_settings(
-        f"setting of reader {name!r}", plugins.reader(name), table, ReaderSection.model_fields, where
+    settings = _plugin_settings(
+        f"setting of reader {name!r}", plugins.reader(name), section, ReaderSection.model_fields, where
     )
-    return check_shape(ReaderSettings, {"name": name, "passages": passages, **own}, where)
+    return check_shape(ReaderSettings, {"name": name, "passages": passages, **settings}, where)
 
 
-def _parse_llm(table: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
-    name = table.get("name", "openai")
+def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
+    name = section.get("name", "openai")
     plugin = plugins.llm(name)
-    own = _plugin_settings(f"setting of llm {name!r}", plugin, table, ["name"], where)
-    plugin.refuse_settings(**own)
-    return check_shape(ModelSettings, {"name": name, **own}, where)
+    settings = _plugin_settings(f"setting of llm {name!r}", plugin, section, ["name"], where)
+    plugin.refuse_settings(**settings)
+    return check_shape(ModelSettings, {"name": name, **settings}, where)
 
 
 def _plugin_settings(
-    what: str, plugin: type[Plugin], table: Mapping[str, object], beside: Collection[str], where: str
+    what: str, plugin: type[Plugin], section: Mapping[str, object], other_keys: Collection[str], where: str
 ) -> dict[str, object]:
-    """The plugin's own settings of a table, without the keys `beside` them, checked, and defaults for the rest."""
-    own = {key: value for key, value in table.items() if key not in beside}
-    check_settings(what, plugin.__init__, own, INJECTED, where, beside)
-    return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, own)
+    """The plugin's own settings of a section, without `other_keys`, checked, with defaults for the rest."""
+    settings = {key: value for key, value in section.items() if key not in other_keys}
+    check_settings(what, plugin.__init__, settings, INJECTED, where, other_keys)
+    return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, settings)

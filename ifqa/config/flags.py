@@ -1,23 +1,23 @@
-"""The flags that change an experiment: on the command line, and as arguments of the Python functions.
+"""The flags that change an experiment, on the command line and as arguments of the Python functions.
 
-Each is one line here. It imports nothing heavy, because the command line's help is made from it.
+Imports nothing heavy, because the command line's help needs it.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict, get_args, get_type_hints
 
-Verbs = Literal["retrieve", "read", "score", "ask"]  # "read": run, probe and check too; "ask": serve and mcp too
-_READING: tuple[Verbs, ...] = ("read", "score", "ask")
-_PAYING: tuple[Verbs, ...] = ("retrieve", "read", "ask")
+Commands = Literal["retrieve", "read", "score", "ask"]  # "read": run, probe and check too; "ask": serve and mcp too
+_READING: tuple[Commands, ...] = ("read", "score", "ask")
+_PAYING: tuple[Commands, ...] = ("retrieve", "read", "ask")
 
 
 @dataclass(frozen=True)
 class ExperimentFlag:
-    """A flag: the setting that it changes, its help, the verbs that have it, and its least value."""
+    """A flag: its setting, its help, the commands that have it, and its least value."""
 
     setting: str
     help: str
-    verbs: tuple[Verbs, ...] = get_args(Verbs)
+    commands: tuple[Commands, ...] = get_args(Commands)
     least: float | None = None
 
 

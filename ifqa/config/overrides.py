@@ -1,7 +1,6 @@
-"""Variants: an experiment with settings changed by flags, under a name of its own.
+"""Variants: experiments with settings changed by flags, under their own names.
 
-A flag never changes `experiments/NAME/`. It makes the folder `experiments/NAME+k=5/`, which holds an `experiment.toml` with
-all settings.
+A flag never changes `experiments/NAME/`. The variant is in `experiments/NAME+k=5/`, with all settings in `experiment.toml`.
 """
 
 import hashlib
@@ -24,11 +23,11 @@ _LONGEST = 200  # bytes of a folder's name
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     """The experiment with settings changed, under a name that lists the changes; the same experiment if nothing changes.
 
-    Settings in a plugin's `runtime_only`, such as a language model's cap, do not change the name: the answers stay the same. A
-    model on this machine is asked in this process, unless the experiment or a change names a server or another plugin.
+    Settings in a plugin's `runtime_only`, such as a language model's cap, leave the name, because the answers stay the same.
+    A local model runs in this process, unless the experiment or a change names a server or another plugin.
 
-    A variant has no expected scores; only if nothing but the language model changes, it keeps those of retired models. It is
-    listed in the same table of results, unless its split is another.
+    A variant has no expected scores, except those of retired models if only the language model changes. It is listed in the
+    same table of results, unless its split differs.
 
     Args:
         experiment: the experiment to change.
@@ -44,79 +43,83 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     if changed == experiment:
         return experiment
     named = [key for key in changes if key.partition(".")[0] == "llm"]
-    if named and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):  # a flag was forgotten
-        plugins = " and ".join(repr(table["name"]) for table in (changed.retriever, changed.reader) if table)
+    if named and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):
+        plugins = " and ".join(repr(section["name"]) for section in (changed.retriever, changed.reader) if section)
         raise IfqaError(f"{min(named)} is a setting of a language model, but {plugins} ask none; add --reader llm")
-    silent = {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).runtime_only} if changed.llm else set()
-    telling = [key for key in sorted(changes) if key not in silent and _is_effective(experiment, changes, key, changed)]
-    if not telling:
+    runtime_keys = (
+        {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).runtime_only} if changed.llm else set()
+    )
+    effective = [
+        key for key in sorted(changes) if key not in runtime_keys and _is_effective(experiment, changes, key, changed)
+    ]
+    if not effective:
         return changed
-    name = experiment.name + "".join(f"+{key}={_folder_part(key, changes[key])}" for key in telling)
+    name = experiment.name + "".join(f"+{key}={_folder_part(key, changes[key])}" for key in effective)
     if len(name.encode()) > _LONGEST:
         raise IfqaError(
-            f"so many changes make too long a name ({name[:60]}…); write them into a file experiments/NAME.toml"
+            f"the name of so many changes is too long ({name[:60]}…); write them into a file experiments/NAME.toml"
         )
-    only_llm = all(key.partition(".")[0] == "llm" for key in telling)
-    beside = tuple(score for score in changed.expected if score.retired) if only_llm else ()
-    table = changed.table if changed.split == experiment.split else ""
-    return replace(changed, name=name, expected=beside, table=table)
+    only_llm = all(key.partition(".")[0] == "llm" for key in effective)
+    expected = tuple(score for score in changed.expected if score.retired) if only_llm else ()
+    heading = changed.table if changed.split == experiment.split else ""
+    return replace(changed, name=name, expected=expected, table=heading)
 
 
 def _is_effective(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
     """Whether the experiment would differ without this change."""
     try:
         return _apply_changes(experiment, {other: changes[other] for other in changes if other != key}) != changed
-    except IfqaError:  # the other changes are refused without it
+    except IfqaError:  # the other changes are invalid without it
         return True
 
 
 def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
-    tables = as_sections(experiment)
+    sections = as_sections(experiment)
     for key, value in sorted(changes.items(), key=lambda change: (change[0] != "llm.name", change[0])):  # names first
-        section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
-        table = tables.get(section)
-        if section == "llm" and setting:
-            other_plugin = (
-                setting == "name" and table and table.get("name") != value
-            )  # which has none of these settings
-            tables["llm"] = {**({} if other_plugin else table or {}), setting: value}
-        elif section in ("retriever", "reader") and setting and setting != "name":
-            if table is None:
-                raise IfqaError(f"experiment {experiment.name} has no [{section}] whose {setting} could change")
-            tables[section] = {**table, setting: value}
+        section_name, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
+        section = sections.get(section_name)
+        if section_name == "llm" and setting:
+            changes_plugin = (
+                setting == "name" and section and section.get("name") != value
+            )  # the new plugin has none of these settings
+            sections["llm"] = {**({} if changes_plugin else section or {}), setting: value}
+        elif section_name in ("retriever", "reader") and setting and setting != "name":
+            if section is None:
+                raise IfqaError(f"experiment {experiment.name} has no [{section_name}] whose {setting} could change")
+            sections[section_name] = {**section, setting: value}
         elif (key, value) == ("reader", NO_READER):
-            tables.pop("reader", None)
+            sections.pop("reader", None)
         elif key in ("retriever", "reader"):  # of the old plugin's settings only k and passages are kept
-            if table is None or table["name"] != value:
-                kept = {count: table[count] for count in ("k", "passages") if table and table.get(count)}
-                tables[section] = {"name": value} | kept
+            if section is None or section["name"] != value:
+                kept = {count: section[count] for count in ("k", "passages") if section and section.get(count)}
+                sections[section_name] = {"name": value} | kept
         elif key == "limit" and value == 0:
             raise IfqaError("--limit must be a whole number from 1, found 0")
         elif key in ("limit", "seed", "split", "corpus"):
-            tables[key] = value
+            sections[key] = value
         else:
             known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
             raise unknown_name("setting", key, known)
-    named = "llm.name" in changes or "llm" in changes
-    asked = tables.get("llm", {})
-    usual = (
-        "llm.model" in changes and not named and asked.get("name", "openai") == "openai" and not asked.get("base_url")
+    names_llm = "llm.name" in changes or "llm" in changes
+    llm = sections.get("llm", {})
+    uses_default_server = (
+        "llm.model" in changes and not names_llm and llm.get("name", "openai") == "openai" and not llm.get("base_url")
     )
-    if usual and is_local_model(
-        str(asked["model"]), experiment.root
+    if uses_default_server and is_local_model(
+        str(llm["model"]), experiment.root
     ):  # a model on this machine, and no server is named
-        tables["llm"] = {"name": "hf", "model": changes["llm.model"]} | {
+        sections["llm"] = {"name": "hf", "model": changes["llm.model"]} | {
             key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")
         }
-    if tables.get("reader") and not tables["reader"].get("passages") and "reader.passages" not in changes:
-        tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
+    if sections.get("reader") and not sections["reader"].get("passages") and "reader.passages" not in changes:
+        sections["reader"] = {key: value for key, value in sections["reader"].items() if key != "passages"}
     return parse_experiment(
-        experiment.name, tables, f"experiment {experiment.name}", experiment.root, experiment.plugins
+        experiment.name, sections, f"experiment {experiment.name}", experiment.root, experiment.plugins
     )
 
 
 def write_resolved(experiment: Experiment) -> None:
-    """Write `experiment.toml` into the folder of a variant, unless it is there already."""
+    """Write a variant's `experiment.toml`, unless it is up to date."""
     import tomli_w
 
     path = experiment.folder / "experiment.toml"
@@ -127,11 +130,13 @@ def write_resolved(experiment: Experiment) -> None:
 
 
 def as_sections(experiment: Experiment) -> dict[str, Any]:
-    """The experiment as tables, which `parse_experiment` reads back as the same experiment."""
+    """The experiment as sections, which `parse_experiment` reads back unchanged."""
     settings = "about table benchmark split corpus seed limit retriever reader llm questions measures".split()
-    tables = {key: getattr(experiment, key) for key in settings} | {"expected": expected_sections(experiment.expected)}
-    tables = {key: list(value) if isinstance(value, tuple) else value for key, value in tables.items()}
-    return {key: value for key, value in tables.items() if value or key == "seed"}
+    sections = {key: getattr(experiment, key) for key in settings} | {
+        "expected": expected_sections(experiment.expected)
+    }
+    sections = {key: list(value) if isinstance(value, tuple) else value for key, value in sections.items()}
+    return {key: value for key, value in sections.items() if value or key == "seed"}
 
 
 def _folder_part(key: str, value: object) -> str:

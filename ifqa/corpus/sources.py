@@ -155,7 +155,9 @@ def open_source(table: SourceSection, root: Path = Path(), questions_of: Questio
     if kind is None:
         raise unknown_name("format of a passage source", str(table.get("format", "")), FORMATS)
     settings = {key: value for key, value in table.items() if key != "format"}
-    check_settings(f"setting of a {kind.format!r} source", kind, settings, given=["questions"], beside=["format"])
+    check_settings(
+        f"setting of a {kind.format!r} source", kind, settings, injected=["questions"], other_keys=["format"]
+    )
     source = kind.open(coerce_floats(kind, settings), root, questions_of)
     source.check()
     return source

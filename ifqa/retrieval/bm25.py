@@ -142,7 +142,7 @@ class BM25(IndexedRetriever):
         )
 
     @classmethod
-    @check_arguments("build setting of retriever 'bm25'", given=["passages", "folder"])
+    @check_arguments("build setting of retriever 'bm25'", injected=["passages", "folder"])
     def build(
         cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0
     ) -> None:

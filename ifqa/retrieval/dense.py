@@ -97,7 +97,7 @@ class Dense(IndexedRetriever):
         return self._shards.results(*self._searcher.search(vectors, k))
 
     @classmethod
-    @check_arguments("build setting of retriever 'dense'", given=["passages", "folder"])
+    @check_arguments("build setting of retriever 'dense'", injected=["passages", "folder"])
     def build(
         cls,
         passages: Path,

@@ -135,7 +135,7 @@ def test_what_changes_no_answer_changes_no_name_and_what_is_expected_stays():
         (OPEN, {"k": 2, "retriever.k": 3}, "k is given twice: --k 2 and retriever.k=3"),
         (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
-        (OPEN, {"corpus": ""}, "'bm25' searches passages; name the corpus"),
+        (OPEN, {"corpus": ""}, "'bm25' searches passages; set corpus"),
         (OPEN, {"llm.model": "m"}, "llm.model is a setting of a language model, but 'bm25' and 'extractive' ask none"),
         (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
     ],
@@ -155,7 +155,7 @@ def test_a_name_has_up_to_200_bytes(letter):
     assert len(whole.name.encode()) == 200
     write_resolved(whole)
     assert load_experiment(whole.name) == whole
-    with pytest.raises(IfqaError, match="so many changes make too long a name"):
+    with pytest.raises(IfqaError, match="the name of so many changes is too long"):
         override(replace(base(), name=stem + letter), {"k": 5})
 
 

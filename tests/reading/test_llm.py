@@ -256,7 +256,7 @@ def test_the_shipped_recording_answers_the_prompt_as_it_is(sample_indexes):
 
 
 def test_a_model_is_named_and_another_kind_takes_over_no_setting_of_the_first():
-    with refused(r"'llm' asks a language model; name one: .* --model NAME"):
+    with refused(r"'llm' needs a language model; set it: .* --model NAME"):
         override(load_experiment("sample"), {"reader": "llm"})
     changed = override(load_experiment("sample-llm"), {"llm.model": "m", "llm.name": "openai"})
     assert (changed.llm["name"], changed.llm["model"], "path" in changed.llm) == ("openai", "m", False)

@@ -83,7 +83,7 @@ class TokenIndexRetriever(IndexedRetriever):
         return facts
 
     @classmethod
-    @check_arguments("build setting", given=["passages", "folder"])
+    @check_arguments("build setting", injected=["passages", "folder"])
     def build(
         cls,
         passages: Path,
