@@ -109,10 +109,12 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     few = override(three[2], {"limit": 1})
     stages.run(Run(few))
     (split,) = browser_data([few, *three])["splits"]
-    assert [[one["x"] for one in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
+    assert [[entry["x"] for entry in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
     again = scored("again", 'name = "gold"\nk = 3', {0: "Lee"})
     before, after = (browser_data(some)["splits"][0]["questions"] for some in (three, [*three, again]))
-    assert [one["p"] for one in before] == [one["p"] for one in after], "a passage that several read is there once"
+    assert [entry["p"] for entry in before] == [entry["p"] for entry in after], (
+        "a passage that several read is there once"
+    )
     assert after[0]["e"][3]["p"] == [2]
     write("experiments/later.toml", 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n')
     write("experiments/other.toml", 'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n')
@@ -127,7 +129,7 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
 def test_the_searches_of_several_stand_beside_the_answer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first, second = "If Ann Lee had left, who would have built the mill?", "If Brae had a barn, would Ann Lee?"
-    benchmark(*({"question": one, "answers": ["Ann"], "context": [HOUSE, BARN]} for one in (first, second)))
+    benchmark(*({"question": text, "answers": ["Ann"], "context": [HOUSE, BARN]} for text in (first, second)))
     several = 'name = "steps"\nk = 5\n[[retriever.parts]]\nname = "gold"'
     mine = scored("mine", several, {0: "Bob"}, reader="passages = 1")
     [split] = browser_data([mine, scored("closed", "", {0: "Ann"})])["splits"]

@@ -31,7 +31,7 @@ def gather():
 
 
 def result(name="mine"):
-    return next(one for one in gather() if one.experiment.name == name)
+    return next(entry for entry in gather() if entry.experiment.name == name)
 
 
 def keep():
@@ -109,7 +109,7 @@ def test_a_run_of_other_settings_or_without_its_inputs_is_stale_despite_a_record
 def test_a_recorded_variant_is_shown_without_its_folder_under_its_heading():
     run_answers("mine", range(20), 'table = "Mine"\nabout = "Of mine."')
     stages.read(Run(override(load_experiment("mine"), {"limit": 5})))
-    assert len([one for one in gather() if one.experiment.name.startswith("mine")]) == 1, "it was not scored"
+    assert len([entry for entry in gather() if entry.experiment.name.startswith("mine")]) == 1, "it was not scored"
     run_variant()
     keep()
     shutil.rmtree("experiments/mine+limit=5")
@@ -260,7 +260,7 @@ def test_no_record_makes_a_report_import_a_module(change, name, capsys):
     Path("evil_plugin.py").write_text("open('ran', 'w').close()\n")
     record(content | {"experiment": name, "tables": content["tables"] | change})
     before = RECORDS.read_bytes()
-    found = {one.experiment.name: one.scores for one in gather()}
+    found = {entry.experiment.name: entry.scores for entry in gather()}
     assert not Path("ran").exists()
     assert found["mine"] is None
     assert "mine+limit=5" not in found
@@ -272,7 +272,7 @@ def test_no_record_makes_a_report_import_a_module(change, name, capsys):
 def test_a_recorded_variant_may_use_the_plugin_of_its_base_experiment():
     Path("my_own_reader.py").write_text(
         "class Mine:\n    def answer(self, questions, passages):\n        from ifqa.records import Prediction\n"
-        "        return [Prediction(one.id, 'yes') for one in questions]\n"
+        "        return [Prediction(question.id, 'yes') for question in questions]\n"
     )
     MINE.parent.mkdir()
     MINE.write_text('benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "my_own_reader:Mine"\n')

@@ -27,7 +27,7 @@ def lines(figure):
 
 
 def texts(figure):
-    return [one.text for one in figure.iter(f"{SVG}text")]
+    return [element.text for element in figure.iter(f"{SVG}text")]
 
 
 def test_points_lie_where_their_numbers_are():
@@ -79,15 +79,15 @@ def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
     risks = tuple((float(n), n / 2, n / 4, n / 1.5) for n in range(5, 101, 5))
     figure = ElementTree.fromstring(curves_svg("Risk", [Curve("span", risks)], RISK))
     (line,) = lines(figure)
-    for one in (0, 1):
-        assert [b[one] - a[one] for a, b in pairwise(line)] == pytest.approx(
-            [line[1][one] - line[0][one]] * 19, abs=0.2
+    for axis in (0, 1):
+        assert [b[axis] - a[axis] for a, b in pairwise(line)] == pytest.approx(
+            [line[1][axis] - line[0][axis]] * 19, abs=0.2
         )
     ticks = [text.text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
     assert ticks == ["0", "20", "40", "60", "80", "100", "coverage, % of the questions, the surest first"]
     bins = tuple((n, n, n - 5, n + 5) for n in (10.0, 50.0, 90.0))
     figure = ElementTree.fromstring(curves_svg("EM", [Curve("span", bins)], RELIABILITY))
-    (path,) = [one.get("d") for one in figure.iter(f"{SVG}path") if one.get("stroke-dasharray") == "4 4"]
+    (path,) = [element.get("d") for element in figure.iter(f"{SVG}path") if element.get("stroke-dasharray") == "4 4"]
     (x, y), (to_x, to_y) = (map(float, end.split()) for end in path[1:].split("L"))
     for at, height in lines(figure)[0]:
         assert height == pytest.approx(y + (at - x) / (to_x - x) * (to_y - y), abs=0.2)

@@ -10,5 +10,5 @@ def experiment(tmp_path):
 @pytest.fixture
 def web(experiment):
     """A client of the application without a network."""
-    with client(experiment) as one:
-        yield one
+    with client(experiment) as web_client:
+        yield web_client

@@ -44,7 +44,7 @@ def with_queue(scenario, **settings):
             await scenario(queue, work)
         finally:
             work.may.set()
-            await asyncio.gather(*(one.result for one in first))
+            await asyncio.gather(*(pending.result for pending in first))
             await queue.close()
         assert work.batches[0] == ("0", None)
         return work.batches[1:]
@@ -53,7 +53,7 @@ def with_queue(scenario, **settings):
 
 
 async def answers(*tickets):
-    return await asyncio.gather(*(one.result for ticket in tickets for one in ticket), return_exceptions=True)
+    return await asyncio.gather(*(pending.result for ticket in tickets for pending in ticket), return_exceptions=True)
 
 
 def test_what_waits_is_read_together_by_key_no_more_than_may_be_and_no_id_twice():
@@ -93,8 +93,8 @@ def test_beyond_the_queue_all_of_a_request_is_refused():
 
 def test_a_withdrawn_question_is_not_computed_and_makes_room():
     async def scenario(queue, work):
-        for one in queue.put(asked("a", "b", "c", "d"), None)[:3]:
-            one.result.cancel()
+        for pending in queue.put(asked("a", "b", "c", "d"), None)[:3]:
+            pending.result.cancel()
         assert len(queue) == 1
         more = queue.put(asked("e", "f", "g"), None)
         work.may.set()

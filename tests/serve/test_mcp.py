@@ -16,28 +16,28 @@ TOKEN = "canary-token-5c1f77e09b"
 
 def session(experiment, scenario):
     async def run():
-        with service(experiment) as one:
-            one.open()
+        with service(experiment) as opened:
+            opened.open()
             try:
-                async with Client(make_tools(one)) as client:
+                async with Client(make_tools(opened)) as client:
                     return await scenario(client)
             finally:
-                await one.close()
+                await opened.close()
 
     return asyncio.run(run())
 
 
 async def uses(client):
     listed = (await client.list_tools()).tools
-    assert {one.name for one in listed} == {"ask", "retrieve", "get_passage"}
-    assert all(one.output_schema and one.annotations.read_only_hint for one in listed)
+    assert {tool.name for tool in listed} == {"ask", "retrieve", "get_passage"}
+    assert all(tool.output_schema and tool.annotations.read_only_hint for tool in listed)
     answer = await client.call_tool("ask", {"question": "If unsure, who?", "threshold": 0})
     ranking = await client.call_tool("retrieve", {"question": "mill", "k": 2})
     passage = await client.call_tool("get_passage", {"passage_id": "p/3"})
-    assert not any(one.is_error for one in (answer, ranking, passage))
-    said = answer.structured_content
-    assert (said["outcome"], said["answer"], said["evidence"][0]["id"]) == ("answered", "Ada Stone", "p/0")
-    assert [one["id"] for one in ranking.structured_content["passages"]] == ["p/0", "p/1"]
+    assert not any(reply.is_error for reply in (answer, ranking, passage))
+    content = answer.structured_content
+    assert (content["outcome"], content["answer"], content["evidence"][0]["id"]) == ("answered", "Ada Stone", "p/0")
+    assert [passage["id"] for passage in ranking.structured_content["passages"]] == ["p/0", "p/1"]
     assert passage.structured_content["title"].startswith("Mill 3")
 
 
@@ -52,7 +52,7 @@ def test_what_a_caller_can_mend_is_the_tools_error(experiment):
     }
 
     async def errs(client):
-        return [await client.call_tool(*one) for one in wrong.values()]
+        return [await client.call_tool(*call) for call in wrong.values()]
 
     for words, found in zip(wrong, session(experiment, errs), strict=True):
         told = found.content[0].text

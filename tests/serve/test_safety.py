@@ -49,8 +49,8 @@ def test_a_foreign_page_is_refused_and_the_servers_own_admitted(web):
         assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (403, False)
         assert web.post("/mcp", json={}, headers={"origin": origin}).status_code == 403
     assert BATCHES == []
-    for own in ("http://localhost", "https://localhost"):  # a proxy may speak https
-        assert web.post("/v1/ask", json=QUESTION, headers={"origin": own}).status_code == 200
+    for origin in ("http://localhost", "https://localhost"):  # a proxy may speak https
+        assert web.post("/v1/ask", json=QUESTION, headers={"origin": origin}).status_code == 200
 
 
 @pytest.mark.parametrize("token", [None, "", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\xff" * 9])
@@ -73,7 +73,7 @@ def test_the_page_shows_the_token_once_and_has_a_cookie_then(guarded):
     shown = guarded.post("/v1/session", json={"token": TOKEN}, headers={"origin": "https://mill.example.org"})
     cookie = shown.headers["set-cookie"].lower()
     assert shown.status_code == 204
-    assert all(one in cookie for one in ("httponly", "samesite=strict", "secure"))
+    assert all(flag in cookie for flag in ("httponly", "samesite=strict", "secure"))
     assert TOKEN not in cookie
     value = shown.headers["set-cookie"].partition(";")[0]
     assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value}).status_code == 200
@@ -98,7 +98,7 @@ def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
     assert not [line for line in lines if "canary" in line]
     assert all(line.isascii() and line.isprintable() for line in lines)
     told = [json.loads(line) for line in lines]
-    assert [(one["method"], one["status"]) for one in told] == [("POST", 200), ("POST", 204), ("GET", 404)]
+    assert [(entry["method"], entry["status"]) for entry in told] == [("POST", 200), ("POST", 204), ("GET", 404)]
     assert TOKEN not in repr(Guard(token=TOKEN))
 
 
