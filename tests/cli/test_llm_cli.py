@@ -147,7 +147,7 @@ def test_questions_that_the_window_has_no_room_for_are_counted_and_said(tmp_path
         code, out, _ = ifqa("run", "gen", "--set", "llm.window=60")
         assert code == 0
         assert server.requests == 0
-    assert out.count("4 questions not asked, as the model's window has no room for one") == 2
+    assert out.count("4 questions not asked because they exceed the model's context window") == 2
     assert "4 failed" in out
 
 

@@ -32,8 +32,8 @@ def interrupting(server, requests):
 
 
 def test_an_interrupt_in_a_running_loop_is_raised_too():
-    async def cell(asked):
-        asked.complete(ask(*map(str, range(1000))))
+    async def cell(llm):
+        llm.complete(ask(*map(str, range(1000))))
 
     with serving(latency=0.05) as server, closing(asyncio.new_event_loop()) as loop, interrupting(server, 8):
         with pytest.raises(KeyboardInterrupt):
@@ -43,17 +43,17 @@ def test_an_interrupt_in_a_running_loop_is_raised_too():
 
 def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
     monkeypatch.setattr(request_scheduler, "GRACE", 0.05)
-    with serving(lambda prompt, time, asked: Reply(latency=5 if time == 1 else 0.001)) as server:
-        asked = model(server, max_total_tokens=10**6)
+    with serving(lambda prompt, time, llm: Reply(latency=5 if time == 1 else 0.001)) as server:
+        llm = model(server, max_total_tokens=10**6)
         with interrupting(server, 2), pytest.raises(KeyboardInterrupt):
-            asked.complete(ask("a", "b"))
-        assert (asked.account.in_flight, asked.account.reserved) == (0, (0, 0))
-        assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
+            llm.complete(ask("a", "b"))
+        assert (llm.account.in_flight, llm.account.reserved) == (0, (0, 0))
+        assert texts(llm.complete(ask("a", "b"))) == ["answer"] * 2
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_time_to_store_what_is_in_flight(tmp_path, sent):
-    with serving(lambda *asked: Reply(text="so", latency=0.3)) as server:
+    with serving(lambda *llm: Reply(text="so", latency=0.3)) as server:
         Path("experiments").mkdir()
         Path("experiments/mine.toml").write_text(
             'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'

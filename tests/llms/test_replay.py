@@ -30,7 +30,7 @@ def test_completions_are_replayed(tmp_path):
     completions = {CHAT: SAID, TEXT: Completion("they would\nland", 5, 4, "length")}
     model, heard = Replay(path=str(recorded(tmp_path / "two.jsonl", "tiny@1234", completions))), []
     found = model.complete([TEXT, CHAT, CHAT], heard.append)
-    assert [one.text for one in found] == ["they would\nland", SAID.text, SAID.text]
+    assert [completion.text for completion in found] == ["they would\nland", SAID.text, SAID.text]
     assert found[1] == replace(SAID, cached=True)
     assert (model.name, model.chat, sum(heard)) == ("tiny@1234", True, 3)
     assert model.spent == TokenUsage(cached=3, cost=0.0)
@@ -41,7 +41,7 @@ def test_a_request_that_was_not_recorded_gets_an_error(tmp_path):
     path = written(tmp_path / "a.jsonl", {"request": {"text": "Wick"}, "completion": {"text": "harbour"}})
     model = Replay(path=str(path), window=2048)
     found = model.complete([Request(text="Wick"), Request(text="Wick", temperature=0.5), Request(text="Wick ")])
-    assert [one.error for one in found] == ["", "not recorded in a.jsonl", "not recorded in a.jsonl"]
+    assert [completion.error for completion in found] == ["", "not recorded in a.jsonl", "not recorded in a.jsonl"]
     assert (found[0].text, model.name, model.chat, model.window) == ("harbour", "replay", False, 2048)
     assert model.spent.cached == 1
     assert model.complete([]) == []
@@ -60,7 +60,7 @@ requests = st.builds(
 def test_any_recording_is_replayed_as_it_was(tmp_path_factory, kept):
     folder = tmp_path_factory.mktemp("recording")
     found = Replay(path=str(recorded(folder / "a.jsonl", "m", kept))).complete(list(kept))
-    assert [replace(one, cached=False) for one in found] == list(kept.values())
+    assert [replace(completion, cached=False) for completion in found] == list(kept.values())
 
 
 def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):

@@ -32,10 +32,12 @@ def test_our_client_gets_the_answers_that_the_model_gives_here(tmp_path, tmp_pat
         }
         for requests, form in ((chats, "chat"), (plain, "completion")):
             client = OpenAI(model=str(folder), form=form, **settings)
-            found, expected = client.complete(requests), local.complete(requests)
-            stripped = [one.text.strip() for one in expected]  # the server strips chats
-            assert [one.text.strip() for one in found] == stripped
-            assert [(one.finish, one.error) for one in found] == [(one.finish, "") for one in expected]
-            assert client.spent.prompt_tokens == sum(one.prompt_tokens for one in expected)
+            completions, expected = client.complete(requests), local.complete(requests)
+            stripped = [completion.text.strip() for completion in expected]  # the server strips chats
+            assert [completion.text.strip() for completion in completions] == stripped
+            assert [(completion.finish, completion.error) for completion in completions] == [
+                (completion.finish, "") for completion in expected
+            ]
+            assert client.spent.prompt_tokens == sum(completion.prompt_tokens for completion in expected)
         with pytest.raises(IfqaError, match=f"Server is pinned to '{re.escape(str(folder))}'; requested 'gpt-4.1'"):
             OpenAI(model="gpt-4.1", **settings).complete(chats)

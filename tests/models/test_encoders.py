@@ -13,8 +13,8 @@ from ifqa.reading.span.network import SpanModel
 
 def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
     for name in (MINILM, "all-MiniLM-L6-v2", str(minilm_folder())):
-        found = find_encoder(name)
-        assert (found.folder, found.identity) == (minilm_folder(), {"name": MINILM, "sha256": WEIGHTS_SHA256})
+        files = find_encoder(name)
+        assert (files.folder, files.identity) == (minilm_folder(), {"name": MINILM, "sha256": WEIGHTS_SHA256})
     tiny_mpnet(tmp_path / "mine", "a")
     assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == ("mine", tmp_path / "mine")
     assert [model_requirement("mine", root).present for root in (tmp_path, tmp_path / "elsewhere")] == [True, False]

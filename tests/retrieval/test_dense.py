@@ -160,7 +160,7 @@ def test_a_model_trained_on_the_same_questions_is_recorded():
     [
         ({}, {"nprobe": 3}, "nprobe and ef_search are for a FAISS index, and .* is searched exactly"),
         ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; set factory"),
-        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
+        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name on the hub"),
         ({"query_prefix": 5}, {}, "query_prefix"),
         ({"precision": "int8"}, {}, "'precision': unknown value 'int8'"),
     ],

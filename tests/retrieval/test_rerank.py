@@ -94,7 +94,7 @@ def test_the_span_reader_raises_the_passage_that_holds_an_answer():
         ({"parts": []}, r"wants one \[\[retriever.parts\]\], found 0"),
         ({"model_weight": 0.0}, "'model_weight': wanted a number above 0, at most 1"),
         ({"reads": "claws"}, "unknown query 'claws'; .*known: .*main"),
-        ({"model": "no/such model"}, "neither a folder here nor a name of the hub"),
+        ({"model": "no/such model"}, "neither a folder here nor a name on the hub"),
         ({"device": "tpu"}, "unknown device 'tpu'"),
     ],
 )
@@ -150,5 +150,5 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     shutil.copytree(module.minilm_folder(), tmp_path / "encoder")
     config = json.loads((tmp_path / "encoder/config.json").read_text())
     (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
-    with refused(r"lack 2 weights or hold them in another shape: classifier\.bias"):
+    with refused(r"2 weights are missing or have another shape, as classifier\.bias"):
         module.CrossEncoder(str(tmp_path / "encoder"), "cpu")

@@ -109,9 +109,9 @@ def connected(url):
         yield one
 
 
-def until(what):
+def until(condition):
     """Wait until a function gives something true."""
     end = time.monotonic() + 60
-    while not what():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

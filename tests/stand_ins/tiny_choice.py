@@ -42,8 +42,8 @@ def questions(count=12, seed=0):
     return made[:count]
 
 
-def contexts(several):
-    return [[Passage(f"context/{one.group}", "", one.context)] for one in several]
+def contexts(question_list):
+    return [[Passage(f"context/{question.group}", "", question.context)] for question in question_list]
 
 
 def encoder(folder, kind="bert", seed=0):

@@ -52,7 +52,7 @@ def write(file, words, model, kind=None):
     vocabulary = sorted(words.get_vocab(), key=words.get_vocab().get)
     out.add_token_list(vocabulary)
     special = {tiny_chat.PAD, tiny_chat.TURN, tiny_chat.END}
-    out.add_token_types([3 if one in special else 1 for one in vocabulary])
+    out.add_token_types([3 if token in special else 1 for token in vocabulary])
     merges = json.loads(backend.to_str())["model"]["merges"]
     out.add_token_merges([" ".join(merge) for merge in merges])
     out.add_eos_token_id(config.eos_token_id)

@@ -104,11 +104,11 @@ def without(weight, folder, copy):
 def test_a_weight_that_the_files_lack_is_refused(bert, dpr, accelerate, tmp_path, monkeypatch):
     """transformers would draw it at random: other vectors in each process."""
     monkeypatch.setattr("ifqa.retrieval.vectors.encoders.find_spec", lambda _: accelerate or None)
-    with refused(r"lack 1 weights or hold them in another shape: .*attention.self.query.weight"):
+    with refused(r"1 weights are missing or have another shape, as .*attention.self.query.weight"):
         open_float(without("layer.0.attention.self.query.weight", bert, tmp_path / "half"))
     open_float(without("pooler.", bert, tmp_path / "no pooler"))
     shutil.copytree(Path(dpr).with_name("question_encoder"), tmp_path / "question_encoder")
-    with refused("lack 1 weights"):
+    with refused("1 weights are missing"):
         open_float(without("layer.1.output.dense.bias", dpr, tmp_path / "ctx_encoder"))
 
 
@@ -180,7 +180,7 @@ def test_half_precision_keeps_length_and_direction(bert, dpr):
         ({"max_tokens": 1000}, "max_tokens"),  # more than the model has positions
         ({"query_model": "x"}, "query_model is for DPR"),
         ({"query_prefix": "x", "model": "dpr"}, "take no prefix"),
-        ({"query_model": "/nowhere", "model": "dpr"}, "'/nowhere' is neither a folder here nor a name of the hub"),
+        ({"query_model": "/nowhere", "model": "dpr"}, "'/nowhere' is neither a folder here nor a name on the hub"),
         ({"max_tokens": 301, "model": "dpr"}, "max_tokens"),
     ],
 )
