@@ -62,5 +62,5 @@ def _download(file: RemoteFile, folder: Path) -> None:
         download_all([file], folder.parent)
     except DownloadError as error:
         raise IfqaError(
-            f"{error.what}; download it elsewhere and put it at {file.path}, or use: ifqa data --from FOLDER"
+            f"{error.reason}; download it elsewhere and put it at {file.path}, or use: ifqa data --from FOLDER"
         ) from error

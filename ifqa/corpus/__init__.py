@@ -1,1 +1,1 @@
-"""Turns sources into passages: blocks, shards, and a store of passages by id."""
+"""Turns sources into passages: units of work, shards, and a store of passages by id."""

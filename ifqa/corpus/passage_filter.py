@@ -1,8 +1,8 @@
-"""Picks the passages that a counterfactual question can be written about: a cause is told, in the past tense.
+"""Selects passages for annotators: passages with a causal sentence in the past tense.
 
 The IfQA paper (Yu et al., EMNLP 2023) gave its annotators passages with the keywords "lead to", "cause", "because", "due to",
-"originally" and "initially", in the past tense. How it matched them is not known. Here a keyword counts in all forms of its verb,
-and the sentence with the keyword must have a verb in the past tense.
+"originally" and "initially", in the past tense. It does not say how they were matched. Here a keyword matches in all forms of its
+verb, and the sentence with the keyword must have a verb in the past tense.
 """
 
 import heapq
@@ -32,7 +32,7 @@ _IRREGULAR = (
     "held kept knew led left lent lost made meant met paid ran rose said sang sank saw sent shot sold spent spoke stood struck "
     "swam taught thought threw told took understood went withdrew won wore wrote"
 ).split()
-#: Words before a participle that is no past tense: "is caused", "a united front", "the combined armies".
+#: Words before a participle that is not a past tense: "is caused", "a united front", "the combined armies".
 _NO_PAST = "is are be been being has have a an the and or".split()
 _BEFORE = "".join(rf"(?<!\b{word} )" for word in _NO_PAST)
 _PAST = re.compile(rf"(?<![\w-])(?:{'|'.join(_IRREGULAR)}|{_BEFORE}[a-z]{{2,}}ed)\b")
@@ -40,14 +40,14 @@ _PAST = re.compile(rf"(?<![\w-])(?:{'|'.join(_IRREGULAR)}|{_BEFORE}[a-z]{{2,}}ed
 
 @dataclass(frozen=True, slots=True)
 class CausalSentence:
-    """Why a passage was picked: its first sentence with a keyword and a verb in the past tense."""
+    """A passage's first sentence with a keyword and a verb in the past tense."""
 
     keyword: str  # one of KEYWORDS
     sentence: str
 
 
 def find_causal_sentence(text: str) -> CausalSentence | None:
-    """The first sentence of a passage that tells a cause in the past tense; None if there is none."""
+    """The first causal sentence of a passage in the past tense; None if there is none."""
     if not _KEYWORD.search(text):
         return None
     for sentence in split_sentences(text):
@@ -59,32 +59,32 @@ def find_causal_sentence(text: str) -> CausalSentence | None:
 
 @dataclass
 class PassageSample:
-    """Counts of screened passages, and those drawn, each with its rank in the draw, lowest first."""
+    """Counts of screened passages, and a random sample of them, each with its random rank, lowest first."""
 
     passages: int = 0
-    keywords: Counter[str] = field(default_factory=Counter)  # of the passages that are kept, each once
+    keywords: Counter[str] = field(default_factory=Counter)  # of the selected passages, one each
     kept: list[tuple[bytes, Passage, CausalSentence]] = field(default_factory=list)
     left: list[tuple[bytes, Passage]] = field(default_factory=list)
 
 
 def sample_shard(path: Path, kept: int, left: int, seed: int) -> PassageSample:
-    """Screen the passages of a shard, and draw some by a seed: of those that are kept, and of the others."""
-    drawn = PassageSample()
+    """Screen the passages of a shard, and sample `kept` selected and `left` other passages by a seed."""
+    sample = PassageSample()
     for passage in read_shard(path):
-        reason, seeded = find_causal_sentence(passage.text), f"{seed} {passage.id}"
+        sentence, seeded = find_causal_sentence(passage.text), f"{seed} {passage.id}"
         rank = blake2b(seeded.encode("utf-8", "surrogatepass")).digest()
-        drawn.passages += 1
-        if reason:
-            drawn.keywords[reason.keyword] += 1
-            drawn.kept.append((rank, passage, reason))
+        sample.passages += 1
+        if sentence:
+            sample.keywords[sentence.keyword] += 1
+            sample.kept.append((rank, passage, sentence))
         elif left:
-            drawn.left.append((rank, passage))
-    _truncate(drawn, kept, left)
-    return drawn
+            sample.left.append((rank, passage))
+    _truncate(sample, kept, left)
+    return sample
 
 
 def merge_samples(parts: Iterable[PassageSample], kept: int, left: int) -> PassageSample:
-    """The counts of all shards, and the passages drawn from all of them; they depend neither on order nor on shards."""
+    """Merge the samples of shards; the result depends neither on their order nor on their boundaries."""
     total = PassageSample()
     for part in parts:
         total.passages += part.passages
@@ -95,6 +95,6 @@ def merge_samples(parts: Iterable[PassageSample], kept: int, left: int) -> Passa
     return total
 
 
-def _truncate(drawn: PassageSample, kept: int, left: int) -> None:
-    drawn.kept = heapq.nsmallest(kept, drawn.kept, key=lambda ranked: ranked[0])
-    drawn.left = heapq.nsmallest(left, drawn.left, key=lambda ranked: ranked[0])
+def _truncate(sample: PassageSample, kept: int, left: int) -> None:
+    sample.kept = heapq.nsmallest(kept, sample.kept, key=lambda ranked: ranked[0])
+    sample.left = heapq.nsmallest(left, sample.left, key=lambda ranked: ranked[0])

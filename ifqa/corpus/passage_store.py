@@ -1,9 +1,9 @@
-"""A folder of passages, and look-up of any passage by id.
+"""A folder of passages, and look-up of passages by id.
 
-The shards `passages-00000.jsonl`, … have one `{"id", "title", "contents"}` a line, the format of Pyserini's
-JsonCollection. Two arrays in the same folder have one entry a passage: `ids.hash.npy` holds the sorted 64-bit hashes of
-the ids, `ids.location.npy` the place where the passage with that hash begins. Both arrays are memory-mapped: for 27.5
-million passages they are 440 MB on disk, and a look-up touches a few pages.
+The shards `passages-00000.jsonl`, … have one `{"id", "title", "contents"}` per line, the format of Pyserini's JsonCollection. Two
+arrays in the same folder have one entry per passage: `ids.hash.npy` holds the sorted 64-bit hashes of the ids, and
+`ids.location.npy` the offset of the passage with that hash. Both are memory-mapped: for 27.5 million passages they take 440 MB on
+disk, and a look-up touches a few pages.
 """
 
 import json
@@ -17,7 +17,7 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact, FormatError, IfqaError, MissingInput, PluginError
 from ifqa.progress import bar
 from ifqa.records import Passage
 from ifqa.storage.artifacts import list_files
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_ID_FIRST = re.compile(rb'\{"id": "([^"\\]+)"')  # how passage_line() begins
+_ID_FIRST = re.compile(rb'\{"id": "([^"\\]+)"')  # the start of passage_line()
 _SHARD = re.compile(r"passages-(\d{5,})\.jsonl")
 HASHES, LOCATIONS = "ids.hash.npy", "ids.location.npy"
 OFFSET_BITS = 40  # low bits of a location: the byte in the shard, up to 1 TB; the higher bits are the shard's number
@@ -35,23 +35,23 @@ _READ = 4096  # bytes; nearly every passage of 100 words is shorter
 
 
 def generated_passage_line(passage: Passage) -> bytes:
-    """A passage that a retriever made, as a line.
+    """A passage that a retriever generated, as a line.
 
     Raises:
-        IfqaError: its id is empty or contains white space, which separates the columns of a TREC run.
+        PluginError: its id is empty or contains white space, which separates the columns of a TREC run.
     """
     if passage.id.split() != [passage.id]:
-        raise IfqaError(
+        raise PluginError(
             f"the passage with the title {passage.title!r} has the id {passage.id!r}; "
-            "wanted one that is not empty and holds no white space"
+            "wanted an id that is not empty, without white space"
         )
     return passage_line(passage.id, passage.title, passage.text)
 
 
 def passage_line(passage_id: str, title: str, text: str) -> bytes:
-    """A passage as a line of a shard: the same bytes as `files.json_line` gives, at a third of the cost."""
-    first, second, third = encode_basestring(passage_id), encode_basestring(title), encode_basestring(text)
-    return f'{{"id": {first}, "title": {second}, "contents": {third}}}\n'.encode("utf-8", "backslashreplace")
+    """A passage as a line of a shard: the same bytes as `files.json_line`, at a third of the cost."""
+    passage_id, title, text = encode_basestring(passage_id), encode_basestring(title), encode_basestring(text)
+    return f'{{"id": {passage_id}, "title": {title}, "contents": {text}}}\n'.encode("utf-8", "backslashreplace")
 
 
 def shard_path(folder: Path, number: int) -> Path:
@@ -60,7 +60,7 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 class PassageStore:
-    """The passages of a folder that `write_id_index` has indexed."""
+    """The passages of a folder that `write_id_index` indexed."""
 
     def __init__(self, folder: Path) -> None:
         """Open the store in milliseconds: only the arrays' headers are read.
@@ -78,7 +78,9 @@ class PassageStore:
                 require_file(folder / LOCATIONS, "index of ids"), mmap_mode="r"
             )
         except (ValueError, EOFError) as error:
-            raise IfqaError(f"{folder}: the index of ids is damaged ({error}); build the passages again") from error
+            raise DamagedArtifact(
+                f"{folder}: the index of ids is damaged ({error}); build the passages again"
+            ) from error
         if len(self._hashes) != len(self._locations):
             raise self._misfit(f"{len(self._hashes)} ids, {len(self._locations)} locations")
 
@@ -86,7 +88,7 @@ class PassageStore:
         return len(self._hashes)
 
     def __iter__(self) -> Iterator[Passage]:
-        """All passages, shard by shard; one is in memory at a time."""
+        """All passages, shard by shard, one in memory at a time."""
         return chain.from_iterable(map(read_shard, self._shards.values()))
 
     def get(self, ids: Sequence[str]) -> list[Passage]:
@@ -98,21 +100,21 @@ class PassageStore:
         return get_passages([self], ids)
 
     def find(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """Id -> passage, for those ids that are in the store; reads each shard that it needs once, front to back.
+        """Id -> passage, for the ids that are in the store; each shard is read once, front to back.
 
         Raises:
-            IfqaError: the index points to something that is not a passage, so it is the index of other shards.
+            DamagedArtifact: the index does not fit the shards.
         """
         import numpy as np
 
-        places: list[tuple[int, str]] = []
-        hashed = sorted((hash_id(id_bytes(passage_id)), passage_id) for passage_id in set(ids))
-        queries = np.array([number for number, _ in hashed], dtype=np.uint64)
-        first, last = (np.searchsorted(self._hashes, queries, side).tolist() for side in ("left", "right"))
-        for start, end, (_, passage_id) in zip(first, last, hashed, strict=True):
-            places += [(int(location), passage_id) for location in self._locations[start:end]]
+        located: list[tuple[int, str]] = []
+        queries = sorted((hash_id(id_bytes(passage_id)), passage_id) for passage_id in set(ids))
+        hashes = np.array([id_hash for id_hash, _ in queries], dtype=np.uint64)
+        starts, ends = (np.searchsorted(self._hashes, hashes, side).tolist() for side in ("left", "right"))
+        for start, end, (_, passage_id) in zip(starts, ends, queries, strict=True):
+            located += [(int(location), passage_id) for location in self._locations[start:end]]
         passages: dict[str, Passage] = {}
-        for number, group in groupby(sorted(places), key=lambda place: place[0] >> OFFSET_BITS):
+        for number, group in groupby(sorted(located), key=lambda pair: pair[0] >> OFFSET_BITS):
             if number not in self._shards:
                 raise self._misfit(f"shard {number} is missing")
             with open(self._shards[number], "rb", _READ) as handle:
@@ -125,15 +127,15 @@ class PassageStore:
                         passages[passage_id] = passage
         return passages
 
-    def _misfit(self, found: str) -> IfqaError:
-        return IfqaError(
-            f"{self.path}: the index of ids does not fit the passages ({found}); if they were built again meanwhile, run the "
+    def _misfit(self, detail: str) -> DamagedArtifact:
+        return DamagedArtifact(
+            f"{self.path}: the index of ids does not fit the passages ({detail}); if they were built again meanwhile, run the "
             "same command again; if not, build them again"
         )
 
 
 class GeneratedPassages(PassageStore):
-    """A file of passages that a retriever wrote itself instead of finding them in the corpus; 16 bytes a passage in memory."""
+    """A file of passages that a retriever generated instead of searching the corpus; 16 bytes per passage in memory."""
 
     def __init__(self, path: Path) -> None:
         """Read the file's ids.
@@ -150,15 +152,15 @@ def get_passages(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Pas
     """The passages of `ids`, in that order, each from the first store that has it.
 
     Raises:
-        IfqaError: none of the stores has one of the ids.
+        MissingInput: an id is in none of the stores.
     """
     passages: dict[str, Passage] = {}
     for store in stores:
         passages = store.find(dict.fromkeys(ids).keys() - passages.keys()) | passages
     for passage_id in ids:
         if passage_id not in passages:
-            places = ", ".join(str(store.path) for store in stores)
-            raise IfqaError(f"no passage {passage_id!r} in {places}; was the run made from other passages?")
+            paths = ", ".join(str(store.path) for store in stores)
+            raise MissingInput(f"no passage {passage_id!r} in {paths}; was the run made from other passages?")
     return [passages[passage_id] for passage_id in ids]
 
 
@@ -166,20 +168,20 @@ def get_passage_lists(stores: Sequence[PassageStore], lists: Sequence[Sequence[s
     """The passages of lists of ids, as `get_passages` finds them; each passage is looked up once."""
     ids = list(dict.fromkeys(chain.from_iterable(lists)))
     passages = dict(zip(ids, get_passages(stores, ids), strict=True))
-    return [[passages[passage_id] for passage_id in wanted] for wanted in lists]
+    return [[passages[passage_id] for passage_id in group] for group in lists]
 
 
 def list_shards(folder: Path) -> dict[int, Path]:
-    """Shard number -> file, in the order of the numbers: of the files that the folder's manifest lists, if it has one."""
+    """Shard number -> file, by number; only files that the folder's manifest lists, if it has one."""
     numbered = ((_SHARD.fullmatch(path.name), path) for path in list_files(folder))
     return dict(sorted((int(match[1]), path) for match, path in numbered if match))
 
 
 def count_passages(passages: Path) -> tuple[dict[int, Path], int]:
-    """The shards of a folder of passages by their number, and the number of passages.
+    """The shards of a passages folder by number, and the number of passages.
 
     Raises:
-        IfqaError: there are none.
+        MissingInput: there are no passages.
     """
     shards = list_shards(require_file(passages, "passages folder"))
     count = 0
@@ -187,7 +189,7 @@ def count_passages(passages: Path) -> tuple[dict[int, Path], int]:
         with open(path, "rb") as handle:
             count += sum(1 for line in handle if line.strip())
     if not count:
-        raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
+        raise MissingInput(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
     return shards, count
 
 
@@ -204,7 +206,7 @@ def read_shard(path: Path) -> Iterator[Passage]:
 
 
 def read_at(handle: BinaryIO, location: int) -> Passage:
-    """The passage that begins at a location; `handle` is its shard, open for reading."""
+    """The passage at a location; `handle` is its shard, open for reading."""
     offset = location & ((1 << OFFSET_BITS) - 1)
     handle.seek(offset)
     return parse_passage(handle.readline(), f"{handle.name}, byte {offset}")
@@ -218,7 +220,7 @@ def parse_passage(line: bytes, where: str) -> Passage:
 
 
 def id_bytes(passage_id: str) -> bytes:
-    """An id as the bytes that a shard has for it."""
+    """The bytes of an id in a shard."""
     return passage_id.encode("utf-8", "surrogatepass")
 
 
@@ -235,19 +237,19 @@ def write_id_index(folder: Path) -> int:
     """
     hashes, locations = index_ids(list_shards(folder))
     if not len(hashes):
-        raise IfqaError(f"{folder} holds no passages; wanted passages-00000.jsonl, … with a passage a line")
+        raise MissingInput(f"{folder} holds no passages; wanted passages-00000.jsonl, … with one passage per line")
     _write_array(folder / HASHES, hashes)
     _write_array(folder / LOCATIONS, locations)
     return len(hashes)
 
 
 def index_ids(shards: Mapping[int, Path]) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-    """The sorted hashes of the ids of all passages, and the location of each passage; (passages,) both.
+    """The sorted hashes of the ids of all passages, and the location of each passage; both of shape (passages,).
 
-    Memory: 32 bytes a passage while the ids are sorted.
+    Memory: 32 bytes per passage while the ids are sorted.
 
     Raises:
-        IfqaError: a line is not a passage, or two passages have the same id (both are named).
+        FormatError: a line is not a passage, or two passages have the same id (both are named).
     """
     import numpy as np
 
@@ -274,7 +276,7 @@ def index_ids(shards: Mapping[int, Path]) -> "tuple[NDArray[np.uint64], NDArray[
 def _refuse_duplicates(
     shards: Mapping[int, Path], hashes: "NDArray[np.uint64]", locations: "NDArray[np.uint64]"
 ) -> None:
-    """Refuse equal ids among equal hashes. Two of 27.5 million ids share a hash by chance in 1 of 50,000 corpora."""
+    """Raise for equal ids among equal hashes. Two of 27.5 million ids share a hash by chance in 1 of 50,000 corpora."""
     import numpy as np
 
     first_at: dict[str, str] = {}
@@ -286,7 +288,7 @@ def _refuse_duplicates(
             handle.seek(0)
             number = handle.read(location & ((1 << OFFSET_BITS) - 1)).count(b"\n") + 1
         if passage.id in first_at:
-            raise IfqaError(
+            raise FormatError(
                 f"passage id {passage.id!r} appears twice: {first_at[passage.id]} and {path}:{number} "
                 f"({passage.title!r}); if two sources have the same article, remove it from one source"
             )

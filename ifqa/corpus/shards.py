@@ -1,8 +1,8 @@
-"""Writes the shards of a passages folder, with a log of their blocks from which a stopped build resumes.
+"""Writes the shards of a passages folder, with a log of their blocks from which an interrupted build resumes.
 
-`blocks.jsonl` has a line for each finished block: its number, the hash of its input, and the hash and counts of its
-shard. The line is appended right after the shard is in its place. A resumed build makes only the blocks that have no
-line or another hash, also when the input was cut short at first and has been fetched again.
+`blocks.jsonl` has a line for each finished block: its number, the hash of its input, the hash and counts of its shard. The line
+is appended right after the shard is renamed. A resumed build makes only the blocks without a line or with another hash, even if
+the input was truncated at first and has been fetched again.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from ifqa.storage.artifacts import INPUTS
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, sha256, write_bytes, write_jsonl
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
-_NOT_LOGGED = {"shard", "start"}  # of a file's passages; the place of the lines says that
+_NOT_LOGGED = {"shard", "start"}  # fields of a file's record that follow from the order of the lines
 
 
 class _LogLine(StoredModel):
@@ -42,12 +42,12 @@ class _LogLine(StoredModel):
     files: list[FileRecord] = Field(default_factory=list)  # of documents
 
     def record(self) -> dict[str, object]:
-        """The line as it is written."""
+        """The line as written to the log."""
         return self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
 
 
 class CorpusTotals(TypedDict):
-    """Totals of all shards of a folder, and of the pages that were left out."""
+    """Totals of all shards of a folder, and of the skipped pages."""
 
     pages: int
     passages: int
@@ -58,10 +58,10 @@ class CorpusTotals(TypedDict):
 
 
 class CorpusWriter:
-    """A folder to which shards are added."""
+    """Adds shards to a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the log that an earlier build left."""
+        """Read the log of an interrupted build."""
         self.folder = folder
         truncate_log(folder / LOG)
         self._lines = {line.block: line for line in _read_log(folder / LOG)}
@@ -69,13 +69,13 @@ class CorpusWriter:
         self.reused = 0
 
     def unfinished(self, units: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
-        """Number the units, and keep those without a shard; `advance` gets the bytes of input of the others.
+        """Number the units, and yield those without a shard; `advance` gets the input bytes of the others.
 
-        A shard that only passages of an earlier build go into is added here and now.
+        A shard whose passages all come from an earlier build is written at once.
         """
         for number, unit in enumerate(units):
             self._keys.append(unit.key())
-            if self._is_here(number):
+            if self._is_finished(number):
                 self.reused += 1
                 advance(unit.read)
             elif unit.is_current:
@@ -85,7 +85,7 @@ class CorpusWriter:
                 yield replace(unit, number=number)
 
     def add(self, number: int, shard: Shard) -> None:
-        """Write a shard, then its line of the log; a block without passages has a line only."""
+        """Write a shard, then its line of the log; a block without passages gets only a line."""
         if shard.passages:
             with atomic_write(shard_path(self.folder, number)) as handle:
                 write_bytes(handle, shard.data)
@@ -101,7 +101,7 @@ class CorpusWriter:
         self._lines[number] = line
 
     def finish(self) -> CorpusTotals:
-        """Sort the log, list the bad pages, and remove what belongs to no block; returns the totals."""
+        """Sort the log, list the bad pages, and remove files of no block; returns the totals."""
         lines = [self._lines[number] for number in range(len(self._keys))]
         shards = {shard_path(self.folder, line.block) for line in lines if line.passages}
         for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
@@ -123,7 +123,7 @@ class CorpusWriter:
             "bad": len(bad),
         }
 
-    def _is_here(self, number: int) -> bool:
+    def _is_finished(self, number: int) -> bool:
         line, path = self._lines.get(number), shard_path(self.folder, number)
         if line is None or line.key != self._keys[number]:
             return False
@@ -131,12 +131,12 @@ class CorpusWriter:
 
 
 def read_bad_pages(folder: Path) -> list[dict[str, str]]:
-    """The pages or files of a finished folder that were left out: id and reason of each."""
+    """The skipped pages or files of a finished folder: id and reason of each."""
     return [record for _, record in read_jsonl(folder / BAD)] if (folder / BAD).exists() else []
 
 
 def read_file_records(folder: Path) -> dict[str, FileRecord]:
-    """Key -> record of each file of documents that a folder of shards was made from."""
+    """Key -> record of each document in a folder of shards."""
     records = {}
     for line in _read_log(folder / LOG):
         start, shard = 0, shard_path(folder, line.block)
@@ -147,7 +147,7 @@ def read_file_records(folder: Path) -> dict[str, FileRecord]:
 
 
 def _read_log(path: Path) -> Iterator[_LogLine]:
-    """The lines that `add` wrote; malformed lines are ignored, so their blocks are made again."""
+    """The lines that `add` wrote; malformed lines are ignored, so their blocks are built again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
-        with suppress(ValueError):  # json's and pydantic's; json alone takes the names of files that are not UTF-8
+        with suppress(ValueError):  # of json and pydantic; pydantic's own parser refuses file names that are not UTF-8
             yield _LogLine.model_validate(json.loads(line), strict=False)

@@ -1,4 +1,4 @@
-"""The kinds of sources of passages, the sources of a corpus's file, and what building their passages will take."""
+"""Opens the passage sources of a corpus file, and estimates the time and disk that a build takes."""
 
 import csv
 import re
@@ -21,20 +21,20 @@ from ifqa.corpus.work_units import (
     WorkUnit,
     passage_units,
 )
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import FormatError, IfqaError, unknown_name
 from ifqa.records import Passage, Question, fingerprint_questions, gold_id
 from ifqa.settings import check_settings, coerce_floats
 from ifqa.storage.files import read_jsonl, read_lines, require_file, text_field, unicode_text
 from ifqa.storage.files import typed_field as field_of
 
-#: A table [[passages.sources]] of a corpus file: its format, and the settings of that kind.
+#: A section [[passages.sources]] of a corpus file: a format, and the settings of that format.
 SourceSection = Mapping[str, Any]
 
-_WORKER_MEMORY = 150e6  # bytes, measured for a process with one unit
-_PASSAGE_MEMORY = 36  # bytes a passage while the ids are sorted
-_INDEX_BYTES = 16  # bytes a passage in the index of ids
-_ID_SECONDS = 5e-6  # seconds a passage to sort the ids
-_LARGEST_EXPANSION = 12  # bytes of passages from a byte of input; the most tightly packed articles give 6
+_WORKER_MEMORY = 150e6  # bytes of a process with one unit, measured
+_PASSAGE_MEMORY = 36  # bytes per passage while the ids are sorted
+_INDEX_BYTES = 16  # bytes per passage in the index of ids
+_ID_SECONDS = 5e-6  # seconds per passage to sort the ids
+_LARGEST_EXPANSION = 12  # bytes of passages per byte of input; the best compressed articles give 6
 
 
 @dataclass
@@ -42,11 +42,11 @@ class PassageFiles(FileSource):
     """Files of passages: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and optionally title.
 
     Args:
-        path: a file; a folder, whose subfolders are read too, or a pattern for several files.
+        path: a file, a folder with its subfolders, or a pattern.
     """
 
     format = "passages"
-    needs = "passages that are cut already"
+    needs = "ready passages"
     names = re.compile(r"[^.].*\.(jsonl|tsv)(\.(bz2|gz|xz))?")
     wanted = "no file of passages (.jsonl or .tsv, also .xz, .gz or .bz2)"
 
@@ -56,11 +56,11 @@ class PassageFiles(FileSource):
 
 @dataclass
 class GoldPassages(Source):
-    """The gold passages of a benchmark's splits unchanged, each text once, with an empty title.
+    """The gold passages of a benchmark's splits, unchanged, each text once, with an empty title.
 
     Args:
-        benchmark, splits: where the questions come from.
-        questions: the questions of each split, handed in by the caller.
+        benchmark, splits: the source of the questions.
+        questions: the questions of each split, passed in by the caller.
     """
 
     format = "gold"
@@ -95,15 +95,15 @@ FORMATS: dict[str, type[Source]] = {
 def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
     """The passages of a file, each with the number of bytes read so far.
 
-    A `.tsv` file, packed or plain, has the format of DPR (dpr/data/retriever_data.py:253-287): columns id, text and
-    title, a header line, and quotes around fields that contain a quote. Unlike in DPR, a quotation mark that begins or
-    ends the text itself stays. JSON lines have `id`, `contents` and optionally `title`.
+    A `.tsv` file has DPR's format (dpr/data/retriever_data.py:253-287): columns id, text and title, a header line, and quotes
+    around fields that contain a quote. Unlike DPR, we keep a quotation mark at the start or end of the text itself. JSON lines
+    have `id`, `contents` and optionally `title`.
 
     Raises:
         IfqaError: the file is missing or damaged, or a line is not a passage (named as file:line).
     """
     if not require_file(file, "passages").stat().st_size:
-        raise IfqaError(f"{file} is empty; fetch it again")
+        raise FormatError(f"{file} is empty; fetch it again")
     with open(file, "rb") as handle:
         if ".tsv" in file.suffixes:
             rows = csv.reader((f"{line}\n" for _, line in read_lines(file, handle)), delimiter="\t")
@@ -113,13 +113,13 @@ def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
                     if row[:1] == ["id"] and rows.line_num == 1:
                         continue
                     if len(row) != 3 or any("\n" in value for value in row):
-                        raise IfqaError(
-                            f"{where}: wanted id, text and title with tabs between, found {len(row)} fields on "
+                        raise FormatError(
+                            f"{where}: wanted id, text and title separated by tabs, found {len(row)} fields on "
                             "one or more lines; is a quotation mark not closed?"
                         )
                     yield _passage(row[0], row[2], row[1], where), handle.tell()
             except csv.Error as error:
-                raise IfqaError(
+                raise FormatError(
                     f"{file}:{rows.line_num}: not tab-separated values ({error}); is a quotation mark not closed?"
                 ) from error
         else:
@@ -132,29 +132,29 @@ def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
 
 def _passage(passage_id: str, title: str, text: str, where: str) -> Passage:
     if passage_id.split() != [passage_id]:
-        raise IfqaError(f"{where}: passage id {passage_id!r}; wanted one that is not empty and holds no white space")
+        raise FormatError(f"{where}: passage id {passage_id!r}; wanted an id that is not empty, without white space")
     return Passage(passage_id, unicode_text(title, "title", where), unicode_text(text, "text", where))
 
 
 def _no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Question]]:
-    raise IfqaError(f"gold passages of {benchmark}: there are no questions here to take them from")
+    raise IfqaError(f"gold passages of {benchmark}: no questions are loaded here")
 
 
-def open_source(table: SourceSection, root: Path = Path(), questions_of: QuestionLoader = _no_questions) -> Source:
-    """The source of a table of a corpus's file, checked.
+def open_source(section: SourceSection, root: Path = Path(), questions_of: QuestionLoader = _no_questions) -> Source:
+    """Open and check the source of a section of a corpus file.
 
     Args:
-        table: its format and its settings.
-        root: where relative paths count from.
+        section: the format and the settings.
+        root: the folder at which relative paths start.
         questions_of: benchmark and splits -> the questions of each split, for gold passages.
 
     Raises:
-        IfqaError: its format or a setting is unknown, or a file is missing.
+        IfqaError: the format or a setting is unknown, or a file is missing.
     """
-    kind = source_class(table)
+    kind = source_class(section)
     if kind is None:
-        raise unknown_name("format of a passage source", str(table.get("format", "")), FORMATS)
-    settings = {key: value for key, value in table.items() if key != "format"}
+        raise unknown_name("format of a passage source", str(section.get("format", "")), FORMATS)
+    settings = {key: value for key, value in section.items() if key != "format"}
     check_settings(
         f"setting of a {kind.format!r} source", kind, settings, injected=["questions"], other_keys=["format"]
     )
@@ -164,38 +164,39 @@ def open_source(table: SourceSection, root: Path = Path(), questions_of: Questio
 
 
 def open_sources(
-    tables: Sequence[SourceSection], root: Path = Path(), questions_of: QuestionLoader = _no_questions
+    sections: Sequence[SourceSection], root: Path = Path(), questions_of: QuestionLoader = _no_questions
 ) -> list[Source]:
-    """The sources of a corpus, checked before any work is done, as `open_source` does."""
-    return [open_source(table, root, questions_of) for table in tables]
+    """Open and check the sources of a corpus; raises as `open_source`."""
+    return [open_source(section, root, questions_of) for section in sections]
 
 
-def source_class(table: SourceSection) -> type[Source] | None:
-    """The kind of the source of a table; None for an unknown format."""
-    return FORMATS.get(str(table.get("format")))
+def source_class(section: SourceSection) -> type[Source] | None:
+    """The class of a section's source; None for an unknown format."""
+    return FORMATS.get(str(section.get("format")))
 
 
-def question_splits(table: SourceSection) -> list[tuple[str, str]]:
-    """Benchmark and split of the questions that the source of a table reads."""
-    kind = source_class(table)
-    return kind.splits_of(table) if kind else []
+def question_splits(section: SourceSection) -> list[tuple[str, str]]:
+    """Benchmark and split of the questions that a section's source reads."""
+    kind = source_class(section)
+    return kind.splits_of(section) if kind else []
 
 
-def user_folders(tables: Sequence[SourceSection]) -> tuple[str, ...]:
-    """The paths of sources that are a user's own documents."""
-    return tuple(str(Path(table["path"])) for table in tables if (kind := source_class(table)) and kind.is_user_folder)
+def user_folders(sections: Sequence[SourceSection]) -> tuple[str, ...]:
+    """The paths of the sources that are a user's own documents."""
+    paths = ((source_class(section), section) for section in sections)
+    return tuple(str(Path(section["path"])) for kind, section in paths if kind and kind.is_user_folder)
 
 
 def total_size(sources: Sequence[Source]) -> int:
-    """Bytes that the sources read."""
+    """Bytes of the input of all sources."""
     return sum(source.size() for source in sources)
 
 
 @dataclass(frozen=True)
 class BuildEstimate:
-    """Number of passages, bytes on disk, CPU seconds, and the share of the input in the sample.
+    """Number of passages, bytes on disk, CPU seconds, and the share of the input that was sampled.
 
-    One process spends the `reading` seconds: it alone unpacks any file that is not a multistream dump. All workers
+    The main process alone spends the `reading` seconds: it decompresses every file that is not a multistream dump. All workers
     share the `working` seconds.
     """
 
@@ -206,16 +207,16 @@ class BuildEstimate:
     seen: float
 
     def seconds(self, workers: int) -> float:
-        """Lower bound of the build's seconds, with a core for each worker."""
+        """Lower bound of the build's seconds, with one core per worker."""
         return max(self.reading, (self.reading + self.working) / workers) + self.passages * _ID_SECONDS
 
     def memory(self, workers: int) -> float:
-        """Approximate bytes of the workers and of this process, which keeps units ready for them."""
+        """Approximate bytes of the workers and of the main process, which prepares units for them."""
         return (workers + 1) * _WORKER_MEMORY + self.passages * _PASSAGE_MEMORY
 
 
 def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
-    """Estimate what building the passages of sources takes, from a sample of each."""
+    """Estimate the cost of building the passages of sources, from a sample of each."""
     passages = disk = reading = working = seen = 0.0
     for source in sources:
         count = size = read = 0
@@ -234,14 +235,14 @@ def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
 
 
 def require_room(sources: Sequence[Source], folder: Path) -> None:
-    """Refuse a build that will not fit on the disk, before any work is done.
+    """Check before a build that its passages fit on the disk.
 
     Args:
         sources: the sources to build.
-        folder: the folder of the build; shards that an earlier build left there count as free room.
+        folder: the folder of the build; shards of an interrupted build count as free space.
 
     Raises:
-        IfqaError: the estimate from a sample is larger than the room on the disk.
+        IfqaError: the estimate from a sample exceeds the free space.
     """
     free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("passages-*.jsonl"))
     if free > total_size(sources) * _LARGEST_EXPANSION + (1 << 28):
@@ -252,5 +253,5 @@ def require_room(sources: Sequence[Source], folder: Path) -> None:
     if disk > free:
         raise IfqaError(
             f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(disk))}; "
-            "make room, or work in a folder on a larger disk (everything goes below the working directory)"
+            "make room, or work in a folder on a larger disk (all files go below the working directory)"
         )

@@ -1,6 +1,6 @@
-"""The role of a source of passages, and the units of work that it gives: a unit becomes the same shard on every machine.
+"""The base classes of passage sources, and the units of work that they yield; a unit becomes the same shard on every machine.
 
-Most sources are files: a file, the fitting files of a folder, or those that a pattern names.
+Most sources are files: a file, the matching files of a folder, or those that match a pattern.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ from typing import Any, ClassVar
 
 from ifqa.corpus.passage_store import passage_line
 from ifqa.corpus.wikipedia.dump_download import fetch_hint
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.records import Passage, Question
 from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
 
-VERSION = 3  # raised when a unit becomes other passages, so that older shards and corpora are not used again
-PASSAGES = 20_000  # passages in a unit, where the source is cut already
+VERSION = 3  # raise it when a unit yields other passages, so that older shards and corpora are not reused
+PASSAGES = 20_000  # passages in a unit of a source that is split already
 _SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
 _SAMPLED = 12  # files of a source that are sampled
 
-#: Path, or key of a file of documents -> bytes, time of change (ns) and SHA-256, as an earlier build found them.
+#: Path, or key of a document -> bytes, time of change (ns) and SHA-256 at the last build.
 KnownFiles = Mapping[str, Sequence[int | str]]
 #: Benchmark and splits -> the questions of each split.
 QuestionLoader = Callable[[str, Sequence[str]], Sequence[Sequence[Question]]]
@@ -37,34 +37,34 @@ QuestionLoader = Callable[[str, Sequence[str]], Sequence[Sequence[Question]]]
 
 @dataclass
 class SkippedPages:
-    """The pages or files that were left out: their number by reason, and id, title and reason of each bad one."""
+    """The skipped pages or files: their number by reason, and id, title and reason of each bad one."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     bad: list[dict[str, str]] = field(default_factory=list)
 
     def leave_out(self, page_id: str, title: str, reason: str, kind: str = "") -> None:
-        """Count and list a bad page, or a file that is left out, with its kind."""
+        """Count and list a bad page, or a skipped file with its kind."""
         self.left_out[kind or "bad"] += 1
         self.bad.append({"id": page_id, "title": title} | ({"kind": kind} if kind else {}) | {"reason": reason})
 
     def copy(self) -> "SkippedPages":
-        """The tally so far."""
+        """A copy of the counts and the list."""
         return SkippedPages(Counter(self.left_out), list(self.bad))
 
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A file of documents in a build: its identity, and its passages; `reason` if it was left out."""
+    """A document in a build: its fingerprint, and its passages; `reason` if it was skipped."""
 
-    key: str  # a hash of its folder and of the settings that it is read with, and its name
+    key: str  # a hash of its folder and of the source's settings, and its name
     bytes: int
     modified: int  # time of change (ns)
     sha256: str
-    length: int  # bytes of the shard that are its passages
+    length: int  # bytes of its passages in the shard
     passages: int
     words: int
     reason: str
-    shard: Path | None = None  # where its passages are, once they are written
+    shard: Path | None = None  # the file of its passages, once they are written
     start: int = 0
 
     @property
@@ -74,7 +74,7 @@ class FileRecord:
 
 
 def read_passage_lines(file: FileRecord) -> bytes:
-    """The passages of a file, as they are in its shard."""
+    """The passages of a document, as lines of its shard."""
     if file.shard is None:
         return b""
     with open(file.shard, "rb") as shard:
@@ -82,28 +82,28 @@ def read_passage_lines(file: FileRecord) -> bytes:
         return shard.read(file.length)
 
 
-#: Key -> record of each file of documents in a build.
+#: Key -> record of each document in a build.
 FileRecords = Mapping[str, FileRecord]
 NO_FILES: FileRecords = {}
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What a build's messages are about."""
+    """The facts that a build's messages report."""
 
     corpus: str
-    left_out: Mapping[str, int]  # number of pages and files that were left out, by reason
-    bad: Sequence[Mapping[str, str]]  # id, title and reason of each that could not be read, or of each file left out
+    left_out: Mapping[str, int]  # number of skipped pages and files, by reason
+    bad: Sequence[Mapping[str, str]]  # id, title and reason of each unreadable page, or of each skipped file
     listed: Path  # the file that lists them
-    before: FileRecords  # the files of documents of the build before
-    after: FileRecords  # and of this one
+    before: FileRecords  # the documents of the previous build
+    after: FileRecords  # the documents of this build
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The passages of a unit as lines of JSON, with counts of pages, passages and words, and what was left out.
+    """The passages of a unit as lines of JSON, with counts of pages, passages and words, and the skipped pages.
 
-    `files` has a record of each file of documents, in the order of their passages; it is empty for other units.
+    `files` has a record of each document, in the order of their passages; it is empty for other units.
     """
 
     data: bytes
@@ -118,10 +118,10 @@ class Shard:
 class WorkUnit(ABC):
     """A piece of a source that becomes a shard."""
 
-    where: str  # the file and the byte at which the unit begins; opens error messages
+    where: str  # the file and the byte offset of the unit; opens error messages
     read: int  # bytes of input
     settings: Mapping[str, Any] = field(default_factory=dict)  # how its content becomes passages
-    tally: SkippedPages = field(default_factory=SkippedPages)  # what was left out while it was read
+    tally: SkippedPages = field(default_factory=SkippedPages)  # skipped while the unit was read
     number: int = 0  # of its shard
 
     def __str__(self) -> str:
@@ -129,19 +129,19 @@ class WorkUnit(ABC):
 
     @property
     def is_current(self) -> bool:
-        """Whether it takes no work, since an earlier build made all of its passages."""
+        """Whether all of its passages can be copied from an earlier build."""
         return False
 
     def key(self) -> str:
         """Hex SHA-256 of everything that decides the unit's passages."""
-        beside = [VERSION, self.settings, self.tally.left_out, self.tally.bad]
-        digest = hashlib.sha256(json.dumps(beside).encode())
-        for piece in self.hashed():
-            digest.update(piece)
+        header = [VERSION, self.settings, self.tally.left_out, self.tally.bad]
+        digest = hashlib.sha256(json.dumps(header).encode())
+        for chunk in self.content_to_hash():
+            digest.update(chunk)
         return digest.hexdigest()
 
     @abstractmethod
-    def hashed(self) -> Iterator[bytes]:
+    def content_to_hash(self) -> Iterator[bytes]:
         """The content that `key` hashes."""
 
     @abstractmethod
@@ -149,33 +149,34 @@ class WorkUnit(ABC):
         """Make the unit's passages.
 
         Raises:
-            IfqaError: the unit is damaged or unpacks to too much, or a file changed meanwhile.
+            IfqaError: the unit is damaged or unpacks to too much, or a file changed during the build.
         """
 
 
 def make_shard(unit: WorkUnit) -> Shard:
-    """Make the passages of a unit: `WorkUnit.make_shard` as a function that another process can import."""
+    """`WorkUnit.make_shard` as a function that another process can import."""
     return unit.make_shard()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassageUnit(WorkUnit):
-    """Passages that are cut already."""
+    """Passages of a source that is split already."""
 
     content: Sequence[Passage]
 
-    def hashed(self) -> Iterator[bytes]:
+    def content_to_hash(self) -> Iterator[bytes]:
         return (text_to_hash(passage.id, passage.title, passage.text) for passage in self.content)
 
     def make_shard(self) -> Shard:
         lines = [passage_line(passage.id, passage.title, passage.text) for passage in self.content]
-        return Shard(b"".join(lines), 0, len(lines), sum(len(text.text.split()) for text in self.content), self.tally)
+        words = sum(len(passage.text.split()) for passage in self.content)
+        return Shard(b"".join(lines), 0, len(lines), words, self.tally)
 
 
 def passage_units(passages: Iterable[tuple[Passage, int]], where: str) -> Iterator[PassageUnit]:
     """Units of 20,000 passages; each passage comes with the bytes read so far."""
-    rest, start = iter(passages), 0
-    while pairs := list(islice(rest, PASSAGES)):
+    iterator, start = iter(passages), 0
+    while pairs := list(islice(iterator, PASSAGES)):
         end = pairs[-1][1]
         content = [passage for passage, _ in pairs]
         yield PassageUnit(content=content, where=f"{where}, from byte {start:,}", read=end - start)
@@ -183,25 +184,25 @@ def passage_units(passages: Iterable[tuple[Passage, int]], where: str) -> Iterat
 
 
 def text_to_hash(text_id: str, title: str, text: str) -> bytes:
-    """The bytes of a page or a passage that the key of its unit hashes."""
+    """The bytes of a page or a passage that the key of its unit covers."""
     return f"{text_id}\n{title}\n{len(text)}\n{text}\n".encode()
 
 
 @dataclass
 class Source(ABC):
-    """A source of passages. Its constructor's arguments are the settings of a table [[passages.sources]]."""
+    """A source of passages. Its constructor's arguments are the settings of a section [[passages.sources]]."""
 
     format: ClassVar[str]
-    unit: ClassVar[str] = "page"  # what is counted of it
-    needs: ClassVar[str] = ""  # what a run with it needs, in a table of results
-    is_user_folder: ClassVar[bool] = False  # whether answers name it as the place that was searched
+    unit: ClassVar[str] = "page"  # the noun for its entries in messages
+    needs: ClassVar[str] = ""  # the requirement to show in a table of results
+    is_user_folder: ClassVar[bool] = False  # whether answers name it as the searched folder
 
     @classmethod
     def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader) -> "Source":
-        """The source of checked settings; relative paths count from `root`.
+        """Create the source from checked settings; relative paths start at `root`.
 
         Raises:
-            IfqaError: a benchmark or a split that it names is not there.
+            IfqaError: its benchmark or split does not exist.
         """
         if "path" in settings and root != Path() and not Path(settings["path"]).is_absolute():
             settings = {**settings, "path": str(find_resource(settings["path"], root) or root / settings["path"])}
@@ -213,15 +214,15 @@ class Source(ABC):
         return []
 
     def settings(self) -> dict[str, object]:
-        """Its settings that have a default, and its format: with what it reads, its fingerprint."""
+        """Its settings that have a default, and its format: a part of its fingerprint."""
         names = (setting.name for setting in fields(self) if setting.init and setting.default is not MISSING)
         return {name: getattr(self, name) for name in names} | {"format": self.format}
 
     def check(self) -> None:
-        """Refuse a source that cannot be read, before any work is done.
+        """Check before the build that the source can be read.
 
         Raises:
-            IfqaError: a file is missing, or settings do not fit together.
+            IfqaError: a file is missing, or settings contradict each other.
         """
         self.files()
 
@@ -230,60 +231,60 @@ class Source(ABC):
         """The units of the source, in its order.
 
         Args:
-            earlier: files of documents in the build before, whose passages can be used again.
+            earlier: documents of the previous build, whose passages can be reused.
         """
 
     def sample(self) -> Iterator[WorkUnit]:
-        """Units by which the passages of all are estimated; by default the first."""
+        """Units from which the size of the whole source is estimated; by default the first."""
         return islice(self.work_units(), 1)
 
     @abstractmethod
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """The settings and the hash of all that is read; where the files are does not matter.
+        """The settings and the hashes of the input, independent of the files' location.
 
         Args:
             known: hashes of an earlier build, used where hashing takes long.
         """
 
     def files(self) -> list[Path]:
-        """Its few files in the order in which they are read."""
+        """Its files in the order in which they are read; empty for documents, which may be many."""
         return []
 
     def size(self) -> int:
-        """Bytes of all that it reads."""
+        """Bytes of its input."""
         return 0
 
     def facts(self) -> dict[str, tuple[int, int, str]]:
-        """Of each of its few files what `KnownFiles` holds, for the manifest."""
+        """The `KnownFiles` entry of each of `files`, for the manifest."""
         return {}
 
     def summary(self, build: BuildReport) -> Iterator[str]:
-        """What is said of a build."""
+        """The lines to log after a build."""
         bad = sum("kind" not in page for page in build.bad)
         if bad:
             yield f"{pluralize(bad, 'bad page')}: {build.listed}"
 
     def explain_empty(self, build: BuildReport) -> str:
-        """Why a build of this source gave no passage."""
+        """Why a build of this source yielded no passage."""
         if not build.left_out:
             return "check the sources in its file"
         counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(build.left_out.items()))
-        first = f"; the first bad one, {build.bad[0]['title']!r}: {build.bad[0]['reason']}" if build.bad else ""
-        return f"pages left out: {counts}{first}"
+        example = f"; for example {build.bad[0]['title']!r}: {build.bad[0]['reason']}" if build.bad else ""
+        return f"pages left out: {counts}{example}"
 
 
 @dataclass
 class FileSource(Source):
-    """A source in a few files, ordered by the numbers in their names: part 2 before part 10.
+    """A source of a few files, ordered by the numbers in their names: part 2 before part 10.
 
-    A pattern has `*`, `?` or `[...]` in its names, or `**` for all folders below; a file or folder of that very name goes
-    before it.
+    A pattern has `*`, `?` or `[...]` in its names, or `**` for all subfolders; a file or folder of exactly that name takes
+    precedence.
     """
 
     path: str
 
-    names: ClassVar[re.Pattern[str]]  # of the files that are read of a folder
-    wanted: ClassVar[str]  # what a folder without such a file does not hold
+    names: ClassVar[re.Pattern[str]]  # the files to read in a folder
+    wanted: ClassVar[str]  # opens with "no": the message for a folder without such files
 
     @abstractmethod
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
@@ -293,7 +294,7 @@ class FileSource(Source):
         return chain.from_iterable(map(self.read_units, self.files()))
 
     def sample(self) -> Iterator[WorkUnit]:
-        """The first unit of up to a dozen files or so."""
+        """The first unit of about a dozen files."""
         files = self.files()
         return chain.from_iterable(
             islice(self.read_units(file), 1) for file in files[:: max(1, len(files) // _SAMPLED)]
@@ -308,7 +309,7 @@ class FileSource(Source):
         """As `Source`.
 
         Raises:
-            IfqaError: there is no such file, or the folder or the pattern has none that fits.
+            IfqaError: the file does not exist, or the folder or the pattern has no matching file.
         """
         return self._files
 
@@ -324,29 +325,29 @@ class FileSource(Source):
         if re.search(r"[*?\[]", path) and not Path(path).exists():
             files = sort_files(_glob_files(path))
         else:
-            place = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
-            if place is None:
-                where = "is not there" if Path(path).is_absolute() else f"is not in {Path.cwd()}"
-                raise IfqaError(f"passage source not found: {path} {where}; {fetch_hint(path)}")
-            files = self.list_folder(place) if place.is_dir() else [place]
+            existing = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
+            if existing is None:
+                where = "does not exist" if Path(path).is_absolute() else f"is not in {Path.cwd()}"
+                raise MissingInput(f"passage source not found: {path} {where}; {fetch_hint(path)}")
+            files = self.list_folder(existing) if existing.is_dir() else [existing]
         if not files:
-            raise IfqaError(f"passage source not found: {path} holds {self.wanted}; {fetch_hint(path)}")
+            raise MissingInput(f"passage source not found: {path} holds {self.wanted}; {fetch_hint(path)}")
         return files
 
     def list_folder(self, folder: Path) -> list[Path]:
-        """The files that are read of a folder and the folders below it, in their order."""
+        """The files to read in a folder and its subfolders, in order."""
         return sort_files(file for file in walk_files(folder) if self.names.fullmatch(file.name))
 
 
 def _glob_files(pattern: str) -> Iterator[Path]:
     top = Path(Path(pattern).anchor or ".")
     if any("**" in part and part != "**" for part in Path(pattern).parts):  # a ValueError of pathlib up to Python 3.12
-        raise IfqaError(f"passage source {pattern!r} is no pattern: wanted * in a name, or ** for all folders below")
+        raise ConfigError(f"passage source {pattern!r} is not a pattern: wanted * in a name, or ** for all subfolders")
     return top.glob(str(Path(pattern).relative_to(top)) if top.anchor else pattern)
 
 
 def sort_files(candidates: Iterable[Path]) -> list[Path]:
-    """The files among paths, ordered by the numbers in their names."""
+    """The files among the candidates, ordered by the numbers in their names."""
     files = (path for path in candidates if path.is_file())
     return sorted(files, key=lambda file: (_number_key(file.name), _number_key(str(file.parent))))
 
@@ -356,7 +357,7 @@ def _number_key(name: str) -> list[tuple[int, str]]:
 
 
 def walk_files(path: Path) -> Iterator[Path]:
-    """The files of a folder and its subfolders; a folder that several links lead to is read by its first path."""
+    """The files of a folder and its subfolders, following links; each folder is read once."""
     seen: set[tuple[int, int]] = set()  # two links to a parent folder make 2^40 paths before the system stops
     for folder, folders, names in os.walk(path, onerror=_raise_error, followlinks=True):
         stat = Path(folder).stat()
@@ -369,12 +370,12 @@ def walk_files(path: Path) -> Iterator[Path]:
 
 
 def _raise_error(error: OSError) -> None:
-    raise error  # os.walk skips folders that it may not read
+    raise error  # by default os.walk skips folders without permission
 
 
 def _describe_file(path: Path, known: KnownFiles) -> tuple[int, int, str]:
-    """Bytes, time of change (ns) and SHA-256 of a file; the hash is taken from `known` if the first two are equal."""
-    stat, before = path.stat(), known.get(str(path))
-    if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
-        return stat.st_size, stat.st_mtime_ns, str(before[2])
+    """Bytes, time of change (ns) and SHA-256 of a file; the hash comes from `known` if the first two are equal."""
+    stat, earlier = path.stat(), known.get(str(path))
+    if earlier and earlier[:2] == [stat.st_size, stat.st_mtime_ns]:
+        return stat.st_size, stat.st_mtime_ns, str(earlier[2])
     return stat.st_size, stat.st_mtime_ns, cached_sha256(path)

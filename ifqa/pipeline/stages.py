@@ -204,7 +204,7 @@ def prepare(run: Run) -> None:
         corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
         if all(map(run.corpus.is_current, parts)):
             for part in parts:  # no lock: several experiments may read a finished corpus at once
-                logger.info(f"{corpus.folder / part}: nothing to do, made from exactly this before")
+                logger.info(f"{corpus.folder / part}: up to date")
             return
         with lock(corpus.folder, wait=True):  # of several first questions, one builds and the others use what it built
             build_passages(corpus)

@@ -1,7 +1,7 @@
-"""Files that grow by chunks, with a log from which the next attempt goes on.
+"""Files that grow by chunks, with a log from which an interrupted run resumes.
 
-`chunks.jsonl` has a line for each chunk: facts about it, and for each file how many bytes it added and their SHA-256. The line
-is written after these bytes.
+`chunks.jsonl` has a line for each chunk: its facts, and for each file the number of bytes added and their SHA-256. The line is
+written after the bytes.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ _PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
 
 
 class AppendLog:
-    """Files of a folder to which chunks are added in their order.
+    """Files of a folder to which chunks are appended in order.
 
     Attributes:
-        kept: the facts of each chunk that an earlier attempt left.
+        kept: the facts of each chunk kept from an interrupted run.
     """
 
     def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, object]], bool]) -> None:
-        """Cut the files `names` to the whole chunks that an earlier attempt left.
+        """Truncate the files `names` to the complete chunks of an interrupted run.
 
-        `keep` says of a chunk's facts whether it is kept. The first chunk that is not, or that is damaged, is cut off, and so are
-        all after it.
+        `keep` decides from a chunk's facts whether to keep it. The files are truncated at the first chunk that is damaged or not
+        kept.
         """
         self.folder = folder
         self.kept: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ class AppendLog:
         self._grown = set(ends)
 
     def add(self, parts: Mapping[str, bytes], facts: Mapping[str, object]) -> None:
-        """Append a chunk: for each file the bytes to add, and facts, which `kept` gives the next attempt."""
+        """Append a chunk: the bytes for each file, and facts, which a resumed run gets as `kept`."""
         for name, part in parts.items():
             with open(self.folder / name, "ab") as handle:
                 write_bytes(handle, part)
@@ -69,16 +69,16 @@ class AppendLog:
             write_bytes(handle, json_line({**facts, _PARTS: sums}))
 
     def finish(self, always: str) -> None:
-        """Flush the files to disk; the file `always` is there even if there was no chunk."""
+        """Flush the files to disk; the file `always` is created even if there was no chunk."""
         for name in {always, *self._grown}:
             with open(self.folder / name, "ab") as handle:
                 os.fsync(handle.fileno())
 
 
 def truncate_log(path: Path, fits: Callable[[int, dict[str, object]], bool] = lambda number, record: True) -> int:
-    """Cut a JSON-lines file that a killed process left to its good lines; returns their number.
+    """Truncate a JSON-lines file of an interrupted run to its valid lines; returns their count.
 
-    The file is cut before the first line that is incomplete, is no JSON object, or for which `fits(number, record)` is false;
+    The file is truncated at the first line that is incomplete, not a JSON object, or for which `fits(number, record)` is false;
     `number` counts from 0.
     """
     if not path.exists():

@@ -1,9 +1,9 @@
 """Artifacts: folders that are written completely or not at all, with a manifest of inputs and files.
 
-An artifact is made in a temporary folder beside its place, `.NAME.partial`. `manifest.json` is written last, so a folder
-with a manifest is finished; then the folder is renamed into place. The manifest has two halves. `inputs` (stage, settings,
-identities of the inputs, version of the plugin) alone decides whether the artifact is reused. `record` (time, duration,
-libraries, SHA-256 of every file) is for people.
+An artifact is built in a temporary folder beside its target, `.NAME.partial`. `manifest.json` is written last, so a folder
+with a manifest is complete; then the folder is renamed. The manifest has two halves. `inputs` (stage, settings, fingerprints of
+the inputs, version of the plugin) alone decides whether the artifact is reused. `record` (time, duration, libraries, SHA-256 of
+every file) documents the build.
 """
 
 import errno
@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact, IfqaError, MissingInput
 from ifqa.records import StageUsage
 from ifqa.settings import Natural, NotNegative, check_shape
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
@@ -33,12 +33,12 @@ from ifqa.storage.resources import describe_environment
 logger = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
-INPUTS = "inputs.json"  # in the temporary folder: what it is being made from
-LOG = "chunks.jsonl"  # in the temporary folder: the chunks that are there (`ifqa.storage.append_log`)
+INPUTS = "inputs.json"  # in the temporary folder: the inputs of the build
+LOG = "chunks.jsonl"  # in the temporary folder: the finished chunks (`ifqa.storage.append_log`)
 DRAFT_FILES = (INPUTS, LOG)
 _SMALL = 64_000_000  # bytes
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_STAGE_KEYS = {"passages": ("passages", "sources"), "index": ("passages",)}  # keys that its record has
+_STAGE_KEYS = {"passages": ("passages", "sources"), "index": ("passages",)}  # stage -> required keys of `record`
 
 
 class _File(TypedDict):
@@ -47,7 +47,7 @@ class _File(TypedDict):
 
 
 class StageRecord(StageUsage):
-    """The half `record` of a manifest; a stage writes the optional keys that apply to it."""
+    """The `record` of a manifest; a stage writes the optional keys that apply to it."""
 
     files: Annotated[dict[str, _File], Field(min_length=1)]
     at: str  # ISO time
@@ -69,7 +69,7 @@ class StageRecord(StageUsage):
 
 
 class Manifest(TypedDict):
-    """Both halves."""
+    """The content of `manifest.json`."""
 
     inputs: dict[str, object]
     record: StageRecord
@@ -77,7 +77,7 @@ class Manifest(TypedDict):
 
 @dataclass
 class Draft:
-    """A folder to fill, and both halves of its manifest; inputs that are known only once they are read can be replaced."""
+    """A folder to fill, and both halves of its manifest. `inputs` may be updated while the inputs are read."""
 
     folder: Path
     inputs: dict[str, object]
@@ -85,7 +85,7 @@ class Draft:
 
 
 def compute_fingerprint(inputs: Mapping[str, object]) -> str:
-    """Hex SHA-256 of an artifact's inputs; artifacts made from it name it by this hash."""
+    """Hex SHA-256 of an artifact's inputs; artifacts built from it refer to it by this hash."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
@@ -93,31 +93,31 @@ def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a finished artifact, or None if the folder has no manifest.
 
     Raises:
-        IfqaError: the file is no manifest of this version.
+        IfqaError: the file is not a manifest of this version.
     """
     path = folder / MANIFEST
     if not path.exists():
         return None
-    mend = f"remove the folder {folder} to make it anew"
+    mend = f"remove the folder {folder} to build it again"
     try:
-        value = read_json(path)
+        content = read_json(path)
     except IfqaError as error:
-        raise IfqaError(f"{error}; {mend}") from error
-    manifest = check_shape(Manifest, value, str(path), mend)
+        raise DamagedArtifact(f"{error}; {mend}") from error
+    manifest = check_shape(Manifest, content, str(path), mend)
     record = manifest["record"]
     missing = [key for key in _STAGE_KEYS.get(str(manifest["inputs"].get("stage")), ()) if key not in record]
     outside = [name for name in record["files"] if PurePath(name).is_absolute() or ".." in PurePath(name).parts]
     if missing or outside:
-        what = f"record.{missing[0]}: missing" if missing else f"record.files.{outside[0]}: outside the folder"
-        raise IfqaError(f"{path}: not as ifqa writes it ({what}); {mend}")
+        fault = f"record.{missing[0]}: missing" if missing else f"record.files.{outside[0]}: outside the folder"
+        raise DamagedArtifact(f"{path}: not as ifqa writes it ({fault}); {mend}")
     return manifest
 
 
 class Artifact:
-    """The folder of an artifact: its manifest is read once, and its files are checked once, until it is made again.
+    """The folder of an artifact. Its manifest is read once and its files are checked once, until it is built again.
 
     Attributes:
-        folder: the artifact's place.
+        folder: where the artifact is.
         copied: whether `make` copied it from another folder.
     """
 
@@ -127,46 +127,45 @@ class Artifact:
 
     @cached_property
     def manifest(self) -> Manifest | None:
-        """The manifest; None if the artifact is not finished. Raises as `read_manifest`."""
+        """The manifest; None if the artifact is not complete. Raises as `read_manifest`."""
         return read_manifest(self.folder)
 
     @cached_property
     def damage(self) -> str:
-        """A file that is missing or damaged; empty if there is none (see `damaged`)."""
+        """The name of a missing or damaged file; empty if there is none (see `damaged_files`)."""
         return next(damaged_files(self.folder, self.manifest), "") if self.manifest else ""
 
     def reread(self) -> None:
-        """Read manifest and files again where they are needed next: they may have changed."""
+        """Forget the manifest and the check of the files, so that both are read again."""
         vars(self).pop("manifest", None)
         vars(self).pop("damage", None)
 
     def is_current_for(self, inputs: Mapping[str, object]) -> bool:
-        """Whether the artifact was made from exactly these inputs and has no damaged file.
+        """Whether the artifact was built from exactly these inputs and has no damaged file.
 
-        False if its `record` says "retry": a language model left questions unanswered, and the artifact is to be made again.
+        False if its `record` has "retry": a language model left questions unanswered, so the next run builds it again.
         """
         if self.manifest is None or self.manifest["record"].get("retry"):
             return False
         return compute_fingerprint(self.manifest["inputs"]) == compute_fingerprint(inputs) and not self.damage
 
     def require(self, command: str, inputs: Mapping[str, object] | None = None) -> Manifest:
-        """The manifest of an artifact that another stage needs, made from these inputs if they are given.
+        """The manifest of an artifact that another stage needs; `inputs`, if not None, are those it must be built from.
 
         Raises:
-            IfqaError: the artifact is not there, a file of it is damaged, or it was made from something else; the message names
-                the `command` that makes it.
+            IfqaError: it is missing, damaged, or built from other inputs; the message names the `command` that builds it.
         """
         if self.manifest is None:
-            raise IfqaError(f"{self.folder} is not there yet; make it with: {command}")
+            raise MissingInput(f"{self.folder} is not there yet; make it with: {command}")
         if self.damage:
-            raise IfqaError(
-                f"{self.folder} is damaged: {self.damage} is missing, or not as it was written; make it again: {command}"
+            raise DamagedArtifact(
+                f"{self.folder} is damaged: {self.damage} is missing or was changed; make it again: {command}"
             )
-        before = self.manifest["inputs"]
-        if inputs is not None and compute_fingerprint(before) != compute_fingerprint(inputs):
-            changed = sorted(key for key in before.keys() | inputs.keys() if before.get(key) != inputs.get(key))
+        earlier = self.manifest["inputs"]
+        if inputs is not None and compute_fingerprint(earlier) != compute_fingerprint(inputs):
+            changed = sorted(key for key in earlier.keys() | inputs.keys() if earlier.get(key) != inputs.get(key))
             raise IfqaError(
-                f"{self.folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}"
+                f"{self.folder} was made from other inputs (changed: {', '.join(changed)}); make it again: {command}"
             )
         return self.manifest
 
@@ -178,27 +177,27 @@ class Artifact:
         others: Iterable[Path] = (),
         resume: Literal["", "same", "any"] = "",
     ) -> Iterator[Draft | None]:
-        """Make the artifact, all or nothing; yields `None` if there is nothing to do.
+        """Build the artifact, all or nothing; yields None if it is current already.
 
-        An artifact that is there is replaced once the new one is complete. A failure leaves no draft without a result.
+        An existing artifact is replaced once the new one is complete. A failure removes a draft without results.
 
         Args:
-            inputs_of: gives the artifact's inputs.
-            again: gives them at the end from the files of then, to see that no input changed meanwhile.
-            others: folders of the same artifact elsewhere; one with the same inputs is copied.
-            resume: whether to keep what a killed attempt left in the temporary folder. "same": if its inputs were the same;
-                "any": always, if the caller can tell which parts are reusable; "": never.
+            inputs_of: computes the artifact's inputs.
+            again: computes them once more at the end, to detect that an input changed during the build.
+            others: folders of the same artifact elsewhere; the first with the same inputs is copied.
+            resume: whether to keep the files of an interrupted build. "same": if its inputs were the same; "any": always, if the
+                caller can tell which parts are reusable; "": never.
 
         Raises:
-            IfqaError: the disk is full, another process is at work here, an input changed meanwhile, the folder is a link, or
-                it holds a file that is in no manifest.
+            IfqaError: the disk is full, another process works in the folder, an input changed during the build, the folder is a
+                link, or it holds a file that no manifest lists.
         """
         folder = self.folder
         with lock(folder.parent), report_full_disk(folder):
             refuse_links(folder, folder)
             inputs = inputs_of()
             if self.is_current_for(inputs):
-                logger.info(f"{folder}: nothing to do, made from exactly this before")
+                logger.info(f"{folder}: up to date")
                 yield None
                 return
             _refuse_unlisted(folder)
@@ -215,7 +214,7 @@ class Artifact:
                 and self.manifest
                 and compute_fingerprint(self.manifest["inputs"]) == compute_fingerprint(inputs)
             ):
-                logger.info(f"{folder}: {self.damage} is not as it was written; it is made again")
+                logger.info(f"{folder}: {self.damage} is missing or was changed; building the artifact again")
             started = time.monotonic()
             draft = Draft(prepare_draft(folder, inputs, resume), inputs)
             (draft.folder / MANIFEST).unlink(missing_ok=True)
@@ -223,9 +222,7 @@ class Artifact:
                 failure.callback(_discard_empty, draft.folder)
                 yield draft
                 if compute_fingerprint((again or inputs_of)()) != compute_fingerprint(inputs):
-                    raise IfqaError(
-                        f"what {folder} is made from changed while it was being made; run the same command again"
-                    )
+                    raise IfqaError(f"an input of {folder} changed while it was being made; run the same command again")
                 failure.pop_all()
             record = {
                 "files": _hash_files(draft.folder),
@@ -233,22 +230,22 @@ class Artifact:
                 **draft.record,
             }
             write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
-            _refuse_unlisted(folder)  # a file may have come during the work
+            _refuse_unlisted(folder)  # the user may have put a file there meanwhile
             publish_draft(folder)
             self.reread()
 
     def copy(self, inputs: Mapping[str, object], others: Iterable[Path]) -> bool:
-        """Copy the artifact from the first of other folders that holds it with the same inputs; whether there is one.
+        """Copy the artifact from the first other folder that has it with the same inputs; returns whether there is one.
 
-        The other folders are not locked, because a process may work there for hours; the copy is verified instead. A folder
-        with an unreadable manifest is skipped.
+        The other folders are not locked, because a process may work there for hours; the copy is verified. A folder with an
+        unreadable manifest is skipped.
         """
         for other in others:
             try:
                 if not Artifact(other).is_current_for(inputs):
                     continue
             except IfqaError as error:
-                logger.info(f"{self.folder}: not taken over from {other.parent.name}: {error}")
+                logger.info(f"{self.folder}: not copied from {other.parent.name}: {error}")
                 continue
             with lock(self.folder.parent):
                 refuse_links(self.folder)
@@ -256,20 +253,20 @@ class Artifact:
                     publish_draft(self.folder)
                     self.reread()
                     self.copied = True
-                    logger.info(f"{self.folder}: taken over from {other.parent.name}")
+                    logger.info(f"{self.folder}: copied from {other.parent.name}")
                     return True
         return False
 
 
 @contextmanager
 def lock(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Keep every other process out of the folder of a corpus or an experiment; a process that dies releases its lock.
+    """Lock the folder of a corpus or an experiment against other processes; the lock ends with its process.
 
-    On a read-only file system nothing is locked: finished artifacts can be used, and none can be made.
+    On a read-only file system nothing is locked: existing artifacts can be read, and none can be built.
 
     Args:
-        folder: holds the lock's file; created if missing.
-        wait: wait for another process that holds the lock, and say so after a second.
+        folder: the folder of the lock file; created if missing.
+        wait: wait for another process that holds the lock; after a second this is logged.
 
     Raises:
         IfqaError: another process holds the lock, and `wait` is not set.
@@ -280,8 +277,8 @@ def lock(folder: Path, wait: bool = False) -> Iterator[None]:
         guard.acquire(timeout=1 if wait else 0)
     except Timeout as error:
         if not wait:
-            raise IfqaError(f"another process is at work in {folder}; wait until it ends, or stop it") from error
-        logger.info(f"another process is at work in {folder}; waiting until it ends")
+            raise IfqaError(f"another process is working in {folder}; wait until it ends, or stop it") from error
+        logger.info(f"another process is working in {folder}; waiting until it ends")
         guard.acquire(timeout=-1)
     except OSError as error:
         if error.errno != errno.EROFS:
@@ -301,61 +298,63 @@ def _old_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
-def refuse_links(folder: Path, *more: Path) -> None:
-    """Refuse links in place of the temporary folders, and of `more`: writing or removing would reach the link's target.
+def refuse_links(folder: Path, *paths: Path) -> None:
+    """Check that neither the temporary folders nor `paths` are links: a write or a removal would reach the link's target.
 
     Raises:
-        IfqaError: one of them is a link.
+        IfqaError: a path is a link.
     """
-    if link := next((path for path in (partial_folder(folder), _old_folder(folder), *more) if path.is_symlink()), None):
+    if link := next(
+        (path for path in (partial_folder(folder), _old_folder(folder), *paths) if path.is_symlink()), None
+    ):
         raise IfqaError(f"{link} is a link, and its target is not part of {folder}; remove the link")
 
 
 def prepare_draft(folder: Path, inputs: dict[str, object], resume: str) -> Path:
-    """Prepare the temporary folder: it holds `INPUTS` alone, or what an earlier attempt left if `resume` keeps that.
+    """Prepare the temporary folder: it holds `INPUTS` alone, or also the files of an interrupted build that `resume` keeps.
 
-    A folder that is emptied may hold links, which are removed and not followed; a killed BM25 build leaves some.
+    When the folder is emptied, links are removed and not followed; a killed BM25 build leaves some.
 
     Raises:
-        IfqaError: what an earlier attempt left is kept, and a link is in it.
+        IfqaError: the files of an interrupted build are kept, and there is a link among them.
     """
-    place = partial_folder(folder)
-    left = place / INPUTS
+    draft = partial_folder(folder)
+    inputs_path = draft / INPUTS
     text = json.dumps(inputs, indent=2, ensure_ascii=False).encode()
-    if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
-        refuse_links(folder, *place.rglob("*"))
-        for torn in place.glob(".*.tmp"):
-            torn.unlink()
+    if resume == "any" or (resume == "same" and inputs_path.exists() and inputs_path.read_bytes().strip() == text):
+        refuse_links(folder, *draft.rglob("*"))
+        for temporary in draft.glob(".*.tmp"):
+            temporary.unlink()
     else:
-        shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True, exist_ok=True)
-    write_json(left, inputs)
-    return place
+        shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True, exist_ok=True)
+    write_json(inputs_path, inputs)
+    return draft
 
 
-def _discard_empty(place: Path) -> None:
+def _discard_empty(draft: Path) -> None:
     """Remove the temporary folder if it holds no result: only `INPUTS` and empty files."""
-    if place.is_dir() and not any(
-        path.is_dir() or path.is_symlink() or (path.name != INPUTS and path.stat().st_size) for path in place.iterdir()
+    if draft.is_dir() and not any(
+        path.is_dir() or path.is_symlink() or (path.name != INPUTS and path.stat().st_size) for path in draft.iterdir()
     ):
-        shutil.rmtree(place)
+        shutil.rmtree(draft)
 
 
 def publish_draft(folder: Path) -> None:
-    """Move the old folder aside, rename the new one into place, remove the old: a kill leaves the old, the new or none."""
-    aside = _old_folder(folder)
+    """Replace the old folder by the new one; a kill in between leaves the old, the new or neither, never a mixture."""
+    old = _old_folder(folder)
     for name in DRAFT_FILES:
         (partial_folder(folder) / name).unlink(missing_ok=True)
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
-        os.rename(folder, aside)
+        os.rename(folder, old)
     os.rename(partial_folder(folder), folder)
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
 def report_full_disk(folder: Path) -> Iterator[None]:
-    """Turn the errors of a full disk into one line that names the folder and the bytes free.
+    """Turn a disk-full error into one line that names the folder and the free bytes.
 
     Raises:
         IfqaError: the disk, or the quota, is full.
@@ -373,7 +372,7 @@ def report_full_disk(folder: Path) -> Iterator[None]:
 
 
 def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
-    """Copy an artifact's own files; whether the copy is complete. It is not if the artifact was replaced meanwhile."""
+    """Copy an artifact's listed files; returns False if the artifact was replaced during the copy."""
     shutil.rmtree(to, ignore_errors=True)
     try:
         for path in (*list_files(artifact), artifact / MANIFEST):
@@ -389,9 +388,9 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
 
 
 def list_files(folder: Path) -> list[Path]:
-    """The files of an artifact that its manifest lists and that exist; of a folder without a manifest, all files.
+    """The files of an artifact that its manifest lists and that exist; without a manifest, all files of the folder.
 
-    So files that someone else put into the folder are never read as the artifact's own.
+    Files that the user put there are not read as part of the artifact.
     """
     manifest = read_manifest(folder)
     if manifest is None:
@@ -400,7 +399,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def unlisted_files(folder: Path) -> list[str]:
-    """Names of the files in an artifact's folder that its manifest does not list, without hidden ones (`.DS_Store`)."""
+    """Names of the files in an artifact's folder that its manifest does not list, except hidden ones (`.DS_Store`)."""
     listed = {folder / MANIFEST, *list_files(folder)} if (folder / MANIFEST).exists() else set()
     others = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
     names = (path.relative_to(folder) for path in others)
@@ -408,10 +407,10 @@ def unlisted_files(folder: Path) -> list[str]:
 
 
 def _refuse_unlisted(folder: Path) -> None:
-    """Refuse to replace a folder that holds someone else's files: they would be lost."""
+    """Check that replacing a folder loses no files of the user."""
     if names := unlisted_files(folder):
         raise IfqaError(
-            f"{folder / names[0]} is in no manifest, and would be removed when {folder} is made again; "
+            f"{folder / names[0]} was not written by ifqa, and would be removed when {folder} is made again; "
             "move it elsewhere, or remove it"
         )
 
@@ -419,15 +418,15 @@ def _refuse_unlisted(folder: Path) -> None:
 def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Names of an artifact's files that are missing, or whose size or SHA-256 differs from the manifest's.
 
-    Files are hashed only in artifacts of up to 64 MB, because larger ones take longer to hash than to use; a process hashes an
-    unchanged file once.
+    Files are hashed only in artifacts of up to 64 MB: larger ones take longer to hash than to use. A process hashes an unchanged
+    file once.
     """
     files = manifest["record"]["files"]
-    hashed = sum(facts["bytes"] for facts in files.values()) <= _SMALL
+    is_small = sum(facts["bytes"] for facts in files.values()) <= _SMALL
     for name, facts in files.items():
         path = folder / name
-        whole = path.is_file() and path.stat().st_size == facts["bytes"]
-        if not whole or (hashed and cached_sha256(path) != facts["sha256"]):
+        has_size = path.is_file() and path.stat().st_size == facts["bytes"]
+        if not has_size or (is_small and cached_sha256(path) != facts["sha256"]):
             yield name
 
 

@@ -1,7 +1,7 @@
-"""Files of web servers: read into memory, or downloaded to disk piece by piece and checked; a download resumes.
+"""HTTP downloads: small files into memory, large ones to disk, checked by size and checksum; an interrupted download resumes.
 
-What came of a file lies beside its place as `.NAME.part`, and what names the server's version of it as `.NAME.tag`. The file gets
-its name when it is whole and has its checksum.
+A partial download is stored next to its target as `.NAME.part`, the server's ETag or modification time as `.NAME.tag`. The file
+is renamed to its final name once it is complete and its checksum is right.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, ServiceError
 from ifqa.progress import bar
 from ifqa.storage.artifacts import lock, report_full_disk
 from ifqa.storage.files import write_bytes
@@ -28,18 +28,18 @@ logger = logging.getLogger(__name__)
 
 CONTACT = "IFQA_CONTACT"
 _CHUNK = 1 << 20
-_TIMEOUT = 60  # seconds without a byte, after which a connection counts as broken
-_PAUSE = 5.0  # seconds between a connection that broke and the next
+_TIMEOUT = 60  # seconds without a byte
+_PAUSE = 5.0  # seconds before a broken connection is opened again
 _CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError)  # ValueError: a redirect to a malformed address
-_RETRY = "run the same command again to go on"
+_RETRY = "run the same command again to resume"
 _Step = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a server and its place here.
+    """A file on a server and its local path.
 
-    `size` is in bytes, `checksum` hexadecimal, `algorithm` its name in hashlib; what is not published is None or empty.
+    `size` is in bytes, `checksum` hexadecimal, `algorithm` the checksum's name in hashlib; None or empty if not published.
     """
 
     url: str
@@ -48,62 +48,61 @@ class RemoteFile:
     algorithm: str = ""
     checksum: str = ""
 
-    def beside(self, suffix: str) -> Path:
-        """`.NAME.part`: what came so far; `.NAME.tag`: what names the server's version of it."""
+    def sidecar(self, suffix: str) -> Path:
+        """The path of `.NAME.part`, the partial download, or `.NAME.tag`, the server's version of it."""
         return self.path.with_name(f".{self.path.name}.{suffix}")
 
-    def came(self) -> int:
-        """Bytes of an interrupted download, of which the next one can go on."""
-        part = self.beside("part")
-        return part.stat().st_size if part.exists() and self.beside("tag").exists() else 0
+    def resumable_bytes(self) -> int:
+        """Bytes of an interrupted download that can be resumed."""
+        part = self.sidecar("part")
+        return part.stat().st_size if part.exists() and self.sidecar("tag").exists() else 0
 
 
-class DownloadError(IfqaError):
-    """A file that cannot be fetched: `what` says so without how to mend it; `status` is the HTTP status, if there is one."""
+class DownloadError(ServiceError):
+    """A file cannot be fetched. `reason` is the message without advice; `status` is the HTTP status, if there is one."""
 
     def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
         self.status = error.code if isinstance(error, urllib.error.HTTPError) else None
         if self.status == http.client.FORBIDDEN:
-            mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
-        self.what = f"cannot fetch {url} ({' '.join(str(error).split()) or repr(error)})"
-        super().__init__(f"{self.what}{mend and '; '}{mend}")
+            mend = f"the server may require a contact: set {CONTACT} to your e-mail address or web page"
+        self.reason = f"cannot fetch {url} ({' '.join(str(error).split()) or repr(error)})"
+        super().__init__(f"{self.reason}{mend and '; '}{mend}")
 
 
-def read_url(url: str, most: int) -> bytes:
+def read_url(url: str, limit: int) -> bytes:
     """The content of a small file.
 
     Raises:
-        IfqaError: it cannot be fetched, or has more than `most` bytes.
+        IfqaError: it cannot be fetched, or has more than `limit` bytes.
     """
     try:
         with _open(url, {}) as response:
-            content: bytes = response.read(most + 1)
+            content: bytes = response.read(limit + 1)
             missing = int(response.headers.get("Content-Length", len(content))) - len(content)
-            if missing > 0 and len(content) <= most:  # the connection was cut, which read(n) does not say
+            if missing > 0 and len(content) <= limit:  # the connection broke, which read(n) does not report
                 raise http.client.IncompleteRead(content, missing)
     except _CONNECTION_ERRORS as error:
         raise DownloadError(url, error) from error
-    if len(content) > most:
-        raise IfqaError(f"{url} has more than {most:,} bytes; is it the right place?")
+    if len(content) > limit:
+        raise IfqaError(f"{url} has more than {limit:,} bytes; is the address right?")
     return content
 
 
 def download_file(url: str, path: Path) -> None:
-    """Put one file, without a published checksum, into place; raises as `download_all`."""
+    """Download a file that has no published checksum; raises as `download_all`."""
     download_all([RemoteFile(url, path)], path.parent)
 
 
 def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
-    """Put files into place, one after another.
+    """Download files, one after another.
 
-    Files that are there with the published size are left alone, or with the published checksum if no size is published.
-
-    A connection that breaks after some bytes is opened again. What came is kept only if the server says that its file is still
-    the same one (`If-Range`, RFC 9110, section 13.1.5).
+    A local file with the published size is kept, or with the published checksum if no size is published. A connection that breaks
+    after some bytes is opened again. Partial downloads are resumed only if the server confirms that its file is unchanged
+    (`If-Range`, RFC 9110, section 13.1.5).
 
     Args:
-        files: the files; their folders are made.
-        folder: locked meanwhile, against a second process.
+        files: the files; their folders are created.
+        folder: the folder to lock against other processes.
 
     Raises:
         IfqaError: a file cannot be fetched, is not the published one, or the disk has no room for all of them.
@@ -112,11 +111,11 @@ def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
         todo = [file for file in files if not _is_downloaded(file)]
         for file in todo:
             file.path.parent.mkdir(parents=True, exist_ok=True)
-            for place in (file.beside("part"), file.beside("tag")):
-                if place.is_symlink():
-                    place.unlink()
+            for path in (file.sidecar("part"), file.sidecar("tag")):
+                if path.is_symlink():
+                    path.unlink()
         if todo:
-            _check_room(folder, sum(max((file.size or 0) - file.came(), 0) for file in todo), todo)
+            _check_room(folder, sum(max((file.size or 0) - file.resumable_bytes(), 0) for file in todo), todo)
             sizes = [file.size for file in todo if file.size is not None]
             total = sum(sizes) if len(sizes) == len(todo) else None
             label = f"download of {todo[0].path.name if len(todo) == 1 else f'{len(todo)} files'}"
@@ -142,21 +141,21 @@ def _digest(file: RemoteFile, path: Path) -> str:
 
 
 def _download_one(file: RemoteFile, step: _Step) -> None:
-    """Fetch a file, over as many connections as it takes while each brings something; check it, and give it its name."""
-    before = file.came()
+    """Fetch a file, check it and rename it. A broken connection is opened again as long as each one brings some bytes."""
+    before = file.resumable_bytes()
     step(before)
     while True:
         try:
             _fetch_rest(file, step)
             break
         except _CONNECTION_ERRORS as error:
-            came = file.came()
-            if isinstance(error, urllib.error.HTTPError) or came <= before:
+            received = file.resumable_bytes()
+            if isinstance(error, urllib.error.HTTPError) or received <= before:
                 raise DownloadError(file.url, error, f"{_RETRY}, or put the file at {file.path}") from error
-            before = came
-            logger.info(f"{file.url}: the connection broke after {came:,} bytes; it goes on")
+            before = received
+            logger.info(f"{file.url}: the connection broke after {received:,} bytes; resuming")
             time.sleep(_PAUSE)
-    part = file.beside("part")
+    part = file.sidecar("part")
     size = part.stat().st_size
     wrong = f"{size:,} bytes, published are {file.size:,}" if file.size not in (None, size) else ""
     if file.checksum and not wrong and (digest := _digest(file, part)) != file.checksum:
@@ -165,31 +164,31 @@ def _download_one(file: RemoteFile, step: _Step) -> None:
         part.unlink()
     else:
         os.replace(part, file.path)
-    file.beside("tag").unlink(missing_ok=True)
+    file.sidecar("tag").unlink(missing_ok=True)
     if wrong:
         raise IfqaError(
-            f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew"
+            f"{file.url}: the downloaded file has {wrong}; it was removed, run the same command again to fetch it"
         )
     checked = f"{file.algorithm.upper()} as published" if file.checksum else "no checksum is published"
-    logger.info(f"{file.path}: whole, {checked}")
+    logger.info(f"{file.path}: complete, {checked}")
 
 
 def _fetch_rest(file: RemoteFile, step: _Step) -> None:
-    """One connection: the rest of a file, or all of it."""
-    part, tag, here = file.beside("part"), file.beside("tag"), file.came()
+    """Fetch the rest of a file, or all of it, over one connection."""
+    part, tag, here = file.sidecar("part"), file.sidecar("tag"), file.resumable_bytes()
     headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
     try:
         response = _open(file.url, headers)
     except urllib.error.HTTPError as error:
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
-        if error.headers.get("Content-Range") == f"bytes */{here}":  # all of it came before the interruption
+        if error.headers.get("Content-Range") == f"bytes */{here}":  # it was already complete
             return
-        part.unlink()  # the server's file is another one now
+        part.unlink()  # the server's file has changed
         raise
     with response:
         if here and response.status != http.client.PARTIAL_CONTENT:
-            logger.info(f"{file.url}: the server sends it from its start; it has changed, or cannot be resumed")
+            logger.info(f"{file.url}: the server sends the file from the start; it has changed, or cannot be resumed")
             step(-here)
             here = 0
         length = response.headers.get("Content-Length")
@@ -199,12 +198,12 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
         if not here:
             part.unlink(missing_ok=True)
             tag.unlink(missing_ok=True)
-            # what names the server's file: a strong ETag, else the time of its last change
+            # If-Range takes a strong ETag, or else the time of the last change
             etag = response.headers.get("ETag", "")
-            if name := etag if etag.startswith('"') else response.headers.get("Last-Modified", ""):
-                tag.write_text(name, encoding="utf-8")
+            if validator := etag if etag.startswith('"') else response.headers.get("Last-Modified", ""):
+                tag.write_text(validator, encoding="utf-8")
         with report_full_disk(file.path), open(part, "ab") as handle:
-            while chunk := response.read1(_CHUNK):  # what has come, without waiting for more
+            while chunk := response.read1(_CHUNK):  # does not wait for a full chunk
                 write_bytes(handle, chunk)
                 step(len(chunk))
             handle.flush()
@@ -214,13 +213,13 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
 
 
 def _check_response(file: RemoteFile, response: http.client.HTTPResponse, here: int, total: int | None) -> None:
-    """Refuse an answer that is not the bytes that were wanted."""
+    """Check that a response has the requested range and the published size."""
     sent = response.headers.get("Content-Range", "")
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
     if here and (not match or int(match[1]) != here or match[2] not in ("*", str(total))):
         raise IfqaError(
-            f"{file.url}: asked for the bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
-            f"{_RETRY}, or remove {file.beside('part')} to begin anew"
+            f"{file.url}: requested bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
+            f"{_RETRY}, or remove {file.sidecar('part')} to start over"
         )
     if file.size is not None and total not in (None, file.size):
         raise IfqaError(
@@ -236,7 +235,7 @@ def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     try:
         response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
-        error.close()  # it holds the connection; its status and headers can still be read
+        error.close()  # frees the connection; status and headers stay readable
         raise
     return response
 

@@ -1,7 +1,6 @@
-"""Reading and atomic writing of the files that stages exchange: JSON, JSON lines and TOML; and their SHA-256.
+"""Reads and atomically writes JSON, JSON lines and TOML, and hashes files.
 
-Errors name the file and the line. A file is written under a temporary name and then renamed, so a file with its final name
-is complete.
+Errors name the file and the line. A file is written under a temporary name, then renamed: a file with its final name is complete.
 """
 
 import bz2
@@ -19,7 +18,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, IfqaError, MissingInput
 from ifqa.progress import bar
 
 _T = TypeVar("_T")
@@ -27,76 +26,82 @@ _P = ParamSpec("_P")
 
 
 def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
-    return table
+    return record
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=_build_object)
 _OPENERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
 
-# Bytes of a line, unpacked. An article at MediaWiki's limit of 2 MB has 12 MB if JSON escapes all of it. A few packed
-# bytes can be a line of GB, and JSON of 3 bytes ("{},") takes 72 bytes of memory.
+# Bytes of an uncompressed line. A MediaWiki article of 2 MB, the limit, takes 12 MB if JSON escapes every character. A few
+# compressed bytes can unpack to a line of GB, and 3 bytes of JSON ("{},") take 72 bytes of memory.
 LONGEST_LINE = 1 << 24
 
 
 def require_file(path: Path, what: str) -> Path:
-    """`path`, if it exists; else an error says that it would be `what`."""
+    """`path`, if it exists.
+
+    Raises:
+        MissingInput: it does not exist; the message calls it a `what`.
+    """
     if not path.exists():
-        raise IfqaError(f"{what} not found: {path} does not exist")
+        raise MissingInput(f"{what} not found: {path} does not exist")
     return path
 
 
 def unpack(handle: BufferedReader) -> IO[bytes]:
-    """A handle on the uncompressed bytes; the first bytes tell bz2, gzip, xz or plain."""
-    first = handle.peek(6)[:6]
-    opened: IO[bytes] = next((opener(handle) for magic, opener in _OPENERS.items() if first.startswith(magic)), handle)
-    return opened
+    """A handle on the uncompressed bytes; the first bytes show whether the file is bz2, gzip, xz or plain."""
+    start = handle.peek(6)[:6]
+    unpacked: IO[bytes] = next(
+        (opener(handle) for magic, opener in _OPENERS.items() if start.startswith(magic)), handle
+    )
+    return unpacked
 
 
 @contextmanager
 def open_unpacked(path: Path, opened: BufferedReader | None = None) -> Iterator[IO[bytes]]:
-    """A handle on the uncompressed bytes of a file; `opened` is a handle on it, if it is already open.
+    """A handle on the uncompressed bytes of a file; `opened` is its handle if it is already open.
 
     Raises:
-        IfqaError: the file is missing, or its compressed data is cut short or damaged.
+        IfqaError: the file is missing, or its compressed data is truncated or damaged.
     """
     try:
         with opened or open(require_file(path, "file"), "rb") as handle, unpack(handle) as unpacked:
             yield unpacked
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+        if isinstance(error, OSError) and error.errno is not None:  # from the system, not the decompressor
             raise
-        raise IfqaError(f"{path}: compressed data ends or breaks ({error}); fetch it again") from error
+        raise FormatError(f"{path}: the compressed data is truncated or damaged ({error}); fetch it again") from error
 
 
 def read_lines(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text, without newline, of each line of a text file, compressed or not; `opened` as above.
+    """Number (from 1) and text, without newline, of each line of a text file; opened as by `open_unpacked`.
 
     Raises:
-        IfqaError: the file is missing, cut short or not UTF-8, or a line is too long.
+        IfqaError: the file is missing, truncated or not UTF-8, or a line is too long.
     """
     number = 0
     try:
         with open_unpacked(path, opened) as lines:
             for number, raw in enumerate(iter(partial(lines.readline, LONGEST_LINE + 1), b""), start=1):
                 if len(raw) > LONGEST_LINE:
-                    raise IfqaError(
+                    raise FormatError(
                         f"{path}:{number}: a line of more than {LONGEST_LINE:,} bytes; wanted shorter lines"
                     )
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise IfqaError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+        raise FormatError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
 
 
 def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Number (from 1) and object of each line of a JSON-lines file; blank lines are skipped.
 
     Raises:
-        IfqaError: the file is missing, or a line is no JSON object or has a key twice (named as file:line).
+        IfqaError: the file is missing, or a line is not a JSON object or has a duplicate key (named as file:line).
     """
     for number, line in read_lines(path, opened):
         if not line.strip():
@@ -105,90 +110,87 @@ def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tup
 
 
 def decode_object(line: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> dict[str, Any]:
-    """The JSON object that a line is; `where` ("file:line") opens the message.
+    """Decode a line as a JSON object.
 
     Raises:
-        IfqaError: it is not JSON, no object, or, unless another decoder is given, has a key twice.
+        FormatError: it is not a JSON object, or has a duplicate key; `where` ("file:line") opens the message.
     """
     record = _decode(line, where, decode)
     if not isinstance(record, dict):
-        raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
+        raise FormatError(f"{where}: wanted a JSON object, found {type(record).__name__}")
     return record
 
 
 def _decode(text: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> Any:
     try:
         return decode(text)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # also a key twice, a number of thousands of digits, brackets in brackets
-        raise IfqaError(f"{where}: not JSON ({error})") from error
+    except (ValueError, RecursionError) as error:  # also for duplicate keys, huge numbers and deep nesting
+        raise FormatError(f"{where}: not JSON ({error})") from error
 
 
 def typed_field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:
     """`record[key]`, checked to be of `kind`.
 
     Raises:
-        IfqaError: the key is missing or of another type; `where` ("file:line") opens the message.
+        FormatError: the key is missing or of another type; `where` ("file:line") opens the message.
     """
     if key not in record:
-        raise IfqaError(f"{where}: key {key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}")
+        raise FormatError(f"{where}: key {key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}")
     value = record[key]
     if not isinstance(value, kind):
-        raise IfqaError(f"{where}: {key!r} must be {kind.__name__}, found {type(value).__name__}")
+        raise FormatError(f"{where}: {key!r} must be {kind.__name__}, found {type(value).__name__}")
     return value
 
 
 def text_field(record: Mapping[str, object], key: str, where: str) -> str:
-    """`record[key]`, which must be a string that is not blank; another is refused as by `typed_field`."""
+    """`record[key]`, a string that is not blank; raises as `typed_field`."""
     value = typed_field(record, key, str, where)
     if not value.strip():
-        raise IfqaError(f"{where}: {key!r} is empty; wanted text")
+        raise FormatError(f"{where}: {key!r} is empty; wanted text")
     return unicode_text(value, key, where)
 
 
 def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
-    """`record[key]`, which must be a list of strings that are not blank; another is refused as by `typed_field`."""
+    """`record[key]`, a list of strings that are not blank; raises as `typed_field`."""
     return tuple(text_field({key: value}, key, where) for value in typed_field(record, key, list, where))
 
 
 def unicode_text(text: str, key: str, where: str) -> str:
-    """The text of a field; half a surrogate pair in it, which JSON can write and UTF-8 cannot, is refused."""
+    """The text of a field, checked for lone surrogates, which JSON can write and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise IfqaError(
+        raise FormatError(
             f"{where}: {key!r} holds half a surrogate pair (\\ud800 to \\udfff), which is no character"
         ) from error
     return text
 
 
-def write_bytes(handle: IO[bytes], data: bytes) -> None:
-    """Write bytes of an artifact. All artifacts that Python writes go through here, so that tests can kill in mid-write."""
-    handle.write(data)
+def write_bytes(handle: IO[bytes], content: bytes) -> None:
+    """Write bytes of an artifact. All writes of artifacts go through here, so that tests can interrupt them."""
+    handle.write(content)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a handle on a temporary file beside `path`, which is flushed to disk and renamed to `path` if no error is raised."""
+    """Yield a handle on a temporary file beside `path`; on success it is flushed to disk and renamed to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        aside.unlink(missing_ok=True)  # a link that lies there is not followed
-        with open(aside, "xb") as handle:
+        temporary.unlink(missing_ok=True)  # it could be a link
+        with open(temporary, "xb") as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        os.replace(aside, path)
+        os.replace(temporary, path)
     except OSError as error:
-        aside.unlink(missing_ok=True)  # it takes up room on a full disk
+        temporary.unlink(missing_ok=True)  # the disk may be full
         error.filename = error.filename or str(path)
         raise
 
 
 def json_line(record: Mapping[str, object]) -> bytes:
-    """A record as a line of JSON, always the same bytes for the same content; half a surrogate pair is escaped.
+    """A record as a line of JSON, deterministic; lone surrogates are escaped.
 
     Raises:
         IfqaError: the line is longer than `read_jsonl` reads back.
@@ -197,13 +199,13 @@ def json_line(record: Mapping[str, object]) -> bytes:
     if len(line) > LONGEST_LINE:
         start = line[:80].decode("utf-8", "replace")
         raise IfqaError(
-            f"the record {start}… has {len(line):,} bytes as a line; wanted at most {LONGEST_LINE:,}, which can be read back"
+            f"the record {start}… has {len(line):,} bytes as a line; wanted at most {LONGEST_LINE:,}, the limit for reading"
         )
     return line
 
 
 def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:
-    """Write records as JSON lines, atomically; returns their number."""
+    """Write records as JSON lines, atomically; returns their count."""
     count = 0
     with atomic_write(path) as handle:
         for record in records:
@@ -222,35 +224,35 @@ def read_json(path: Path) -> Any:
     """The value of a JSON file.
 
     Raises:
-        IfqaError: the file is missing, not JSON, or has a key twice.
+        IfqaError: the file is missing, not JSON, or has a duplicate key.
     """
-    data = require_file(path, "file").read_bytes()
+    content = require_file(path, "file").read_bytes()
     try:
-        text = data.decode(json.detect_encoding(data), "surrogatepass")
+        text = content.decode(json.detect_encoding(content), "surrogatepass")
     except UnicodeDecodeError as error:
-        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+        raise FormatError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
     return _decode(text, str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
+    """The sections of a TOML file.
 
     Raises:
-        IfqaError: the file is not TOML (the message has the line) or not UTF-8.
+        FormatError: the file is not TOML (the message names the line) or not UTF-8.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+        raise FormatError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
-        raise IfqaError(f"{path}: not TOML: {error}") from error
+        raise FormatError(f"{path}: not TOML: {error}") from error
 
 
 def sha256(path: Path) -> str:
     """Hex SHA-256 of a file's bytes; shows a progress bar.
 
     Raises:
-        IfqaError: it is a folder, or a device or pipe, which may have no end.
+        IfqaError: it is a folder, a device or a pipe.
     """
     if path.exists() and not path.is_file():
         raise IfqaError(f"{path} is not a regular file; wanted a file")
@@ -263,23 +265,23 @@ def sha256(path: Path) -> str:
 
 
 def cached_by_file(
-    most: int | None = None,
+    limit: int | None = None,
 ) -> Callable[[Callable[Concatenate[Path, _P], _T]], Callable[Concatenate[Path, _P], _T]]:
-    """Cache, in the process, what a function makes of a file and further arguments; a file that changed is read again.
+    """Cache a function of a file and further arguments; the key includes the file's size and time of change.
 
-    `most` is how many results are kept, the newest; None for all.
+    The cache keeps the newest `limit` results; None for all.
     """
 
     def decorate(read: Callable[Concatenate[Path, _P], _T]) -> Callable[Concatenate[Path, _P], _T]:
         results: dict[tuple[object, ...], _T] = {}
 
         @wraps(read)
-        def cached(path: Path, /, *more: _P.args, **named: _P.kwargs) -> _T:
+        def cached(path: Path, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
             stat = path.stat()
-            key = (path.resolve(), stat.st_size, stat.st_mtime_ns, *more, *named.items())
+            key = (path.resolve(), stat.st_size, stat.st_mtime_ns, *args, *kwargs.items())
             if key not in results:
-                value = read(path, *more, **named)
-                if len(results) == most:
+                value = read(path, *args, **kwargs)
+                if len(results) == limit:
                     del results[next(iter(results))]
                 results[key] = value
             return results[key]
@@ -290,5 +292,5 @@ def cached_by_file(
     return decorate
 
 
-#: `sha256` of a file, cached in the process.
+#: `sha256`, cached in the process.
 cached_sha256 = cached_by_file()(sha256)

@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.storage.files import LONGEST_LINE
 
 _CHUNK = 1 << 20  # bytes
 _BLANKS = " \t\n\r"
-_AFTER = _BLANKS + ",:]}"  # what may stand after a value
+_AFTER = _BLANKS + ",:]}"  # characters that may follow a value
 
 
 class JsonStream:
-    """A cursor in a JSON document. It stands before a value, and goes into it, decodes it, or passes over it.
+    """A cursor in a JSON document. It is before a value, which it enters, decodes or skips.
 
         for key in stream.members():         # the document is an object
             if key == "data":
-                for _ in stream.elements():  # and this value an array
+                for _ in stream.elements():  # the value is an array
                     print(stream.value())    # decoded one at a time
 
-    A value that the loop's body did not take is passed over, child by child. What is not JSON or UTF-8, or ends too early, is
-    refused in one line that names the place.
+    A value that the loop's body does not read is skipped, child by child. A document that is not JSON or UTF-8, or is truncated,
+    raises a FormatError with file and line.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class JsonStream:
         Args:
             path: names the file in messages.
             handle: its bytes, unpacked.
-            longest: characters of a value that is decoded.
-            place: opens messages, in the place of "file:line".
+            longest: characters of the longest value to decode.
+            place: opens messages in place of "file:line".
         """
         self._path, self._handle, self._longest, self._place = path, handle, longest, place
         self._decoder = json.JSONDecoder()
@@ -43,35 +43,35 @@ class JsonStream:
         self._text = ""
         self._at = 0
         self._ended = False
-        self._pending = True  # the value at the cursor was not taken yet
-        self._lines, self._counted = 1, 0  # lines begun up to this place in `_text`
+        self._pending = True  # the value at the cursor was not read yet
+        self._lines, self._counted = 1, 0  # the line number at this offset of `_text`
 
     @property
     def line(self) -> int:
-        """The number of the line that the cursor is in, from 1."""
+        """The line of the cursor, from 1."""
         self._lines += self._text.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._lines
 
     def members(self) -> Iterator[str]:
-        """Go into an object; yields each key, with the cursor before its value. Another value is refused."""
-        return self._inside("{", "}")
+        """Enter an object; yields each key, with the cursor before its value. Any other value raises."""
+        return self._enter("{", "}")
 
     def member(self, key: str) -> Iterator[None]:
-        """Go into an object, to the value of one key, which must be there; yields once."""
+        """Enter an object and go to the value of a required key; yields once."""
         keys = []
         for name in self.members():
             keys.append(name)
             if name == key:
                 yield
         if key not in keys:
-            raise IfqaError(
+            raise FormatError(
                 f"{self._path}: key {key!r} is missing; found {', '.join(map(repr, keys[:9])) or 'no keys'}"
             )
 
     def elements(self) -> Iterator[str]:
-        """Go into an array; yields an empty string for each element, with the cursor before it. Another value is refused."""
-        return self._inside("[", "]")
+        """Enter an array; yields an empty string for each element, with the cursor before it. Any other value raises."""
+        return self._enter("[", "]")
 
     def documents(self) -> Iterator[None]:
         """Yield for each of the values that follow one another, as in JSON lines, with the cursor before it."""
@@ -79,10 +79,10 @@ class JsonStream:
             self._pending = True
             yield
             if self._pending:
-                self._pass_over()
+                self._skip()
 
     def value(self) -> Any:
-        """Decode the value at the cursor; one that is longer than `longest` is refused."""
+        """Decode the value at the cursor; one longer than `longest` raises."""
         self._pending = False
         self._next()
         while True:
@@ -93,43 +93,43 @@ class JsonStream:
                 if self._ended and (error.msg.startswith("Unterminated") or at >= len(self._text.rstrip())):
                     why += "; the file ends too early, fetch it again"
             except (RecursionError, ValueError) as error:
-                raise self._broken(f"not JSON that can be read ({error})", self._at) from error
+                raise self._error(f"not readable as JSON ({error})", self._at) from error
             else:
                 after = self._text[end : end + 1]
                 if self._ended or (after and after in _AFTER):
                     self._at = end
                     return decoded
-                # the last piece may end within a number: "1." or "1e" of "1.5" and "1e9"
+                # the text read so far may end within a number: "1." of "1.5", "1e" of "1e9"
                 why, at = f"not JSON (found {after!r} after a value)", end
             if self._ended:
-                raise self._broken(why, at)
+                raise self._error(why, at)
             if len(self._text) - self._at > self._longest:
-                raise self._broken(f"{why}, or a value of more than {self._longest:,} characters", at)
+                raise self._error(f"{why}, or a value of more than {self._longest:,} characters", at)
             self._read(max(_CHUNK, len(self._text) - self._at))  # doubled, so that a long value is not tried too often
 
-    def _inside(self, opens: str, closes: str) -> Iterator[str]:
+    def _enter(self, opens: str, closes: str) -> Iterator[str]:
         self._pending = False
         char = self._next()
         if char != opens:
             kinds = {"{": "an object", "[": "an array"}
-            raise self._broken(f"wanted {kinds[opens]}, found {kinds.get(char, repr(char))}", self._at)
+            raise self._error(f"wanted {kinds[opens]}, found {kinds.get(char, repr(char))}", self._at)
         self._at += 1
         first = True
         while self._next() != closes:
             if not first:
-                self._take(",")
+                self._expect(",")
             first = False
             key = ""
             if opens == "{":
-                key = self.value() if self._next() == '"' else self._take('"')
-                self._take(":")
+                key = self.value() if self._next() == '"' else self._expect('"')
+                self._expect(":")
             self._pending = True
             yield key
             if self._pending:
-                self._pass_over()
+                self._skip()
         self._at += 1
 
-    def _pass_over(self) -> None:
+    def _skip(self) -> None:
         kind = self._next()
         if kind not in "{[":
             self.value()
@@ -137,10 +137,10 @@ class JsonStream:
         for _ in self.members() if kind == "{" else self.elements():
             self.value()
 
-    def _take(self, wanted: str) -> str:
+    def _expect(self, wanted: str) -> str:
         char = self._next()
         if char != wanted:
-            raise self._broken(f"not JSON (wanted {wanted!r}, found {char!r})", self._at)
+            raise self._error(f"not JSON (wanted {wanted!r}, found {char!r})", self._at)
         self._at += 1
         return char
 
@@ -158,20 +158,20 @@ class JsonStream:
     def _next(self) -> str:
         char = self.peek()
         if not char:
-            raise self._broken("the JSON ends too early; fetch the file again", self._at)
+            raise self._error("the JSON ends too early; fetch the file again", self._at)
         return char
 
     def _read(self, count: int) -> None:
-        data = self._handle.read(count)
+        chunk = self._handle.read(count)
         self._lines, self._counted = self.line, 0
         try:
-            more = self._utf8.decode(data, final=not data)
+            text = self._utf8.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
-            raise self._broken(f"not UTF-8 ({error.reason}); save the file as UTF-8", self._at) from error
-        self._ended = not data
-        self._text = self._text[self._at :] + more
+            raise self._error(f"not UTF-8 ({error.reason}); save the file as UTF-8", self._at) from error
+        self._ended = not chunk
+        self._text = self._text[self._at :] + text
         self._at = 0
 
-    def _broken(self, why: str, at: int) -> IfqaError:
+    def _error(self, why: str, at: int) -> FormatError:
         line = self.line + self._text.count("\n", self._at, at)
-        return IfqaError(f"{self._place() if self._place else f'{self._path}:{line}'}: {why}")
+        return FormatError(f"{self._place() if self._place else f'{self._path}:{line}'}: {why}")

@@ -1,4 +1,4 @@
-"""What ships with the program, such as `experiments/sample.toml`; and the versions, commit and machine that it runs with."""
+"""Files that ship with the program, such as `experiments/sample.toml`; and the versions, commit and machine of a run."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, unknown_name
 from ifqa.version import __version__
 
 PACKAGE = Path(__file__).parent.parent
@@ -19,19 +19,18 @@ BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings
 
 
 def find_resource(name: str, root: Path = Path()) -> Path | None:
-    """A tracked file such as `experiments/sample.toml`: below `root`, else in the repository, else in the package.
+    """A file such as `experiments/sample.toml`: below `root`, else in the repository, else in the package; None if in none.
 
-    The repository is there for a checkout or an editable install; a wheel has the same files in the package under
-    `bundled/`. None if the file is in none of them.
+    A checkout or an editable install has the repository; a wheel has the same files in the package under `bundled/`.
     """
-    return next((place / name for place in _resource_folders(root) if (place / name).is_file()), None)
+    return next((folder / name for folder in _resource_folders(root) if (folder / name).is_file()), None)
 
 
 def require_resource(what: str, folder: str, suffix: str, name: str, root: Path = Path()) -> Path:
-    """The tracked file FOLDER/NAME.SUFFIX.
+    """The file FOLDER/NAME.SUFFIX that `find_resource` finds.
 
     Raises:
-        IfqaError: there is no such file; the message calls it a `what` ("corpus").
+        ConfigError: there is no such file; the message calls it a `what` ("corpus").
     """
     path = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
     if path is None:
@@ -40,21 +39,23 @@ def require_resource(what: str, folder: str, suffix: str, name: str, root: Path 
 
 
 def check_name(name: str, what: str) -> str:
-    """A name that is safe as the name of a folder.
+    """`name`, if it is safe as the name of a folder.
 
     Raises:
-        IfqaError: it has a character, or begins with one, that could lead to another folder.
+        ConfigError: it has characters that could lead to another folder.
     """
     if not re.fullmatch(r"\w[\w.+=~-]{0,199}", name):
-        raise IfqaError(f"{what} {name!r}: wanted a name of letters, digits and . _ - that names no other folder")
+        raise ConfigError(
+            f"{what} {name!r}: wanted a name of letters, digits and . _ - that begins with a letter or digit"
+        )
     return name
 
 
 def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:
-    """Name without suffix -> path of every tracked file of a folder; `root` hides the repository, which hides the package."""
+    """Name without suffix -> path of each file of a folder; `root` goes before the repository, and that before the package."""
     paths: dict[str, Path] = {}
-    for place in reversed(_resource_folders(root)):
-        paths |= {path.name.removesuffix(suffix): path for path in sorted((place / folder).glob(f"*{suffix}"))}
+    for base in reversed(_resource_folders(root)):
+        paths |= {path.name.removesuffix(suffix): path for path in sorted((base / folder).glob(f"*{suffix}"))}
     return paths
 
 
@@ -64,7 +65,7 @@ def _resource_folders(root: Path) -> list[Path]:
 
 
 def describe_environment(seconds: float) -> dict[str, object]:
-    """Time, versions, commit and hardware as a manifest's `record` has them; `seconds` is how long the work took."""
+    """Time, versions, commit and hardware for a manifest's `record`; `seconds` is the duration of the work."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 2),
@@ -77,21 +78,21 @@ def describe_environment(seconds: float) -> dict[str, object]:
 
 
 def library_versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Name -> version of those of the libraries that are installed."""
+    """Name -> version of the installed libraries."""
     return {name: package.version for name in libraries for package in metadata.distributions(name=name)}
 
 
 @cache
 def git_commit() -> str:
-    """Commit of the checkout that the package runs from, with "+" if files were changed since; empty for an installed wheel."""
+    """Commit of the checkout, with "+" if there are uncommitted changes; empty for an installed wheel."""
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return ""
     try:
-        described = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
     except (OSError, subprocess.CalledProcessError):  # git is not installed, or the checkout is not readable
         return ""
-    return described.stdout.strip()
+    return process.stdout.strip()

@@ -25,7 +25,7 @@ def test_a_file_that_is_not_the_published_one_is_replaced_when_that_came_from_it
         there.write_bytes(b"[1]")
         benchmark.folder.mkdir()
         (benchmark.folder / "dev.json").write_bytes(b"mine")
-        with pytest.raises(IfqaError, match=r"what came has SHA256 .*, published is 4f53cda18c2b…"):
+        with pytest.raises(IfqaError, match=r"the downloaded file has SHA256 .*, published is 4f53cda18c2b…"):
             list(downloads.fetch(benchmark, place))
         assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"mine"}
         there.write_bytes(b"[]")

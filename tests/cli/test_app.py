@@ -90,7 +90,7 @@ def test_a_second_run_does_nothing_and_a_flag_makes_a_folder_of_its_own_and_runs
     assert (again.stdout, again.stderr.count("nothing to do")) == (first.stdout, 5)
     shout = ifqa("run", "mine", "--set", "reader.shout=true", folder=built)
     assert shout.returncode == 0, shout.stderr
-    assert "experiments/mine+reader.shout=true/retrieve: taken over from mine" in shout.stderr
+    assert "experiments/mine+reader.shout=true/retrieve: copied from mine" in shout.stderr
     assert "experiments/mine+reader.shout=true/read: 10 questions answered" in shout.stderr
     assert content(built / "experiments/mine") == before
     assert ifqa("run", "mine+reader.shout=true", folder=built).stderr.count("nothing to do") == 5
@@ -159,7 +159,7 @@ def test_a_second_process_on_an_experiment_is_refused(built):
         [sys.executable, "-c", holder], cwd=built, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "in\n"
-        assert_refused(ifqa("run", "mine", folder=built), "another process is at work in experiments/mine")
+        assert_refused(ifqa("run", "mine", folder=built), "another process is working in experiments/mine")
         other.kill()
 
 

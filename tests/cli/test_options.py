@@ -147,7 +147,7 @@ def test_json_prints_each_result_on_one_line(answered):
     assert ("read with predictions", True) in [(part["what"], part["made"]) for part in checked["work"]]
     path = Path("experiments/one/read/predictions.jsonl")
     path.write_text(path.read_text().replace('"x"', '"y"'))
-    assert "predictions.jsonl is not as it was written; it is made again" in answered("run", "one").err
+    assert "predictions.jsonl is missing or was changed; building the artifact again" in answered("run", "one").err
     Path("answers.jsonl").unlink()
     lacking = answered("check", "one", "--json")
     assert (lacking.code, "not found: answers.jsonl" in lacking.err) == (2, True)

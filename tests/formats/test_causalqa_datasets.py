@@ -126,7 +126,7 @@ WRONG = [
     ("hotpotqa/hotpot_train_v1.1.json", b'{"a": 1}', "hotpot_train_v1.1.json:1: wanted an array, found an object"),
     ("hotpotqa/hotpot_train_v1.1.json", b'[{"_id": "1", "question": "why", "context": [["T", "x"]]}]', "'context' must hold pairs of a title and a list"),
     ("gooaq/split.json", b'{"train": [["x", 1]]}', r"split.json:1: wanted the id of a question, found \['x', 1\]"),
-    ("msmarco/dev_v2.1.json.gz", gzip.compress(b'{"query": {"0": "why"}}')[:-9], "dev_v2.1.json.gz: compressed data ends or breaks"),
+    ("msmarco/dev_v2.1.json.gz", gzip.compress(b'{"query": {"0": "why"}}')[:-9], "dev_v2.1.json.gz: the compressed data is truncated or damaged"),
 ]  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def test_a_wrong_file_of_an_archive_is_named_with_the_archive(tmp_path):
     packed = bytearray((tmp_path / "searchqa/train.zip").read_bytes())
     packed[30 + len("1.json")] = 0xFF  # no kind of block has this number
     (tmp_path / "searchqa/train.zip").write_bytes(packed)
-    refused(tmp_path, r"train.zip/1.json: compressed data ends or breaks")
+    refused(tmp_path, r"train.zip/1.json: the compressed data is truncated or damaged")
 
 
 def test_a_passage_that_is_not_at_its_line_is_refused(tmp_path):

@@ -33,7 +33,7 @@ def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
     ("text", "complaint"),
     [
         ('{"id": "1", "title": "Empty", "text": " "}\n', "its sources hold no passage; pages left out: 1 empty$"),
-        ('{"id": "a b", "title": "A", "text": "a"}\n{"id": "c d", "title": "C", "text": "c"}\n', "2 bad; the first bad one, 'A': .*few.jsonl:1: id 'a b'"),
+        ('{"id": "a b", "title": "A", "text": "a"}\n{"id": "c d", "title": "C", "text": "c"}\n', "2 bad; for example 'A': .*few.jsonl:1: id 'a b'"),
         ('{"id": "1", "title": "A", "text": "a"}\n{"id": "1", "title": "B", "text": "b"}\n', "'1-0'"),
         (None, "few.jsonl is not in"),
     ],

@@ -83,7 +83,7 @@ def test_a_run_older_than_its_experiment_is_refused(work):
         convert("mine", work / "x.json")
     stages.retrieve(Run(load_experiment("mine")))
     (work / "experiments/mine.toml").write_text(GOLD + "k = 1\n")
-    with pytest.raises(IfqaError, match="was made from something else"):
+    with pytest.raises(IfqaError, match="was made from other inputs"):
         convert("mine", work / "x.json")
     assert not (work / "x.json").exists()
     stages.retrieve(Run(load_experiment("mine")))

@@ -103,7 +103,7 @@ def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
     assert len(asked()) == 3 * 3  # nothing is read again
     write("experiments/mine.toml", f"{TABLES}memory = true\n")
     assert losses_of(Run(load_experiment("mine"))) == []
-    with pytest.raises(IfqaError, match="made from something else"):
+    with pytest.raises(IfqaError, match="made from other inputs"):
         probe(Run(load_experiment("mine")))
 
 

@@ -280,10 +280,10 @@ def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     [
         (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
         (lambda: stages.build_passages(load_corpus("few")), "indexes/few/first is not there yet; make it with: ifqa index few"),
-        (lambda: (built(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from something else \(changed: passages\); make it again: ifqa index few"),
-        (lambda: (built(), passages([7])), r"indexes/few/passages was made from something else \(changed: sources\)"),
-        (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from something else \(changed: settings\); make it again: ifqa index few"),
-        (lambda: (built(), edit()), r"indexes/few/first was made from something else \(changed: code\)"),
+        (lambda: (built(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from other inputs \(changed: passages\); make it again: ifqa index few"),
+        (lambda: (built(), passages([7])), r"indexes/few/passages was made from other inputs \(changed: sources\)"),
+        (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from other inputs \(changed: settings\); make it again: ifqa index few"),
+        (lambda: (built(), edit()), r"indexes/few/first was made from other inputs \(changed: code\)"),
     ],
 )  # fmt: skip
 def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):

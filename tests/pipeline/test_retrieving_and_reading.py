@@ -129,7 +129,7 @@ def test_a_reading_with_another_setting_begins_anew():
 def test_questions_that_change_while_they_are_read_leave_nothing():
     spoil = "Path('data/ifqa/full_split/dev.json').write_text('[{\"idx\": 0, \"question\": \"?\", \"answers\": [\"x\"], \"context\": []}]')"  # fmt: skip
     toy.outside(toy.PLUGINS, f"class Spoil(Last):\n    'Spoils.'\n    def answer(self, questions, passages):\n        {spoil}\n        return super().answer(questions, passages)\n")  # fmt: skip
-    with pytest.raises(IfqaError, match="what experiments/mine/read is made from changed while it was being made"):
+    with pytest.raises(IfqaError, match="an input of experiments/mine/read changed while it was being made"):
         stages.read(Run(toy.experiment(reader={"name": "outside_of_stages:Spoil"})))
     assert not Path("experiments/mine/read").exists()
 

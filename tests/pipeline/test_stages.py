@@ -108,7 +108,7 @@ def test_a_variants_own_stage_is_not_replaced_by_its_bases():
     before = toy.stamps(variant.folder)
     with pytest.raises(IfqaError, match=r"make it with: ifqa retrieve mine\+k=1"):
         stages.read(Run(override(base, {"k": 1})))
-    with pytest.raises(IfqaError, match=r"was made from something else \(changed: questions\)"):
+    with pytest.raises(IfqaError, match=r"was made from other inputs \(changed: questions\)"):
         stages.read(Run(variant))
     assert toy.stamps(variant.folder) == before
 
@@ -133,5 +133,5 @@ def test_a_stage_is_copied_from_any_experiment_of_the_family_with_the_same_input
     capsys.readouterr()
     stages.run(Run(base))
     said = capsys.readouterr().err
-    assert "experiments/mine/retrieve: taken over from mine+reader.passages=1" in said
+    assert "experiments/mine/retrieve: copied from mine+reader.passages=1" in said
     assert "experiments/mine/read: 5 questions answered" in said, "no file of another experiment is looked at"

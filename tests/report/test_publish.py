@@ -131,7 +131,7 @@ def test_two_reports_at_once_are_one_too_many():
     next(first)
     other = subprocess.run([sys.executable, "-m", "ifqa", "report"], capture_output=True, text=True, timeout=120)
     assert other.returncode == 2
-    assert "another process is at work in experiments" in other.stderr
+    assert "another process is working in experiments" in other.stderr
     assert len(list(first)) == 2
     write()
 

@@ -128,7 +128,7 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
     )
     with refused(r"was built with another .*; build it again: ifqa index"):
         Dense(folder, device="cpu")
-    with refused(r"made from something else .*; make it again: ifqa index mine"):
+    with refused(r"made from other inputs .*; make it again: ifqa index mine"):
         found()
     build(model=model)
     assert read_manifest(folder)["inputs"] != before["inputs"]

@@ -93,7 +93,7 @@ def another_process(folder, options="", code="print('in', flush=True); sys.stdin
 def test_a_second_process_is_kept_out_and_may_take_over_what_is_finished(whole, tmp_path):
     with another_process(tmp_path) as other:
         assert other.stdout.readline() == "in\n"
-        with pytest.raises(IfqaError, match="another process is at work in"), lock(tmp_path):
+        with pytest.raises(IfqaError, match="another process is working in"), lock(tmp_path):
             pass
         assert Artifact(tmp_path / "variant/a").copy(INPUTS, [whole])
     with lock(tmp_path):  # a killed process holds nothing
@@ -107,9 +107,9 @@ def test_a_lock_may_be_taken_again_by_its_own_process_and_waited_for_by_another(
             with lock(tmp_path):
                 pass
             other = processes.enter_context(another_process(tmp_path, code="pass"))
-            assert "another process is at work in" in other.communicate()[1], "the inner lock's end is not the outer's"
+            assert "another process is working in" in other.communicate()[1], "the inner lock's end is not the outer's"
             other = processes.enter_context(another_process(tmp_path, options=", wait=True", code="print('in')"))
-            assert other.stderr.readline() == f"another process is at work in {tmp_path}; waiting until it ends\n"
+            assert other.stderr.readline() == f"another process is working in {tmp_path}; waiting until it ends\n"
         assert other.communicate() == ("in\n", "")
 
 
@@ -120,7 +120,7 @@ def test_a_whole_artifact_of_the_same_inputs_is_taken_over_without_foreign_files
     (broken / "manifest.json").write_text("{")
     assert not Artifact(folder).copy(OTHER, [whole])
     assert not Artifact(folder).copy(INPUTS, [broken])
-    assert "not taken over from broken: " in capsys.readouterr().err
+    assert "not copied from broken: " in capsys.readouterr().err
     with Artifact(folder).make(lambda: INPUTS, others=[broken, whole]) as draft:
         assert draft is None
     assert Artifact(folder).is_current_for(INPUTS)
@@ -168,7 +168,7 @@ def test_a_whole_artifact_is_not_made_again_and_a_damaged_one_is(whole, tmp_path
         assert Artifact(whole).damage == ""
         assert not Artifact(tmp_path / "variant/a").copy(INPUTS, [whole])
     make(whole)
-    assert "rows.jsonl is not as it was written; it is made again" in capsys.readouterr().err
+    assert "rows.jsonl is missing or was changed; building the artifact again" in capsys.readouterr().err
     assert Artifact(whole).is_current_for(INPUTS)
     (whole / "rows.jsonl").write_text("cut\n")
     assert not Artifact(whole).is_current_for(INPUTS)
@@ -245,20 +245,20 @@ def test_a_folder_that_holds_a_foreign_file_is_not_replaced(whole, tmp_path, inp
     notes = whole / name
     notes.parent.mkdir(exist_ok=True)
     notes.write_text("mine")
-    with pytest.raises(IfqaError, match=f"{name} is in no manifest, and would be removed .*; move it elsewhere"):
+    with pytest.raises(IfqaError, match=f"{name} was not written by ifqa, and would be removed .*; move it elsewhere"):
         make(whole, inputs)
     assert notes.read_text() == "mine"
     assert not (tmp_path / ".a.partial").exists(), "it is said before the work"
     notes.unlink()
     make(whole, inputs)
     (whole / "manifest.json").unlink()
-    with pytest.raises(IfqaError, match=r"rows\.jsonl is in no manifest"):
+    with pytest.raises(IfqaError, match=r"rows\.jsonl was not written by ifqa"):
         make(whole, inputs)
     assert (whole / "rows.jsonl").exists()
 
 
 def test_a_foreign_file_that_comes_during_the_work_is_kept(whole, tmp_path):
-    refused = pytest.raises(IfqaError, match=r"late\.txt is in no manifest")
+    refused = pytest.raises(IfqaError, match=r"late\.txt was not written by ifqa")
     with refused, Artifact(whole).make(lambda: OTHER) as draft:
         write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
         (whole / "late.txt").write_text("mine")

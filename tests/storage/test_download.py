@@ -90,7 +90,7 @@ def test_a_file_that_comes_from_its_start_replaces_what_came(fault, server, tmp_
         server.ranges = "ignored"
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
     assert (tmp_path / "a.zip").read_bytes() == CONTENT
-    assert "the server sends it from its start; it has changed, or cannot be resumed" in capsys.readouterr().err
+    assert "the server sends the file from the start; it has changed, or cannot be resumed" in capsys.readouterr().err
 
 
 def test_a_file_that_changes_meanwhile_is_never_mixed_and_no_link_is_followed(server, tmp_path, monkeypatch):
@@ -111,7 +111,7 @@ def test_a_file_that_changes_meanwhile_is_never_mixed_and_no_link_is_followed(se
 def test_a_part_from_another_place_is_refused_and_nothing_is_mixed(told, server, tmp_path):
     begin(tmp_path)
     server.ranges = told
-    with pytest.raises(IfqaError, match=r"asked for the bytes from 3,000 on, the server sent .*; run the same command"):
+    with pytest.raises(IfqaError, match=r"requested bytes from 3,000 on, the server sent .*; run the same command"):
         fetch(server, tmp_path)
     assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:3000]
     assert not (tmp_path / "a.zip").exists()

@@ -74,7 +74,7 @@ def test_the_line_is_that_of_the_value():
         ("[1 2]", "wanted ',', found '2'"),
         ('{"a" 1}', "wanted ':', found '1'"),
         ("{1: 2}", "wanted '\"', found '1'"),
-        ("[" * 200_000, "not JSON that can be read"),
+        ("[" * 200_000, "not readable as JSON"),
         (b'["\xff"]', "x.json:1: not UTF-8"),
     ],
 )

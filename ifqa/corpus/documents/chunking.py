@@ -1,8 +1,8 @@
-"""Cuts a document into passages of about 100 words that end at sentences, each below one heading.
+"""Splits a document into passages of about 100 words that end at a sentence and do not cross a heading.
 
-Its id says where a passage stands. `handbook.pdf#31:page=12,13@412` is passage 31 of handbook.pdf. It begins on page 12; its
-character 412 is the first on page 13. `notes.md#0:line=1-9` stands in the lines 1 to 9. White space, `#` and `%` in the file's
-name are percent-encoded, because an id of a TREC run has no white space.
+A passage's id is its locator. `handbook.pdf#31:page=12,13@412` is passage 31 of handbook.pdf: it begins on page 12, and page 13
+begins at its character 412. `notes.md#0:line=1-9` covers lines 1 to 9. White space, `#` and `%` in the file's name are
+percent-encoded, because an id of a TREC run has no white space.
 """
 
 import os
@@ -20,29 +20,28 @@ from ifqa.records import Passage
 _ID = re.compile(r"(?s)(.+)#\d+:(page|line|paragraph|part|row)=(\d+)(?:-(\d+))?((?:,\d+@\d+)*)")
 _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SLACK = 1.2  # a section of up to this times `words` is one passage
-_LONGEST = 100  # characters of a heading in a title
+_LONGEST_HEADING = 100  # characters of a heading in a title
 _DEEPEST = 3  # headings in a title
 _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 
 
-_Piece = tuple[str, int, bool]  # a run's text, the number of its page or line, and whether it opens a paragraph
+_Piece = tuple[str, int, bool]  # a run's text, its page or line number, and whether it starts a paragraph
 
 
 def chunk_document(
     name: str, runs: Iterable[TextRun], unit: str, words: int = 100, overlap: int = 0
 ) -> Iterator[Passage]:
-    """The passages of a document, in its order.
+    """Split a document into passages, in order.
 
-    A passage's title is the file's name with the headings above the passage; a section's text begins with its own heading, as an
-    article's does. A section of up to 1.2 times `words` words is one passage; a longer one is cut into equal passages, each up
-    to the nearest end of a sentence.
+    A passage's title is the file's name and the headings above it; a section's text begins with its own heading. A section of at most
+    1.2 times `words` words is one passage; a longer one is split into equal passages, each ending at the nearest sentence end.
 
     Args:
-        name: the file's path below its folder.
+        name: the file's path relative to its folder.
         runs: its text.
-        unit: what the runs' places count.
-        words: words of a passage.
-        overlap: words of whole sentences at a passage's end with which the next one begins as well.
+        unit: the unit of the runs' places, "page" or "line".
+        words: words per passage.
+        overlap: words of whole sentences that a passage repeats from the one before.
     """
     number = 0
     for headings, pieces in _sections(runs):
@@ -59,11 +58,11 @@ def chunk_document(
 
 
 def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
-    """The sections that hold more than their heading: the headings above, and the pieces with the section's own heading."""
+    """The sections with more text than their heading: the headings above, and the pieces including the section's own heading."""
     above: list[tuple[int, str]] = []
     pieces: list[_Piece] = []
     headings: tuple[str, ...] = ()
-    bare = True  # of text that is no heading
+    bare = True  # no text but headings yet
     for run in runs:
         text = clean_text(run.text)
         if not text:
@@ -77,7 +76,7 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
             pieces, bare = [], True
         while above and above[-1][0] >= run.level:
             above.pop()
-        above.append((run.level, text[:_LONGEST]))
+        above.append((run.level, text[:_LONGEST_HEADING]))
         headings = tuple(heading for _, heading in above[-_DEEPEST:])
         pieces.append((text if _ENDED.search(text) else f"{text}.", run.place, True))
     if pieces:
@@ -85,11 +84,11 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
 
 
 def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple[int, int]]:
-    """Start and end of each sentence; none goes beyond a paragraph, and one of more than `longest` words is cut."""
+    """Start and end of each sentence; none crosses a paragraph, and one of more than `longest` words is split."""
     spans: list[tuple[int, int]] = []
     for start, end in pairwise([*paragraphs, len(text)]):
         for sentence in split_sentences(text[start:end]):
-            if len(sentence) <= 2 * longest:  # so many words have more characters
+            if len(sentence) <= 2 * longest:  # then it has at most `longest` words
                 spans.append((start, start + len(sentence.rstrip())))
             else:
                 words = [match.span() for match in re.finditer(r"\S+", sentence)]
@@ -101,21 +100,21 @@ def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple
 
 
 def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each passage of a section with these sentences."""
+    """Start and end of each passage of a section, from the spans of its sentences."""
     counts = [len(text[start:end].split()) for start, end in within]
     total = sum(counts)
     parts = 1 if total <= words * _SLACK else -(-total // words)
-    behind = list(accumulate(counts, initial=0))  # words before each sentence; it rises, since no sentence is empty
+    behind = list(accumulate(counts, initial=0))  # words before each sentence, strictly increasing
     first = 0
     for part in range(1, parts + 1):
-        aim = total * part / parts
+        target = total * part / parts
         last = len(counts)
         if first == last:
             break
         if part < parts:
-            after = min(bisect_left(behind, aim, lo=first + 1), last)
+            after = min(bisect_left(behind, target, lo=first + 1), last)
             before = max(after - 1, first + 1)
-            last = before if aim - behind[before] <= behind[after] - aim else after
+            last = before if target - behind[before] <= behind[after] - target else after
         begin = first
         while begin and overlap and behind[first] - behind[begin - 1] <= overlap:
             begin -= 1
@@ -125,7 +124,7 @@ def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: in
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """A place in a document: the file's path below its folder, to be read, and the pages or lines `first` to `last`."""
+    """A location in a document: the file's path relative to its folder, and the pages or lines `first` to `last`."""
 
     file: str
     unit: str
@@ -142,10 +141,10 @@ def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, in
     """The id of a passage.
 
     Args:
-        file: the file's path below its folder.
-        number: of the passage in the file, from 0.
-        unit: what `places` count.
-        places: (page or line, its first character in the passage), in their order; the first character is 0.
+        file: the file's path relative to its folder.
+        number: the index of the passage in the file, from 0.
+        unit: the unit of `places`, "page" or "line".
+        places: (page or line, offset of its first character in the passage), in order; the first offset is 0.
     """
     first, last = places[0][0], places[-1][0]
     where = f"{first}" if first == last else f"{first}-{last}"
@@ -156,17 +155,17 @@ def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, in
 
 
 def parse_locator(passage_id: str, at: int | None = None) -> Locator | None:
-    """Where a passage stands; None for a passage that is from no document.
+    """The locator in a passage's id; None if the passage is not from a document.
 
     Args:
         passage_id: the passage's id.
-        at: a character of the passage, whose own page is then given.
+        at: the offset of a character, to locate its page alone.
     """
     match = _ID.fullmatch(passage_id)
     if match is None:
         return None
-    file, unit, first, last, more = match.groups()
-    pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", more))]
+    file, unit, first, last, starts = match.groups()
+    pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", starts))]
     reached = [page for page, start in pages if at is None or start <= at]
     name = unquote_to_bytes(file).decode("utf-8", "replace")
     if unit == "page":

@@ -1,4 +1,4 @@
-"""The files of a folder of documents, and what is left out. Nothing is written into the folder, and no link is followed."""
+"""Lists the files of a folder of documents, and those to skip. It writes nothing into the folder and follows no links."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 
 from ifqa.corpus.documents.readers import READERS
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, MissingInput
 from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_json
 
@@ -19,45 +19,46 @@ _REPORTS = {("experiments", name) for name in ("RESULTS.md", "RESULTS.jsonl", "r
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
-    """A file of a folder, or, with a reason, a file or folder that is left out.
+    """A file of a folder, or, with a reason, a file or folder to skip.
 
-    `kind` is empty for a file to read; else "hidden", "link", "large", "other" (no kind of document), "closed" (no permission),
+    `kind` is empty for a file to read; else "hidden", "link", "large", "other" (not a document), "closed" (no permission),
     "special" (a pipe, a device) or "ifqa" (written by this program).
     """
 
     path: str
-    name: str  # its path below the folder, with slashes
+    name: str  # its path relative to the folder, with slashes
     size: int = 0
     modified: int = 0  # time of change (ns)
     kind: str = ""
-    reason: str = ""  # why it is left out
+    reason: str = ""  # why it is skipped
 
 
 def require_documents(docs: str | Path, root: Path = Path()) -> Path:
-    """The folder or file that `--docs` names, below `root` if it is relative, as a settings file can name it.
+    """The folder or file of `--docs`, relative to `root`.
 
     Raises:
-        IfqaError: there is none, or its name is not UTF-8.
+        IfqaError: it does not exist, or its path is not UTF-8.
     """
-    place = root / os.path.expanduser(docs)  # noqa: PTH111 - Path's own raises an error for an unknown user
-    if not place.exists():
-        raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
+    path = root / os.path.expanduser(docs)  # noqa: PTH111 - Path's own raises an error for an unknown user
+    if not path.exists():
+        raise MissingInput(f"--docs {docs}: there is no {path.absolute()}; name a folder of documents, or a file")
     try:
-        str(place.resolve()).encode()
+        str(path.resolve()).encode()
     except UnicodeEncodeError as error:
         raise IfqaError(
-            f"--docs {docs}: its path is not UTF-8, and no file of settings can hold it; rename it"
+            f"--docs {docs}: its path is not UTF-8, so a settings file cannot contain it; rename it"
         ) from error
-    return place
+    return path
 
 
 def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: float) -> Iterator[FolderFile]:
-    """The files of a folder in the order of their paths, and what is left out; a folder that is left out is not looked into.
+    """The files of a folder in path order, including those to skip; a skipped folder is not entered.
 
     Args:
         top: a folder, or a single file.
-        include, exclude: patterns of files that are read, or not; of both, and of folders.
-        max_mb: megabytes of the largest file that is read.
+        include: patterns of files to read; empty for all.
+        exclude: patterns of files and folders to skip without listing them.
+        max_mb: megabytes of the largest file to read.
     """
     resolved = top.resolve()
     if any(_is_artifact(folder) for folder in (resolved, *resolved.parents)):
@@ -66,16 +67,16 @@ def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_m
     if not top.is_dir():
         yield _classify_file(str(top), top.name, max_mb, named=True)
         return
-    closed: list[OSError] = []
-    for place, folders, names in os.walk(top, onerror=closed.append):
+    errors: list[OSError] = []
+    for place, folders, names in os.walk(top, onerror=errors.append):
         below = "" if place == str(top) else f"{Path(place).relative_to(top).as_posix()}/"
         inside = []
         for name in sorted(folders):
             path = os.path.join(place, name)  # noqa: PTH118 - a Path costs more than the rest
             if _matches_any(below + name, exclude):
                 continue
-            if left_out := _folder_exclusion(path, name):
-                yield FolderFile(path, below + name, kind=left_out[0], reason=left_out[1])
+            if exclusion := _folder_exclusion(path, name):
+                yield FolderFile(path, below + name, kind=exclusion[0], reason=exclusion[1])
             else:
                 inside.append(name)
         folders[:] = inside
@@ -84,13 +85,13 @@ def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_m
                 file = _classify_file(os.path.join(place, name), below + name, max_mb)  # noqa: PTH118
                 if not include or file.kind == "link" or _matches_any(file.name, include):
                     yield file
-    for error in closed:
+    for error in errors:
         name = Path(error.filename).relative_to(top).as_posix()
         yield FolderFile(str(error.filename), name, kind="closed", reason=f"cannot be read ({error.strerror})")
 
 
 def _folder_exclusion(path: str, name: str) -> tuple[str, str] | None:
-    """The kind of a folder that is left out, and why."""
+    """Kind and reason of a folder to skip; None for one to enter."""
     if Path(path).is_symlink():
         return "link", "a link; links are not followed"
     if name.startswith("."):
@@ -105,7 +106,7 @@ def _is_artifact(folder: Path) -> bool:
         if not path.is_file() or path.stat().st_size > _LONGEST_MANIFEST:
             return False
         manifest = read_json(path)
-    except (IfqaError, OSError):  # a manifest of another program, or none that can be read
+    except (IfqaError, OSError):  # another program's manifest, or an unreadable one
         return False
     return isinstance(manifest, dict) and all(isinstance(manifest.get(key), dict) for key in ("inputs", "record"))
 
@@ -134,7 +135,7 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
 
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a path below the folder fits a pattern; one without a slash is held against the last part of the path."""
+    """Whether a relative path matches a pattern; a pattern without a slash is matched against the last part of the path."""
     return any(
         fnmatchcase(name if "/" in pattern else name.rpartition("/")[2], pattern)
         for pattern in (pattern.rstrip("/") for pattern in patterns)
@@ -142,6 +143,6 @@ def _matches_any(name: str, patterns: Sequence[str]) -> bool:
 
 
 def suffix_of(name: str) -> str:
-    """The end of a file's name from its last dot on, in lower case."""
+    """The suffix of a file's name, from its last dot on, in lower case."""
     _, dot, suffix = name.rpartition("/")[2].rpartition(".")
     return (dot + suffix).lower()

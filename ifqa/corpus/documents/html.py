@@ -1,4 +1,4 @@
-"""The text of an HTML page, without its menus, headers, footers, forms and scripts. It takes time linear in the page's length."""
+"""Extracts the text of an HTML page without menus, headers, footers, forms and scripts, in time linear in its length."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _INLINE = frozenset(
     """a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small span strong sub sup time tt u
     var wbr""".split()
 )
-#: What begins with "<" is a tag if it ends before the next "<"; so each character is looked at once.
+#: A tag must end before the next "<", so each character is scanned once.
 _TAG = re.compile(r"<(?:(!--)|([/?!]?)([a-zA-Z][^\s<>/]{0,40})([^<>]*)>)")
 _ROLE = re.compile(r"\brole\s*=\s*[\"']?([a-z]+)", re.IGNORECASE)
 _HIDDEN = re.compile(r"(?:^|\s)(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*[\"']?true)", re.IGNORECASE)
@@ -32,26 +32,26 @@ def read_html(data: bytes) -> list[TextRun]:
     """The text of a page, with the line of each run.
 
     Raises:
-        Unreadable: it is no text.
+        UnreadableFile: it is not text.
     """
     declared = _CHARSET.search(data[:2000])
     return html_runs(decode_text(data, declared[1].decode("ascii") if declared else ""))
 
 
 def html_runs(text: str) -> list[TextRun]:
-    """The text of HTML: of its `main` if it has one, else of all but its menus; headings have their level."""
+    """The text of HTML: of its `main` element if it has one, else of everything but the menus; headings have their level."""
     runs, unclosed = _parse(text, _SKIPPED, True)
-    if unclosed:  # its end tag is missing, and the rest of the page is below it
+    if unclosed:  # its end tag is missing, so it contains the rest of the page
         runs, _ = _parse(text, _SKIPPED - {unclosed}, False)
     within = [run for run, main in runs if main]
     return within if any(not run.level for run in within) else [run for run, _ in runs]
 
 
 def _parse(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
-    """The runs, each with whether it is in `main`; and the skipped element that never ends, or empty."""
+    """The runs, each with whether it is in `main`; and the name of a skipped element without an end tag, or empty."""
     runs: list[tuple[TextRun, bool]] = []
-    pieces: list[list[str]] = []  # of the text of each run
-    skipping: list[str] = []  # the skipped element, and the elements of the same name within it
+    pieces: list[list[str]] = []  # the text of each run
+    skipping: list[str] = []  # the skipped element, and nested elements of the same name
     line, level, main, article = 1, 0, 0, 0
     opens, glued = True, False
     for kind, value, attributes in _tokenize(text):
@@ -61,7 +61,7 @@ def _parse(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[
                 if glued and not number:  # "H<sub>2</sub>O" is one word
                     pieces[-1].append(part)
                 elif part.strip() and level and not opens and runs and runs[-1][0].level == level:
-                    pieces[-1] += [" ", part]  # a heading is one run, though it may be several pieces or lines
+                    pieces[-1] += [" ", part]  # a heading is one run, even over several lines
                     runs[-1] = runs[-1][0], main > 0
                 elif part.strip():
                     runs.append((TextRun("", line + number, opens, level), main > 0))
@@ -91,7 +91,7 @@ def _parse(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[
 def _is_skipped(name: str, attributes: str, skipped: frozenset[str], roles: bool, article: int) -> bool:
     if name in _VOID or attributes.rstrip().endswith("/"):
         return False
-    if article and name in ("header", "footer", "aside"):  # an article's own heading, or a box of it
+    if article and name in ("header", "footer", "aside"):  # an article's own heading or box
         return False
     if name == "aside" and _NOTE.search(attributes):
         return False
@@ -104,27 +104,27 @@ def _role(attributes: str) -> str:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str, str]]:
-    """("text", text, ""), ("start" or "end", name, attributes), and ("raw", text, "") for what is not shown."""
-    place, comments = 0, True
-    while tag := _TAG.search(text, place):
-        if tag.start() > place:
-            yield "text", text[place : tag.start()], ""
-        place = tag.end()
+    """("text", text, ""), ("start" or "end", name, attributes), and ("raw", text, "") for comments, scripts and the like."""
+    position, comments = 0, True
+    while tag := _TAG.search(text, position):
+        if tag.start() > position:
+            yield "text", text[position : tag.start()], ""
+        position = tag.end()
         if tag[1]:
-            end = text.find("-->", place) if comments else -1
-            comments = end >= 0  # of several comments that do not end, only the first is searched for its end
-            end = end + 3 if comments else place
+            end = text.find("-->", position) if comments else -1
+            comments = end >= 0  # if one comment has no end, later ones have none either
+            end = end + 3 if comments else position
             yield "raw", text[tag.start() : end], ""
-            place = end
+            position = end
         elif tag[2] in ("?", "!"):
             yield "raw", tag[0], ""
         else:
             name = tag[3].lower()
             yield "end" if tag[2] else "start", name, tag[4]
             if not tag[2] and name in _RAW and not tag[4].rstrip().endswith("/"):  # <script/> is an element of XHTML
-                end_tag = _RAW[name].search(text, place)
+                end_tag = _RAW[name].search(text, position)
                 end = end_tag.start() if end_tag else len(text)
-                yield "raw", text[place:end], ""
-                place = end
-    if text[place:]:
-        yield "text", text[place:], ""
+                yield "raw", text[position:end], ""
+                position = end
+    if text[position:]:
+        yield "text", text[position:], ""

@@ -1,6 +1,6 @@
-"""Plain text, reStructuredText and Markdown as runs of lines, with their headings and without their markup.
+"""Reads plain text, reStructuredText and Markdown as runs of lines, with headings and without markup.
 
-Markdown is read by markdown-it-py: CommonMark with GitHub's tables and footnotes.
+markdown-it-py parses Markdown: CommonMark with tables and strikethrough.
 """
 
 import re
@@ -14,11 +14,11 @@ from ifqa.corpus.documents.html import html_runs
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-DEEPEST = 100  # levels of lists and quotations; the text below is left out
+DEEPEST = 100  # levels of lists and quotations; deeper text is dropped
 _BULLET = re.compile(r"\s*(?:[-*+•‣]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+")
 _RULE = re.compile(r"\s*([=\-~^\"'`#*+.:_<>])\1{2,}\s*")
 _LINE = {"txt": "=-~", "rst": "=-~^\"'`#*+.:_<>"}
-_NEVER_LONGER = 200  # characters of a heading
+_LONGEST_HEADING = 200  # characters
 
 _TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
 _DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
@@ -37,15 +37,15 @@ _RST = [
 
 
 def read_text(text: str) -> Iterator[TextRun]:
-    """The lines of a plain text; a line above a rule of `===` or `---` is a heading."""
+    """The lines of plain text; a line above a rule of `===` or `---` is a heading."""
     yield from _runs(split_lines(text), "txt")
 
 
 def read_rst(text: str) -> Iterator[TextRun]:
-    """The lines of reStructuredText. Of directives, notes and the like keep their text; roles keep what they show."""
+    """The lines of reStructuredText. Notes and similar directives keep their text; roles keep the text they show."""
     lines = split_lines(text)
-    if shown := {match[1]: match[2] for line in lines if (match := _REPLACE.match(line))}:
-        lines = [_SUBSTITUTED.sub(lambda match: shown.get(match[1], match[0]), line) for line in lines]
+    if substitutions := {match[1]: match[2] for line in lines if (match := _REPLACE.match(line))}:
+        lines = [_SUBSTITUTED.sub(lambda match: substitutions.get(match[1], match[0]), line) for line in lines]
     yield from _runs(lines, "rst")
 
 
@@ -74,16 +74,16 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
             elif line.lstrip().startswith(".. ") or (options and re.match(r"\s+:[\w-]+:", line)):
                 opens = True
                 continue
-        if shown := _strip_markup(line, kind):
-            yield TextRun(shown, number, opens or bool(_BULLET.match(line)))
+        if text := _strip_markup(line, kind):
+            yield TextRun(text, number, opens or bool(_BULLET.match(line)))
             opens = False
 
 
 def _rule_below(lines: Sequence[str], number: int, kind: str) -> str:
-    """The character of the rule below a line, numbered from 1, if it makes the line a heading; else empty."""
+    """The character of the rule below line `number` (from 1) if the line is a heading; else empty."""
     line, below = lines[number - 1], lines[number] if number < len(lines) else ""
     rule = _RULE.fullmatch(below)
-    if rule is None or rule[1] not in _LINE[kind] or len(line) > _NEVER_LONGER or _RULE.fullmatch(line):
+    if rule is None or rule[1] not in _LINE[kind] or len(line) > _LONGEST_HEADING or _RULE.fullmatch(line):
         return ""
     is_alone = number < 2 or not lines[number - 2].strip() or _RULE.fullmatch(lines[number - 2])
     fits = len(below.strip()) >= len(line.strip()) - 1
@@ -91,12 +91,12 @@ def _rule_below(lines: Sequence[str], number: int, kind: str) -> str:
 
 
 def _strip_markup(line: str, kind: str) -> str:
-    """What a reader of the line sees."""
+    """The visible text of a line."""
     if kind == "txt":
         return line.strip()
     if "`" in line or "*" in line:  # else there is no markup
-        for pattern, shown in _RST:
-            line = pattern.sub(shown, line)
+        for pattern, replacement in _RST:
+            line = pattern.sub(replacement, line)
     return (
         _BULLET.sub("", line, count=1).strip()
         if _BULLET.match(line) and not line.strip()[:1].isalnum()
@@ -105,11 +105,11 @@ def _strip_markup(line: str, kind: str) -> str:
 
 
 def read_markdown(text: str) -> Iterator[TextRun]:
-    """What a reader of Markdown sees, with its lines. Front matter, comments and links' addresses are left out."""
+    """The visible text of Markdown, with its lines; without front matter, comments and the addresses of links."""
     from markdown_it import MarkdownIt
 
     lines = split_lines(text)
-    if lines and lines[0].strip() == "---":  # front matter; a rule at its end is no heading's
+    if lines and lines[0].strip() == "---":  # front matter, whose last rule must not make a heading
         end = next((n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
         lines[: end + 1] = [""] * (end + 1)
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
@@ -145,7 +145,7 @@ def _token_runs(tokens: Sequence["Token"]) -> Iterator[TextRun]:
 
 
 def _token_lines(tokens: Sequence["Token"]) -> list[str]:
-    """The text of each line of a paragraph, as it is shown; an image is its description."""
+    """The visible text of each line of a paragraph; an image becomes its description."""
     parts = [""]
     for token in tokens:
         if token.type in ("softbreak", "hardbreak"):

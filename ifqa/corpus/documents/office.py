@@ -1,4 +1,4 @@
-"""Word documents (.docx) and electronic books (.epub): zip archives of XML, of which a bounded amount is unpacked."""
+"""Reads Word documents (.docx) and e-books (.epub): zip archives of XML, unpacked up to a size limit."""
 
 import posixpath
 import zlib
@@ -14,45 +14,45 @@ from defusedxml.ElementTree import fromstring
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 
-LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree takes ten times as much memory
-LARGEST = 1 << 28  # bytes of all files of an archive that are unpacked
+LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree takes ten times the memory
+LARGEST = 1 << 28  # bytes of all unpacked files of an archive
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # repeats what stands before it
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # repeats the element before it
 _BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error)
 _PAGES = ("application/xhtml+xml", "text/html")
 
 
 class _Archive:
-    """The files of a zip archive in memory; Unreadable if it is damaged, or a file is missing or unpacks to too much."""
+    """A zip archive in memory; raises UnreadableFile if it is damaged, or a file is missing or too large."""
 
     def __init__(self, data: bytes) -> None:
         try:
             self._zip = ZipFile(BytesIO(data))
         except _BROKEN as error:
             raise UnreadableFile(f"not a whole zip archive ({error})") from error
-        self._left = LARGEST
+        self._remaining = LARGEST
         self.names = frozenset(self._zip.namelist())
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file of the archive; what the archive says of its size is not relied on."""
-        most = min(LARGEST_PART, self._left)
+        """The bytes of a file of the archive; the size that the archive declares is not trusted."""
+        limit = min(LARGEST_PART, self._remaining)
         try:
             with self._zip.open(name) as handle:
-                # what bzip2 and LZMA unpack to cannot be bounded; neither format allows them
+                # the output of bzip2 and LZMA cannot be bounded; neither document format allows them
                 if self._zip.getinfo(name).compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                     raise UnreadableFile(f"{name} in it is packed by another method than a document's")
-                data = handle.read(most + 1)
+                content = handle.read(limit + 1)
         except KeyError as error:
             raise UnreadableFile(f"there is no {name} in it") from error
         except _BROKEN as error:
             raise UnreadableFile(f"{name} in it cannot be unpacked ({error})") from error
-        if len(data) > most:
-            raise UnreadableFile(f"{name} in it unpacks to more than {most:,} bytes")
-        self._left -= len(data)
-        return data
+        if len(content) > limit:
+            raise UnreadableFile(f"{name} in it unpacks to more than {limit:,} bytes")
+        self._remaining -= len(content)
+        return content
 
     def tree(self, name: str) -> Element:
-        """The XML of a file of the archive. One that declares a document type is refused: its entities can grow without end."""
+        """The XML of a file of the archive, without a document type: entities could expand without limit."""
         try:
             tree: Element = fromstring(self.read(name), forbid_dtd=True)
         except ParseError as error:
@@ -63,7 +63,7 @@ class _Archive:
 
 
 def read_docx(data: bytes) -> Iterator[TextRun]:
-    """The paragraphs of a Word document, and the rows of its tables; headings by their styles. Deleted text is left out.
+    """The paragraphs and table rows of a Word document; styles mark its headings. Deleted text is dropped.
 
     A footnote or an endnote follows the paragraph or row that refers to it.
     """
@@ -91,7 +91,7 @@ def _read_notes(archive: _Archive, kind: str) -> dict[str | None, str]:
 
 
 def _outermost(element: Element, *tags: str) -> Iterator[Element]:
-    """The elements of some tags, in their order; those within another are part of it."""
+    """The outermost elements with these tags, in document order."""
     waiting = [element]
     while waiting:
         inner = waiting.pop()
@@ -115,7 +115,7 @@ def _text(element: Element) -> str:
 
 
 def _heading_styles(archive: _Archive) -> dict[str, int]:
-    """Id -> level of the styles that are headings. Their names are English in every language's Word, their ids are not."""
+    """Id -> level of the heading styles. Their names are English in every language of Word; their ids are not."""
     levels = {}
     for style in archive.tree("word/styles.xml").iter(f"{_WORD}style"):
         named = style.find(f"{_WORD}name")
@@ -132,17 +132,17 @@ def _heading_level(paragraph: Element, styles: dict[str, int]) -> int:
 
 
 def _outline_level(element: Element) -> int:
-    """The level that a paragraph or a style sets itself; 9 of Word is that of text."""
+    """The outline level that a paragraph or a style sets; Word's 9 is body text."""
     level = element.find(f"{_WORD}pPr/{_WORD}outlineLvl")
     value = (level.get(f"{_WORD}val") or "") if level is not None else ""
     return int(value) + 1 if value in set("012345678") else 0
 
 
 def read_epub(data: bytes) -> Iterator[TextRun]:
-    """The text of a book, in the order of its spine, whose documents are its parts from 1; without its table of contents.
+    """The text of a book in the order of its spine, without the table of contents; the documents are its parts, from 1.
 
     Raises:
-        Unreadable: as `_Archive`; or it is no book.
+        UnreadableFile: as `_Archive`, or it is not a book.
     """
     archive = _Archive(data)
     root = next(iter(archive.tree("META-INF/container.xml").findall(".//{*}rootfile")), None)
@@ -158,7 +158,7 @@ def read_epub(data: bytes) -> Iterator[TextRun]:
             continue
         href = unquote((item.get("href") or "").partition("#")[0])
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))
-        if name in read:  # some books name each heading of a document
+        if name in read:  # some books list a document once for each heading
             continue
         read.add(name)
         for run in html_runs(decode_text(archive.read(name))):

@@ -1,4 +1,4 @@
-"""The text of PDF files, by PDFium: pages, the headings of the outline where they stand, no running heads or contents pages."""
+"""Extracts the text of PDF files with PDFium: pages, and outline headings in place, without running heads and contents pages."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
-from ifqa.errors import IfqaError
+from ifqa.errors import MissingInput
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -22,10 +22,10 @@ _ACCENTS = {
 }  # fmt: skip
 _SEPARATE_ACCENT = re.compile(rf"([{''.join(_ACCENTS)}]) ?([^\W\d_])")
 _EDGE = 2  # lines at a page's top and bottom that may be its running head or foot
-_FEWEST_PAGES = 4  # pages from which on a line at the edge of half of them is a running head
-_CHAPTER = 3  # neighbouring pages from which on a line at their edge is the running head of a chapter
+_FEWEST_PAGES = 4  # pages of a document in which a line at the edge of half of them is a running head
+_CHAPTER = 3  # neighbouring pages that make a line at their edge the running head of a chapter
 _HEADING_LINES = 4  # lines of the longest heading
-_LONGEST = 1_000  # characters of a line that may be a heading or end in leaders; patterns take time square in them
+_LONGEST = 1_000  # characters of a line that may be a heading or end in leaders; the patterns take quadratic time
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_a-z][^.!?;:]{2,70}")
 _NUMBER = re.compile(
     r"\W*(?:(?i:chapter|appendix|annex|part|section)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+|[A-Z](?=[.:])|[IVXLC]+(?=[.:]))[.:)]?\s+"
@@ -35,7 +35,7 @@ _LEADERS = re.compile(r"(?:[.·…] ?){4,}\s*(?:\d+|[ivxlc]+)?$")  # "1.2 The wh
 _PAGE_AT_END = re.compile(r"\s(?:\d+|[ivxlc]+)$")  # "1 Welcome 3"
 _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
-#: A word over two lines: PDFium's mark within a line that it joined, or a hyphen, with the beginning of the next line.
+#: A word over two lines: PDFium's mark within a line that it joined, or a hyphen and the start of the next line.
 _BROKEN = re.compile("(?<![^\\W\\d_])([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\W\\d_A-Z]))([^\\W\\d_]+)")
 _JOIN_MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
@@ -45,12 +45,12 @@ _Heading = tuple[str, int]  # of the outline: title, and level from 1
 
 
 def read_pdf(data: bytes) -> Iterator[TextRun]:
-    """The lines of a PDF with their pages. Headings are those of its outline, or lines that begin with a section's number.
+    """The lines of a PDF with their pages. Headings come from its outline, or are lines that begin with a section number.
 
-    A heading of the outline stands where its text does, over up to four lines; if its page does not show it, it is left out.
+    A heading of the outline is placed at its text, over up to four lines; it is dropped if its page does not show it.
 
     Raises:
-        Unreadable: it is no PDF, needs a password, or holds no text.
+        UnreadableFile: it is not a PDF, needs a password, or contains no text.
     """
     raw, outline = _extract(data)
     pages = [_drop_contents(page) for page in _drop_running_heads(raw)]
@@ -61,20 +61,20 @@ def read_pdf(data: bytes) -> Iterator[TextRun]:
 
 
 def require_library(path: str) -> None:
-    """Refuse a PDF before anything is read if it could not be.
+    """Check that PDF files can be read; the message names `path`.
 
     Raises:
-        IfqaError: pypdfium2 is not installed.
+        MissingInput: pypdfium2 is not installed.
     """
     if not find_spec("pypdfium2"):
-        raise IfqaError(
+        raise MissingInput(
             f"{path}: PDF files need pypdfium2; install it with: pip install 'ifqa[documents]', or leave them out: "
             "exclude = [\"*.pdf\"], or --exclude '*.pdf'"
         )
 
 
 def _drop_running_heads(pages: Sequence[_Page]) -> list[_Page]:
-    """The pages without page numbers and running heads: lines at the edge of half of the pages, or of neighbouring ones."""
+    """Remove page numbers and running heads: lines at the edge of half of the pages, or of neighbouring pages."""
     shapes = [{n: _PAGE_NUMBER.sub("#", page[n]) for n in _edge_lines(page)} for page in pages]
     places: dict[str, list[int]] = {}
     for number, edge in enumerate(shapes):
@@ -92,7 +92,7 @@ def _edge_lines(page: _Page) -> Iterator[int]:
 
 
 def _running_head_pages(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
-    """The pages of which a line of this shape is the running head."""
+    """The pages on which a line of this shape is the running head."""
     if shape == "#" or (pages >= _FEWEST_PAGES and len(numbers) * 2 >= pages):
         return frozenset(numbers)
     if sum(map(str.isalpha, shape)) < 3:  # a row of numbers
@@ -107,9 +107,9 @@ def _running_head_pages(shape: str, numbers: Sequence[int], pages: int) -> froze
 
 
 def _drop_contents(page: _Page) -> _Page:
-    """The page without the lines of a table of contents.
+    """Remove the lines of a table of contents.
 
-    If they are a third of it, what stands between them is of it too, and the lines above and below stay if there is a sentence.
+    If they make up a third of the page, the lines between them are removed too, and the rest is kept only if it has a sentence.
     """
     entries = [n for n, line in enumerate(page) if _LEADERS.search(line[-_LONGEST:])]
     if len(entries) < max(3, len(page) / 3):
@@ -119,9 +119,9 @@ def _drop_contents(page: _Page) -> _Page:
 
 
 def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
-    """Words over two lines are put together; the hyphen stays if the file writes the word only with it."""
+    """Join words over two lines; the hyphen is kept if the file writes the word only with it."""
 
-    def whole(match: re.Match[str]) -> str:
+    def join(match: re.Match[str]) -> str:
         before, after = match[1], match[2]
         hyphenated = f"{before}-{after}".casefold() in known and f"{before}{after}".casefold() not in known
         return f"{before}-{after}" if hyphenated or not after[0].islower() else f"{before}{after}"
@@ -129,10 +129,10 @@ def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
     joined: _Page = []
     for line in page:
         both = f"{joined[-1]}\n{line}" if joined and joined[-1].endswith("-") else "\n"
-        if (put := _BROKEN.sub(whole, both)) != both and "\n" not in put:
-            joined[-1] = put
+        if (merged := _BROKEN.sub(join, both)) != both and "\n" not in merged:
+            joined[-1] = merged
         else:
-            joined.append(_JOIN_MARKS.sub("-", _BROKEN.sub(whole, line)))
+            joined.append(_JOIN_MARKS.sub("-", _BROKEN.sub(join, line)))
     return joined
 
 
@@ -156,9 +156,9 @@ def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> 
 
 
 def _place_headings(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, Sequence[tuple[_Heading, int]]]:
-    """Index in the page -> the headings that stand there, each with the number of its lines.
+    """Index of a line -> the headings that begin there, each with its number of lines.
 
-    Letters and digits count, with and without the section's number; those of a heading may stand among as many other characters.
+    Only letters and digits are compared, with and without the section number. The lines may have as many other characters.
     """
     rooms = [2 * (max(map(len, _heading_keys(title)), default=0) + 20) for title, _ in headings]
     windows: dict[str, list[tuple[int, int, int]]] = {}  # letters -> index, lines from there on, characters of them
@@ -181,7 +181,7 @@ def _place_headings(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, S
 
 
 def _heading_keys(heading: str) -> set[str]:
-    """The letters and digits of a heading, with and without the number that it begins with."""
+    """The letters and digits of a heading, with and without its section number."""
     bare = _NUMBER.sub("", heading, count=1) if len(heading) <= _LONGEST else heading
     return {re.sub(r"[\W_]+", "", text).casefold() for text in (heading, bare)} - {""}
 
@@ -189,10 +189,10 @@ def _heading_keys(heading: str) -> set[str]:
 def _extract(data: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
     """The lines of each page of a PDF, and the outline's headings by page, from 0.
 
-    U+0002 or U+FFFE in a line joins a word that was over two lines.
+    U+0002 or U+FFFE in a line marks a word that PDFium joined over two lines.
 
     Raises:
-        Unreadable: it is no PDF, needs a password, or holds too much text.
+        UnreadableFile: it is not a PDF, needs a password, or contains too much text.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
@@ -207,17 +207,17 @@ def _extract(data: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
                 pages.append([line for line in lines if line])
                 characters += len(text)
                 if characters > LARGEST_TEXT:
-                    raise UnreadableFile(f"it holds more than {LARGEST_TEXT:,} characters")
+                    raise UnreadableFile(f"it contains more than {LARGEST_TEXT:,} characters")
             return pages, _read_outline(document)
     except PdfiumError as error:
-        what = str(error)
-        if "password" in what.lower():
+        message = str(error)
+        if "password" in message.lower():
             raise UnreadableFile("it needs a password") from error
-        raise UnreadableFile(f"not a whole PDF ({what.partition(' (PDFium')[0].strip(' .')})") from error
+        raise UnreadableFile(f"not a complete PDF ({message.partition(' (PDFium')[0].strip(' .')})") from error
 
 
 def _compose_accents(line: str) -> str:
-    """The line with each accent that stands beside its letter put onto it: `Schr¨oder` is Schröder."""
+    """Combine each accent with the letter that follows it: `Schr¨oder` becomes Schröder."""
 
     def compose(match: re.Match[str]) -> str:
         letter = {"ı": "i", "ȷ": "j"}.get(match[2], match[2])
@@ -230,8 +230,8 @@ def _compose_accents(line: str) -> str:
 def _read_outline(document: "PdfDocument") -> dict[int, list[_Heading]]:
     outline: dict[int, list[_Heading]] = {}
     for _, entry in zip(range(_MOST_ENTRIES), document.get_toc(max_depth=_DEEPEST), strict=False):
-        aim, title = entry.get_dest(), entry.get_title().strip()
-        page = aim.get_index() if aim else None
+        target, title = entry.get_dest(), entry.get_title().strip()
+        page = target.get_index() if target else None
         if page is not None and title:
             outline.setdefault(page, []).append((title, entry.level + 1))
     return outline

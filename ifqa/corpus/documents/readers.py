@@ -1,4 +1,4 @@
-"""Reads a file as passages: a reader for each kind of file, by the end of its name."""
+"""Reads a document as passages: a reader for each kind of file, by its suffix."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,9 +13,9 @@ from ifqa.corpus.documents.worker import Worker
 from ifqa.corpus.passage_store import passage_line
 from ifqa.errors import IfqaError
 
-VERSION = 3  # raised when passages of an earlier version must not be used again
+VERSION = 3  # raise it when passages of an earlier version must not be reused
 
-#: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
+#: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[str, Callable[[bytes, tuple[str, ...]], Iterable[TextRun]]]] = {
     ".txt": ("line", lambda data, _: markup.read_text(decode_text(data))),
     ".text": ("line", lambda data, _: markup.read_text(decode_text(data))),
@@ -49,12 +49,12 @@ def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> t
 
     Args:
         path: the file.
-        name: its path below its folder.
+        name: its path relative to its folder.
         expected: the SHA-256 of its bytes.
         cutting: how it becomes passages.
 
     Raises:
-        Unreadable: the file is left out.
+        UnreadableFile: the file cannot be read as a document.
         IfqaError: it changed since it was hashed.
     """
     try:
@@ -74,11 +74,11 @@ def read_request(request: Mapping[str, Any], data: bytes) -> tuple[dict[str, int
     """The passages of a document, in the process that reads documents (see `ifqa.corpus.documents.worker`).
 
     Args:
-        request: the file's `name` below its folder, its `suffix`, and a `Chunking`.
+        request: the file's `name` relative to its folder, its `suffix`, and the fields of a `Chunking`.
         data: its bytes.
 
     Raises:
-        Unreadable: it holds no text, or nothing that its reader reads.
+        UnreadableFile: it contains no text, or its reader fails.
     """
     unit, reader = READERS[request["suffix"]]
     lines, words = list[bytes](), 0

@@ -1,4 +1,4 @@
-"""A folder of a user's documents as a source of passages: its units of work, and what a build says of its files."""
+"""A folder of documents as a source of passages: its units of work, and a build's messages about its files."""
 
 import hashlib
 import json
@@ -27,18 +27,18 @@ from ifqa.corpus.work_units import (
     WorkUnit,
     read_passage_lines,
 )
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.settings import Natural, Positive
 from ifqa.storage.files import sha256
 
 _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
-_LISTED = 200  # names left out in a unit, which is a line of the log, whose length is bounded
-_NAMED = 8  # files whose names are said
+_LISTED = 200  # skipped files in a unit; its line in the log has a length limit
+_NAMED = 8  # files to name in a message
 _KINDS = {
     "hidden": "hidden",
     "link": "links",
-    "other": "of kinds that are not read",
+    "other": "of other file types",
     "special": "pipes or devices",
     "ifqa": "written by ifqa",
 }
@@ -50,14 +50,14 @@ class Document:
 
     file: FolderFile
     sha256: str  # of its bytes; empty if they could not be read
-    key: str  # as a `FileRecord` has it
-    earlier: FileRecord | None = None  # its passages, if an earlier build made them from the same bytes and settings
+    key: str  # as in `FileRecord`
+    earlier: FileRecord | None = None  # of an earlier build from the same bytes and settings
 
     def read(self, chunking: Chunking) -> tuple[FileRecord, bytes]:
-        """The record of the file, and its passages: those of an earlier build, or read from it now.
+        """The record of the file and its passages, from an earlier build or read now.
 
         Raises:
-            IfqaError: it changed since it was hashed, so the build would not be what its manifest says.
+            IfqaError: it changed since it was hashed, so the build would differ from its manifest.
         """
         file = self.file
         if self.earlier:
@@ -72,7 +72,7 @@ class Document:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentsUnit(WorkUnit):
-    """Files that become a shard together; none in a unit that lists what is left out."""
+    """Documents that become one shard; a unit without documents lists skipped files."""
 
     documents: tuple[Document, ...] = ()
     chunking: Chunking
@@ -81,21 +81,21 @@ class DocumentsUnit(WorkUnit):
     def is_current(self) -> bool:
         return all(document.earlier for document in self.documents)
 
-    def hashed(self) -> Iterator[bytes]:
+    def content_to_hash(self) -> Iterator[bytes]:
         files = [(document.file.name, document.sha256) for document in self.documents]
         yield repr((VERSION, asdict(self.chunking), files)).encode("utf-8", "surrogatepass")
 
     def make_shard(self) -> Shard:
-        tally, records, data = self.tally.copy(), list[FileRecord](), list[bytes]()
+        tally, records, chunks = self.tally.copy(), list[FileRecord](), list[bytes]()
         for document in self.documents:
             record, lines = document.read(self.chunking)
             records.append(record)
-            data.append(lines)
+            chunks.append(lines)
             if record.reason:
                 tally.leave_out(document.file.name, document.file.name, record.reason, "bad")
         passages, words = sum(record.passages for record in records), sum(record.words for record in records)
         pages = sum(not record.reason for record in records)
-        return Shard(b"".join(data), pages, passages, words, tally, tuple(records))
+        return Shard(b"".join(chunks), pages, passages, words, tally, tuple(records))
 
 
 @dataclass
@@ -103,13 +103,13 @@ class Documents(Source):
     """A user's own documents: .txt, .md, .rst, .html, .pdf (with pypdfium2), .docx, .epub, .csv, .tsv, .jsonl, .log.
 
     Args:
-        path: a folder, which is read with all folders below it, or a file.
-        include: patterns such as "*.pdf" or "reports/*"; a file that fits none is not read. Empty: all.
-        exclude: patterns of files and folders that are not read.
-        words: words of a passage, about; it ends at the end of a sentence.
-        overlap: words of whole sentences that a passage shares with the one before; less than `words`.
-        columns: the columns of tables that are read. Empty: all.
-        max_mb: megabytes of the largest file that is read.
+        path: a folder with its subfolders, or a file.
+        include: patterns of files to read, such as "*.pdf" or "reports/*"; empty for all.
+        exclude: patterns of files and folders to skip.
+        words: approximate words of a passage; it ends at the end of a sentence.
+        overlap: words of whole sentences that a passage repeats from the one before; less than `words`.
+        columns: the columns of tables to read; empty for all.
+        max_mb: megabytes of the largest file to read.
     """
 
     format = "documents"
@@ -126,31 +126,33 @@ class Documents(Source):
     _hashes: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def check(self) -> None:
-        """Refuse a folder that is not there, or an overlap as long as a passage."""
+        """Check that the folder exists, and that the overlap is shorter than a passage."""
         if not Path(self.path).exists():
-            raise IfqaError(f"documents not found: there is no {Path(self.path).absolute()}; name a folder, or a file")
+            raise MissingInput(
+                f"documents not found: there is no {Path(self.path).absolute()}; name a folder, or a file"
+            )
         if self.overlap >= self.words:
-            raise IfqaError(f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}")
+            raise ConfigError(f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}")
 
     @cached_property
     def scanned(self) -> list[FolderFile]:
-        """The files of the folder, and what is left out."""
+        """The files of the folder, including those to skip."""
         return list(scan_folder(Path(self.path), self.include, self.exclude, self.max_mb))
 
     @property
     def chunking(self) -> Chunking:
-        """How its documents become passages."""
+        """How to split its documents."""
         return Chunking(self.words, self.overlap, tuple(self.columns))
 
     def settings(self) -> dict[str, object]:
-        """As `Source`, with the version of the readers: passages of an earlier one are made anew."""
+        """As `Source`, with the version of the readers."""
         return super().settings() | {"reader": VERSION}
 
     def documents(self, known: KnownFiles) -> Iterator[Document]:
-        """The files to read, with their hashes; those of a known size and time of change are not hashed again.
+        """The files to read, with their hashes; a file with its known size and time of change is not hashed again.
 
         Raises:
-            IfqaError: one is a PDF, and pypdfium2 is not installed.
+            MissingInput: there is a PDF, and pypdfium2 is not installed.
         """
         settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.chunking)], sort_keys=True)
         folder = hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -164,23 +166,23 @@ class Documents(Source):
             yield Document(file, self._hashes[file.name], key)
 
     def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
-        """Units of at most 256 files or 8 MB of them; the last ones list what is left out."""
-        waiting: list[Document] = []
+        """Units of at most 256 files and 8 MB; the last units list the skipped files."""
+        batch: list[Document] = []
         for document in self.documents({key: record.facts for key, record in earlier.items()}):
             record = earlier.get(document.key)
             if record and record.sha256 == document.sha256 != "":
                 document = replace(document, earlier=record)
-            size = sum(before.file.size for before in waiting) + document.file.size
-            if waiting and (len(waiting) == _FILES or size > _SIZE):
-                yield self._unit(waiting)
-                waiting = []
-            waiting.append(document)
-        if waiting:
-            yield self._unit(waiting)
-        left_out = [file for file in self.scanned if file.kind]
-        for first in range(0, len(left_out), _LISTED):
+            size = sum(earlier.file.size for earlier in batch) + document.file.size
+            if batch and (len(batch) == _FILES or size > _SIZE):
+                yield self._unit(batch)
+                batch = []
+            batch.append(document)
+        if batch:
+            yield self._unit(batch)
+        skipped = [file for file in self.scanned if file.kind]
+        for first in range(0, len(skipped), _LISTED):
             tally = SkippedPages()
-            for file in left_out[first : first + _LISTED]:
+            for file in skipped[first : first + _LISTED]:
                 tally.leave_out(file.name, file.name, file.reason, file.kind)
             yield DocumentsUnit(chunking=self.chunking, where=self.path, read=0, tally=tally)
 
@@ -190,7 +192,7 @@ class Documents(Source):
         return DocumentsUnit(documents=tuple(documents), chunking=self.chunking, where=where, read=read)
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """As `Source`. The files are known by their names and bytes."""
+        """As `Source`; it covers the files' names and bytes."""
         digest = hashlib.sha256()
         for document in self.documents(known):
             digest.update(f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass"))
@@ -203,14 +205,14 @@ class Documents(Source):
         yield f"{build.corpus}: {_describe_changes(build.before, build.after)}"
         yield from _describe_skipped(build.bad)
         if any("kind" in file for file in build.bad):
-            yield f"all that is left out, with reasons: {build.listed}"
+            yield f"all skipped files, with reasons: {build.listed}"
 
     def explain_empty(self, build: BuildReport) -> str:
         return "; ".join(_describe_skipped(build.bad)) or f"no file in {self.path}"
 
 
 def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
-    """The SHA-256 of a file, or that of `before` if nothing changed; empty if it cannot be read: its reader says why."""
+    """The SHA-256 of a file, or that of `before` if size and time are the same; empty if unreadable: its reader reports why."""
     if (file.size, file.modified) == tuple(before[:2]) and before[2]:
         return str(before[2])
     try:
@@ -220,12 +222,12 @@ def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
 
 
 def _describe_changes(before: FileRecords, after: FileRecords) -> str:
-    """Which files were read, new, changed or removed since the build before; both by their keys."""
+    """Describe which files are new, changed or removed since the previous build; both map keys to records."""
     if not {key.partition("/")[0] for key in before} & {key.partition("/")[0] for key in after}:
-        return f"{pluralize(len(after), 'file')} read"  # nothing was built before, or with other settings
-    new, gone = after.keys() - before.keys(), before.keys() - after.keys()
+        return f"{pluralize(len(after), 'file')} read"  # there is no previous build with these settings
+    new, removed = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256}
-    parts = [_name_files("changed", changed), _name_files("new", new), _name_files("removed", gone)]
+    parts = [_name_files("changed", changed), _name_files("new", new), _name_files("removed", removed)]
     read, same = pluralize(len(changed) + len(new), "file"), len(after) - len(changed) - len(new)
     return f"{read} read again, {same:,} unchanged{''.join(parts)}"
 
@@ -237,10 +239,10 @@ def _name_files(what: str, keys: Iterable[str]) -> str:
 
 
 def _describe_skipped(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What was left out, in a few lines."""
+    """Describe the skipped files in a few lines."""
     files = [file for file in bad if "kind" in file]
     counts = Counter(file["kind"] for file in files)
-    groups = [f"{counts[kind]:,} {what}" for kind, what in _KINDS.items() if counts[kind]]
+    groups = [f"{counts[kind]:,} {noun}" for kind, noun in _KINDS.items() if counts[kind]]
     if groups:
         yield f"left out: {', '.join(groups)}"
     named = [file for file in files if file["kind"] not in _KINDS]

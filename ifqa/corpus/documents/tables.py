@@ -1,4 +1,4 @@
-"""Tables: the rows of .csv and .tsv files, and the objects of .jsonl files, by the names of their columns."""
+"""Reads tables: the rows of .csv and .tsv files, and the objects of .jsonl files, with their column names."""
 
 import csv
 import json
@@ -9,18 +9,18 @@ from itertools import chain, islice
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
 
-_TITLE = "title"  # a column of this name is its row's heading
-_TOP, _PREAMBLE = 100, 20  # rows that are looked at for the separator and the header; rows of a preamble
-_FIELD = 1 << 26  # characters of a field, more than a file has; Python's own limit is 131,072
+_TITLE = "title"  # the column of a row's heading
+_TOP, _PREAMBLE = 100, 20  # rows to inspect for the separator and the header; longest preamble
+_FIELD = 1 << 26  # characters of a field, more than a file has; Python's default limit is 131,072
 
 
 def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[TextRun]:
-    """The rows of a table below the row that names its columns; what stands above that row is kept as text.
+    """The rows of a table below its header; rows above the header are kept as text.
 
-    Of two columns with one name the second is "name (2)"; a cell beyond the last name is in "column 7", by its place.
+    The second column of the same name is "name (2)"; a cell beyond the last column name is in "column 7", by its position.
 
     Raises:
-        Unreadable: a named column is not there.
+        UnreadableFile: a requested column is missing.
     """
     lines = StringIO(text, newline="").readlines()
     separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
@@ -28,8 +28,8 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     top = list(islice(rows, _TOP))
     header = _find_header([row for _, row in top])
     for line, row in top[:header]:
-        if shown := "; ".join(filter(None, map(str.strip, row))):
-            yield TextRun(f"{shown}.", line)
+        if preamble := "; ".join(filter(None, map(str.strip, row))):
+            yield TextRun(f"{preamble}.", line)
     names = _column_names(top[header][1]) if top else []
     _require_columns(columns, names)
     for line, row in chain(top[header + 1 :], rows):
@@ -38,7 +38,7 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
 
 
 def _read_rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of its first line, from 1, and the cells of each row; an empty line has none."""
+    """First line number, from 1, and cells of each row; an empty line has no cells."""
     csv.field_size_limit(_FIELD)
     reader, first = csv.reader(lines, delimiter=separator), 1
     for row in reader:
@@ -47,22 +47,22 @@ def _read_rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list
 
 
 def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, int]:
-    """How many of the first rows have the commonest number of cells, and that number; (0, 0) if that is 1."""
+    """How many of the first rows have the most common number of cells, and that number; (0, 0) if it is 1."""
     width, count = _common_width([row for _, row in _read_rows(lines[:_TOP], separator)])
     return (count, width) if width > 1 else (0, 0)
 
 
 def _common_width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """The commonest number of cells, and how many rows have it."""
+    """The most common number of cells, and how many rows have it."""
     counts = Counter(map(len, filter(None, rows)))
     return max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))
 
 
 def _find_header(rows: Sequence[Sequence[str]]) -> int:
-    """The index of the row that names the columns: the first one, or the one below a preamble.
+    """The index of the header row: the first row, or the one below a preamble.
 
-    A preamble's rows have one cell where the table has several, or less than half of the table's and an empty line below them.
-    R and pandas leave the name of the rows' names empty, so that a table of two columns may have one name.
+    The rows of a preamble have one cell where the table has several, or less than half of the table's cells and an empty line
+    below them. R and pandas leave the name of the index column empty, so the header of a table of two columns may have one name.
     """
     cells = [sum(map(bool, map(str.strip, row))) for row in rows]
     width, _ = _common_width(rows)
@@ -86,7 +86,7 @@ def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
     """The objects of JSON lines, whose keys are the columns.
 
     Raises:
-        Unreadable: a line is no object, or has none of the named columns.
+        UnreadableFile: a line is not an object, or lacks a requested column.
     """
     for number, line in enumerate(split_lines(text), start=1):
         if not line.strip():
@@ -107,7 +107,7 @@ def _require_columns(columns: Sequence[str], names: Sequence[str], where: str = 
 
 
 def _row_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterator[TextRun]:
-    """A heading from the column `title` if there is one, and a paragraph for each other column, "name: value"."""
+    """A heading from the column `title`, if there is one, and a paragraph "name: value" for each other column."""
     cells = {name: _cell_text(row[name]) for name in columns or row if name}
     title = next((name for name in cells if name.lower() == _TITLE), "") if len(cells) > 1 else ""
     if cells.get(title):

@@ -80,7 +80,9 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
                 raise
-            raise reader.failure(f"compressed data ends or breaks ({error}); fetch the file again") from error
+            raise reader.failure(
+                f"the compressed data is truncated or damaged ({error}); fetch the file again"
+            ) from error
         if not block and not whole and reader.depth == 1:
             return
         try:

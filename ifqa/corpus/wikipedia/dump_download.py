@@ -128,7 +128,7 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
         if error.status != 404:
             raise
         raise IfqaError(
-            f"{error.what}; if the dump is gone, take a mirror: --url, or remove {place} to fetch another"
+            f"{error.reason}; if the dump is gone, take a mirror: --url, or remove {place} to fetch another"
         ) from error
     if not there:
         os.rename(draft, folder)  # also over an empty folder

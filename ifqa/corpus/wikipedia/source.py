@@ -49,7 +49,7 @@ class _PagesUnit(WorkUnit):
 
     content: Sequence[Page] | Streams
 
-    def hashed(self) -> Iterator[bytes]:
+    def content_to_hash(self) -> Iterator[bytes]:
         if isinstance(self.content, Streams):
             yield b"%d %d " % (self.content.first, self.content.last) + self.content.header
             yield self.content.data

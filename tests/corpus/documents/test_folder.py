@@ -68,7 +68,7 @@ def test_every_kind_of_document_is_read_and_the_rest_listed_and_the_folder_is_le
         "notes/linked.txt": "a link; links are not followed", "notes/loop": "a link; links are not followed",
     }  # fmt: skip
     said = capsys.readouterr().err
-    assert "left out: 2 hidden, 2 links, 1 of kinds that are not read\n" in said
+    assert "left out: 2 hidden, 2 links, 1 of other file types\n" in said
     assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in said
 
 
@@ -200,7 +200,7 @@ def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, caps
     assert ours == {"indexes/mine/passages", "notes/another/indexes/mine/passages", "experiments/RESULTS.md"}
     capsys.readouterr()
     build(docs)
-    assert "made from exactly this before" in capsys.readouterr().err
+    assert ": up to date\n" in capsys.readouterr().err
     for below in ("", "/passages-00000.jsonl"):
         assert [file.reason for file in Documents(f"indexes/mine/passages{below}").scanned] == ["written by ifqa"]
 

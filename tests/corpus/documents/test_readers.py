@@ -149,7 +149,7 @@ def test_letters_of_a_pdf_are_put_together(lines, shown):
 @pytest.mark.parametrize(
     ("ending", "data", "reason"),
     [
-        (".pdf", b"%PDF-1.4 no", "not a whole PDF"),
+        (".pdf", b"%PDF-1.4 no", "not a complete PDF"),
         (".pdf", pdf([[], []]), "no text on its 2 pages: if they were scanned"),
         (".docx", b"PK no", "not a whole zip archive"),
         (".txt", b"a\0b", "null bytes"),
@@ -308,7 +308,7 @@ def test_a_document_that_could_grow_without_end_is_refused(options, reason, monk
     with pytest.raises(UnreadableFile, match=reason):
         runs(".docx", word(paragraph("x" * 1_000_000), **options))
     monkeypatch.setattr("ifqa.corpus.documents.pdf.LARGEST_TEXT", 100)
-    with pytest.raises(UnreadableFile, match="holds more than 100 characters"):
+    with pytest.raises(UnreadableFile, match="contains more than 100 characters"):
         runs(".pdf", pdf(HANDBOOK))
 
 

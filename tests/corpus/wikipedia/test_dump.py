@@ -96,7 +96,7 @@ def test_pages_do_not_depend_on_where_blocks_end(size):
         ("d.xml", b"<html><body/></html>", "root element is <html>, wanted <mediawiki>"),
         ("d.xml", b"title\ttext\n", "not a MediaWiki XML dump"),
         ("d.xml", b"", "not a MediaWiki XML dump"),
-        ("d.xml.bz2", b"BZh9" + b"<mediawiki></mediawiki>", "compressed data ends or breaks"),
+        ("d.xml.bz2", b"BZh9" + b"<mediawiki></mediawiki>", "the compressed data is truncated or damaged"),
         ("d.xml", b"<!DOCTYPE m [<!ENTITY a 'b'>]><mediawiki>&a;</mediawiki>", "declares a DTD"),
     ],
 )
@@ -241,8 +241,8 @@ def test_the_header_ends_where_the_first_page_begins(tmp_path):
     [
         (lambda data: data[: len(data) // 2], "from byte .*fetch the file again"),
         (lambda data: data[: data.rindex(b"BZh9")], "XML ends or breaks"),
-        (lambda data: data[:2000] + bytes(40) + data[2040:], "compressed data ends or breaks"),
-        (lambda data: data + b"more", "compressed data ends or breaks"),
+        (lambda data: data[:2000] + bytes(40) + data[2040:], "the compressed data is truncated or damaged"),
+        (lambda data: data + b"more", "the compressed data is truncated or damaged"),
     ],
     ids=["cut in a stream", "cut between streams", "damaged", "something behind it"],
 )

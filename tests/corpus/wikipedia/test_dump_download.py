@@ -69,7 +69,7 @@ def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
 
 def test_a_dump_that_was_begun_goes_on_although_a_newer_one_is_finished(server):
     server.statuses[f"/enwiki/{DATE}/{NAMES[2]}"] = 503
-    with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP Error 503: .*run the same command again to go on"):
+    with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP Error 503: .*run the same command again to resume"):
         fetch_wiki("enwiki")
     assert not Path("data/enwiki").exists()
     publish(server, date="20260901", names=[name.replace(DATE, "20260901") for name in NAMES])

@@ -182,7 +182,7 @@ def test_passages_of_a_folder_in_pyserini_s_and_dpr_s_format_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("p.tsv", "1\ta\tb\n2\ta\n", "p.tsv:2: wanted id, text and title with tabs between, found 2 fields"),
+        ("p.tsv", "1\ta\tb\n2\ta\n", "p.tsv:2: wanted id, text and title separated by tabs, found 2 fields"),
         ("p.tsv", '1\t"a\tb\n2\tc "d" \te\n3\t"f"\tg\n', "found 3 fields on one or more lines; is a quotation"),
         ("p.tsv", "1 2\ta\tb\n", "p.tsv:1: passage id '1 2'"),
         ("p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
