@@ -33,8 +33,8 @@ def chunk_document(
 ) -> Iterator[Passage]:
     """Split a document into passages, in order.
 
-    A passage's title is the file's name and the headings above it; a section's text begins with its own heading. A section of at most
-    1.2 times `words` words is one passage; a longer one is split into equal passages, each ending at the nearest sentence end.
+    A passage's title is the file's name and the headings above it; a section's text begins with its own heading. At most
+    1.2 times `words` words are one passage; a longer section is split into equal passages, each ending at the nearest sentence end.
 
     Args:
         name: the file's path relative to its folder.

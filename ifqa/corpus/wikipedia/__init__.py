@@ -1,1 +1,1 @@
-"""Turns Wikipedia dumps into disjoint passages of plain text."""
+"""Downloads Wikipedia dumps and turns them into disjoint passages of plain text."""

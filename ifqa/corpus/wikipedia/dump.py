@@ -1,11 +1,11 @@
-"""Reads the pages of a MediaWiki dump (`enwiki-…-pages-articles.xml`), and cuts one that was packed for random access.
+"""Reads the pages of a MediaWiki dump (`enwiki-…-pages-articles.xml`), and splits a multistream dump for parallel work.
 
-The XML is fed to expat in blocks, so memory holds one page and one block for a dump of any size. A page of more text
-than MediaWiki allows is left out. Any version of the export schema with `<ns>` works: names are read without their XML namespace.
+The XML is fed to expat in blocks, so memory holds one page and one block for a dump of any size. A page with more text than
+MediaWiki allows is skipped. Any version of the export schema with `<ns>` works: XML namespaces are ignored.
 
-Wikimedia's `…-multistream.xml.bz2` are bz2 streams of 100 pages each. Each stream can be unpacked by itself, so all cores can
-work. Ten bytes open each stream; they occur in packed data by chance once in 10^24 bytes. So a search for them finds the
-streams, and the published index file is not needed.
+Wikimedia's `…-multistream.xml.bz2` consist of bz2 streams of 100 pages, which can be decompressed in parallel. Each stream starts
+with ten fixed bytes, which occur in compressed data by chance once in 10^24 bytes. So we search for them, and do not need the
+published index file.
 """
 
 import bz2
@@ -20,15 +20,15 @@ from xml.parsers import expat
 
 from ifqa.corpus.wikipedia.wikitext import find_local_prefixes, translate_prefixes
 from ifqa.corpus.work_units import SkippedPages
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, IfqaError
 
 BLOCK = 1 << 18  # bytes of XML fed at a time
-LONGEST = 1 << 24  # characters of a page; MediaWiki itself takes 2 MB
-# Beyond these bounds a file was made to fill the memory. A page of 2 MB is 12 MB of XML if all of it is "&quot;"; real
-# tags are nested five deep.
+LONGEST = 1 << 24  # characters of a page; MediaWiki's limit is 2 MB
+# Limits against files built to exhaust memory. A page of 2 MB is 12 MB of XML if all of it is "&quot;"; real tags are nested five
+# deep.
 _UNTAGGED = 1 << 25  # bytes of XML without the end of a tag
 _DEEPEST = 100
-# (depth, name) of the elements whose text is kept; revisions and contributors have an <id>, too, but deeper.
+# (depth, name) of the elements whose text is kept; revisions and contributors have a deeper <id>.
 _COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
 
@@ -36,17 +36,17 @@ _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _MAGIC = 10  # bytes
 _PAGE = re.compile(rb"<(?:\w+:)?page[\s>]")
 _CHUNK = 1 << 20
-_PIECE = 1 << 20  # bytes of XML unpacked at a time: about a block of bzip2, so that its tables stay in the cache
-_LONGEST_STREAM = 1 << 24  # bytes of a stream; streams of published dumps have about a tenth of that
+_PIECE = 1 << 20  # bytes of XML unpacked at a time: about one bzip2 block, so its tables stay in the cache
+_LONGEST_STREAM = 1 << 24  # bytes of a stream; published dumps have about a tenth of that
 _UNPACKED = 1 << 28  # bytes of XML in a block of streams; 4 MB of a published dump unpack to about 20 MB
 _FROM_THE_FRONT = "unpack the file and name it without .bz2"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An article: `text` is plain text if it comes from an article file, wikitext if it comes from a dump.
+    """An article: `text` is plain text from an article file, or wikitext from a dump.
 
-    In wikitext, links to files and categories have their English prefix if only the dump's siteinfo knows the prefix.
+    In wikitext, links to files and categories get their English prefix if only the dump's siteinfo knows the local one.
     """
 
     id: str
@@ -57,19 +57,18 @@ class Page:
 def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, whole: bool = True) -> Iterator[Page]:
     """The articles of a dump in order: pages of the main namespace that are not redirects.
 
-    Disambiguation pages are kept: without them, the dump of 2022-05-01 cannot have the 6,394,490 pages that
-    IfQA's authors count (paper, section on retrieval; research notes D8).
+    Disambiguation pages are kept: without them, the dump of 2022-05-01 does not reach the 6,394,490 pages of the IfQA paper.
 
     Args:
         blocks: bytes of XML that together are one `<mediawiki>` document.
-        where: the place they are read from; opens error messages.
-        tally: counts the pages that are left out as "redirect", "namespace" and "bad", and lists the bad ones: those without
-            title or id or of over 16 million characters.
-        whole: whether the document must end; if not, it may stop between two pages, as it does between bz2 streams.
+        where: the file and offset; opens error messages.
+        tally: counts the skipped pages as "redirect", "namespace" and "bad", and lists the bad ones: pages without title or id,
+            or with over 16 million characters.
+        whole: whether the document must be complete; if not, it may end between two pages, as bz2 streams do.
 
     Raises:
-        IfqaError: reading a block fails, or the XML is not whole, is not a dump, or has an element without end; the
-            message names the last whole page.
+        FormatError: the file is damaged or truncated, is not a dump, or has an endless element; the message names the last
+            complete page.
     """
     reader = _PageParser(where, tally)
     source = iter(blocks)
@@ -78,7 +77,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         try:
             block = next(source, b"")
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+            if isinstance(error, OSError) and error.errno is not None:  # from the system, not the decompressor
                 raise
             raise reader.failure(
                 f"the compressed data is truncated or damaged ({error}); fetch the file again"
@@ -88,19 +87,19 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         try:
             reader.feed(block)
         except IfqaError:
-            yield from reader.pages  # these are whole: the damage comes after them
+            yield from reader.pages  # they precede the damage
             raise
         except expat.ExpatError as error:
             yield from reader.pages
-            what = expat.errors.messages[error.code]
-            broken = f"XML ends or breaks at line {error.lineno} ({what}); fetch the file again"
-            raise reader.failure(broken if reader.is_dump else f"not a MediaWiki XML dump ({what})") from error
+            reason = expat.errors.messages[error.code]
+            broken = f"the XML is truncated or damaged at line {error.lineno} ({reason}); fetch the file again"
+            raise reader.failure(broken if reader.is_dump else f"not a MediaWiki XML dump ({reason})") from error
         yield from reader.pages
         reader.pages.clear()
 
 
 class _PageParser:
-    """expat's callbacks; they append each article to `pages` when it ends."""
+    """The callbacks of expat, which append each complete article to `pages`."""
 
     def __init__(self, where: str, tally: SkippedPages) -> None:
         self.where, self.tally = where, tally
@@ -114,30 +113,30 @@ class _PageParser:
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.depth, self._number, self._last_title = 0, 0, ""
         self._namespaces: dict[str, str] = {}  # name -> number
-        self._renamed: dict[str, str] = {}  # the dump's own prefixes of links -> the English ones
+        self._local_prefixes: dict[str, str] = {}  # the dump's own link prefixes -> the English ones
         self._values: dict[str, str] = {}
         self._pieces: list[str] = []
         self._length = 0
         self._untagged = 0
 
-    def feed(self, data: bytes) -> None:
-        """Parse the next block; an empty one is the end.
+    def feed(self, block: bytes) -> None:
+        """Parse the next block; an empty one ends the document.
 
         Raises:
-            IfqaError, expat.ExpatError: the data is not a dump.
+            FormatError, expat.ExpatError: it is not a dump.
         """
-        self._untagged += len(data)
-        self.parser.Parse(data, not data)
-        if self._untagged > _UNTAGGED:  # expat keeps a tag that has not ended, and reads it again with each block
+        self._untagged += len(block)
+        self.parser.Parse(block, not block)
+        if self._untagged > _UNTAGGED:  # expat scans an unfinished tag again with each block
             raise self.failure(
                 f"no tag ends in {_UNTAGGED >> 20} MB from line {self.parser.CurrentLineNumber} on, more than any page "
                 "of a MediaWiki dump has; refused"
             )
 
-    def failure(self, message: str) -> IfqaError:
-        """A one-line error that names the last whole page."""
-        reached = f" after page {self._number} ({self._last_title!r})" if self._number else ""
-        return IfqaError(f"{self.where}{reached}: {message}")
+    def failure(self, message: str) -> FormatError:
+        """A one-line error that names the last complete page."""
+        position = f" after page {self._number} ({self._last_title!r})" if self._number else ""
+        return FormatError(f"{self.where}{position}: {message}")
 
     def _doctype(self, *_: object) -> None:
         raise self.failure("the XML declares a DTD, which no MediaWiki dump does; refused")
@@ -174,7 +173,7 @@ class _PageParser:
             self._values[name] = value
             if name == "namespace":
                 self._namespaces[value] = self._values["key"]
-                self._renamed = find_local_prefixes(self._namespaces)
+                self._local_prefixes = find_local_prefixes(self._namespaces)
         elif self.depth == 2 and name == "page":
             self._end_page()
         self.depth -= 1
@@ -185,7 +184,7 @@ class _PageParser:
             self._pieces.append(text)
 
     def _is_other(self) -> bool:
-        """Whether namespace or redirect already rule the page out, so that its text need not be kept."""
+        """Whether its namespace or a redirect excludes the page, so that its text is not needed."""
         return self._values.get("ns", "0").strip() != "0" or "redirect" in self._values
 
     def _end_page(self) -> None:
@@ -202,12 +201,14 @@ class _PageParser:
                 reason = f"<{values['too long']}> of more than {LONGEST:,} characters"
             self.tally.leave_out(page_id, title or f"page {self._number}", reason)
         else:
-            self.pages.append(Page(page_id, title, translate_prefixes(text, self._renamed) if self._renamed else text))
+            self.pages.append(
+                Page(page_id, title, translate_prefixes(text, self._local_prefixes) if self._local_prefixes else text)
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Consecutive whole streams of a dump, with whole pages. `header` is the XML before the dump's first page."""
+    """Consecutive complete streams of a dump, with complete pages. `header` is the XML before the dump's first page."""
 
     header: bytes
     data: bytes
@@ -219,7 +220,7 @@ class Streams:
         """The header and the pages as blocks of XML; only the last streams of a dump end the document.
 
         Raises:
-            IfqaError: the streams unpack to so much that their passages would fill the memory.
+            FormatError: the streams unpack to more than memory should hold.
             OSError: a stream is damaged.
             EOFError: the last one ends too early.
         """
@@ -229,7 +230,7 @@ class Streams:
         for xml in _unpack(self.data):
             size += len(xml)
             if size > _UNPACKED:
-                raise IfqaError(
+                raise FormatError(
                     f"{self.where}: {len(self.data):,} bytes unpack to over {_UNPACKED >> 20} MB, more than in "
                     f"any published dump; {_FROM_THE_FRONT}"
                 )
@@ -237,10 +238,10 @@ class Streams:
 
 
 def stream_header(path: Path) -> bytes | None:
-    """The XML before the first page if a file is a multistream dump, else None.
+    """The XML before the first page of a multistream dump; None for any other file.
 
-    In a multistream dump the second stream begins with a page. Parallel packers also write many streams, but cut the
-    XML anywhere.
+    In a multistream dump the second stream begins with a page. Parallel compressors also write many streams, but split the XML
+    anywhere.
     """
     with open(path, "rb") as handle:
         start = handle.read(2 * _LONGEST_STREAM)
@@ -250,7 +251,7 @@ def stream_header(path: Path) -> bytes | None:
     try:
         opening = bz2.BZ2Decompressor().decompress(start, max_length=BLOCK)
         page = bz2.BZ2Decompressor().decompress(start[second.start() :], max_length=BLOCK)
-    except OSError:  # damaged; reading it from the front says where
+    except OSError:  # damaged; reading it from the start reports where
         return None
     if b"<mediawiki" not in opening or not _PAGE.match(page.lstrip()):
         return None
@@ -259,10 +260,10 @@ def stream_header(path: Path) -> bytes | None:
 
 
 def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
-    """Cut a multistream dump into pieces of as few streams as make `size` bytes.
+    """Split a multistream dump into groups of streams of at least `size` bytes.
 
     Raises:
-        IfqaError: a stream is longer than in any published dump.
+        FormatError: a stream is longer than in any published dump.
     """
     position, buffer, searched = 0, b"", 0
     with open(path, "rb") as handle:
@@ -277,7 +278,7 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             if not chunk:
                 break
             if len(buffer) > size + _LONGEST_STREAM:
-                raise IfqaError(
+                raise FormatError(
                     f"{path}, from byte {position:,}: a stream of over {_LONGEST_STREAM >> 20} MB, which no published dump "
                     f"has; {_FROM_THE_FRONT}"
                 )
@@ -285,17 +286,17 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
 
 
 def _unpack(data: bytes) -> Iterator[bytes]:
-    # not bz2.open(): after the first stream it takes anything else for padding, and ends without an error
-    source, stream, begun = BytesIO(data), bz2.BZ2Decompressor(), False
+    # not bz2.open(): it ignores garbage after the first stream
+    source, stream, unfinished = BytesIO(data), bz2.BZ2Decompressor(), False
     chunk = source.read(BLOCK)
     while chunk or not stream.needs_input:
-        begun = True
+        unfinished = True
         if xml := stream.decompress(chunk, max_length=_PIECE):
             yield xml
         chunk = b""
         if stream.eof:
-            chunk, stream, begun = stream.unused_data, bz2.BZ2Decompressor(), False
+            chunk, stream, unfinished = stream.unused_data, bz2.BZ2Decompressor(), False
         if not chunk and stream.needs_input:
             chunk = source.read(BLOCK)
-    if begun:
-        raise EOFError("the last stream has no end")
+    if unfinished:
+        raise EOFError("the last stream is truncated")

@@ -1,4 +1,4 @@
-"""Sources of pages that become passages: dumps of a MediaWiki, and articles of plain text."""
+"""Sources of Wikipedia pages: MediaWiki dumps, and articles of plain text."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,25 +13,24 @@ from ifqa.corpus.wikipedia import wikitext
 from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, parse_pages, split_streams, stream_header
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.corpus.work_units import FileSource, Shard, SkippedPages, WorkUnit, sort_files, text_to_hash, walk_files
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, IfqaError, MissingInput
 from ifqa.settings import Positive
 from ifqa.storage.files import read_jsonl, require_file, text_field, typed_field, unicode_text, unpack
 
 PACKED = 1 << 22  # bytes of bz2 streams in a unit: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a unit
-_EMPTY = 200  # characters added for each page: an empty page takes memory, too
+_EMPTY = 200  # characters added for each page: an empty page takes memory too
 _COLUMNS = ["id", "title", "text"]
-_ROWS = 10  # rows of a parquet file in memory: a text that the file has once may be in all rows
+_ROWS = 10  # rows of a parquet file in memory: a dictionary-encoded text may be in all of them
 _ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
 
 
 def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
-    """Split an article into disjoint passages of `words` words; words are separated by white space.
+    """Split an article into disjoint passages of `words` words, separated by white space.
 
-    The last passage may be shorter. With `wrap` it is filled up with the article's first words, each used at most once
-    more: an article of 130 words gives a second passage of its last 30 and first 70 words, an article of 19 words gives
-    one passage of 38 words. IfQA's gold passages are cut this way (research notes D8: 4,202 of 4,223 have exactly 100
-    words).
+    The last passage may be shorter. With `wrap` it is filled up with the article's first words, each repeated at most once: an
+    article of 130 words yields a second passage of its last 30 and first 70 words, one of 19 words one passage of 38 words.
+    IfQA's gold passages are split this way: 4,202 of 4,223 have exactly 100 words.
     """
     article = text.split()
     passages = [article[start : start + words] for start in range(0, len(article), words)]
@@ -42,9 +41,9 @@ def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _PagesUnit(WorkUnit):
-    """Whole pages: read by this process, or streams of a dump that the process that makes the shard unpacks and parses.
+    """Complete pages, or streams of a dump that the worker decompresses and parses.
 
-    Its `settings` have a "profile" if they are wikitext.
+    `settings` has a "profile" if they are wikitext.
     """
 
     content: Sequence[Page] | Streams
@@ -80,9 +79,9 @@ class _PagesUnit(WorkUnit):
 def _page_units(
     pages: Iterable[tuple[Page, int]], where: str, settings: dict[str, object], tally: SkippedPages
 ) -> Iterator[_PagesUnit]:
-    """Units of 8 million characters of pages; each page comes with the bytes read so far.
+    """Units of pages of 8 million characters; each page comes with the bytes read so far.
 
-    When a unit is full, it takes the counts in `tally` with it.
+    A full unit moves the counts of `tally` to its own.
     """
     content: list[Page] = []
     size = start = position = 0
@@ -105,12 +104,11 @@ def _page_units(
 
 @dataclass
 class Dump(FileSource):
-    """MediaWiki pages-articles dumps: .xml, plain or packed with bzip2 (one stream or many), gzip or xz.
+    """MediaWiki pages-articles dumps: .xml, plain or compressed with bzip2 (one stream or many), gzip or xz.
 
     Args:
-        path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several files, read in the order of the numbers
-            in their names.
-        profile: "ifqa" gives text like that of the IfQA release, "release" also repeats the release's losses.
+        path: a file, or a folder or pattern (`enwiki-*.xml-p*.bz2`), read in the order of the numbers in the names.
+        profile: "ifqa" yields text like that of the IfQA release; "release" also reproduces the release's losses.
         words: words of a passage, split at white space.
         wrap: fill an article's last passage up to `words` with the article's first words.
     """
@@ -142,7 +140,7 @@ class Dump(FileSource):
         return _PagesUnit(content=streams, where=streams.where, read=len(streams.data), settings=self._splitting())
 
     def settings(self) -> dict[str, object]:
-        """As `Source`, with the version of `to_text`. Disambiguation pages are kept: once that was a setting."""
+        """As `Source`, with the version of `to_text`; "disambiguation" is a former setting that fingerprints contain."""
         kept = {"profile": self.profile, "disambiguation": "keep"}
         return kept | super().settings() | {"text": wikitext.VERSION}
 
@@ -155,10 +153,10 @@ class Articles(FileSource):
     """Articles of plain text: JSON lines, WikiExtractor's JSON, or parquet.
 
     Args:
-        path: a file; a folder, whose subfolders are read too, or a pattern for several files.
+        path: a file, a folder with its subfolders, or a pattern.
         words, wrap: as for `Dump`.
-        share: fraction of the articles to keep, above 0 and up to 1. The hash of its id decides whether an article is
-            kept, so a larger share contains every smaller share.
+        share: fraction of the articles to keep, in (0, 1]. The hash of an article's id decides, so a larger share contains every
+            smaller one.
     """
 
     format = "articles"
@@ -180,16 +178,16 @@ class Articles(FileSource):
 
 
 def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]:
-    """The articles of a file, each with the number of bytes read so far; an article may be empty, an id a number.
+    """The articles of a file, each with the number of bytes read so far.
 
-    Each has an `id`, a `title` and a `text`; other columns are ignored. An article without usable id, title or text, or of more
-    than 16 million characters, is left out. `tally` counts it and lists its place in the file.
+    Each has an `id` (text or a number), a `title` and a `text`, which may be empty; other columns are ignored. An article without
+    usable id, title or text, or with more than 16 million characters, is skipped; `tally` counts it and lists its line.
 
     Raises:
-        IfqaError: the file is missing, empty or damaged, or its records are not of id, title and text.
+        IfqaError: the file is missing, empty or damaged, or its records lack id, title or text.
     """
     if not require_file(file, "articles").stat().st_size:
-        raise IfqaError(f"{file} is empty; fetch it again, or remove it")
+        raise FormatError(f"{file} is empty; fetch it again, or remove it")
     with open(file, "rb") as handle:
         if file.suffix == ".parquet":
             records = _read_parquet(file, handle)
@@ -199,7 +197,7 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
             where = f"{file}:{number}"
             if missing := [key for key in _COLUMNS if key not in record]:
                 keys = ", ".join(map(repr, record)) or "no keys"
-                raise IfqaError(f"{where}: key {missing[0]!r} is missing; found {keys}")
+                raise FormatError(f"{where}: key {missing[0]!r} is missing; found {keys}")
             try:
                 page = _parse_page(record, where)
             except IfqaError as error:
@@ -215,30 +213,30 @@ def _parse_page(record: dict[str, object], where: str) -> Page:
     page_id, title = text_field(record, "id", where), text_field(record, "title", where)
     text = unicode_text(typed_field(record, "text", str, where), "text", where)
     if page_id.split() != [page_id]:
-        raise IfqaError(f"{where}: id {page_id!r} holds white space; wanted an id without any")
+        raise FormatError(f"{where}: id {page_id!r} holds white space; wanted an id without any")
     if len(text) > LONGEST:
-        raise IfqaError(f"{where}: a text of more than {LONGEST:,} characters")
+        raise FormatError(f"{where}: a text of more than {LONGEST:,} characters")
     return Page(page_id, title, text)
 
 
 def _read_parquet(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
-    """Number and values of each row of a parquet file, and the bytes read, estimated from the share of rows."""
+    """Number and values of each row of a parquet file, and the bytes read so far, estimated from the share of rows."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ModuleNotFoundError as error:
-        raise IfqaError(f"{file}: parquet needs pyarrow; install it with: pip install 'ifqa[parquet]'") from error
+        raise MissingInput(f"{file}: parquet needs pyarrow; install it with: pip install 'ifqa[parquet]'") from error
     number, size = 0, file.stat().st_size
     try:
         table = ParquetFile(handle)
         columns = [name for name in _COLUMNS if name in table.schema_arrow.names]
         for batch in table.iter_batches(_ROWS, columns=columns, use_threads=False):
             if batch.nbytes > _ROWS_SIZE:
-                raise IfqaError(f"{file}:{number + 1}: {batch.nbytes:,} bytes; wanted one article a row, of a few MB")
+                raise FormatError(f"{file}:{number + 1}: {batch.nbytes:,} bytes; wanted one article a row, of a few MB")
             for record in batch.to_pylist():
                 number += 1
                 yield number, record, size * number // table.metadata.num_rows
     except (ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise IfqaError(f"{file}: not a whole parquet file ({error}); fetch it again") from error
+        raise FormatError(f"{file}: not a complete parquet file ({error}); fetch it again") from error

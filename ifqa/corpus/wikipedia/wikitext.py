@@ -1,19 +1,16 @@
 """Turns wikitext into plain text, in two profiles.
 
 "release": text like the passages of the IfQA release. The rules are inferred from the release's 3,242 public gold
-passages, which look like output of WikiExtractor 3.0. A heading is a sentence of its own ("History."), kept only if
-text follows it. Templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become
-double quotes. A formula becomes `formula_1`. Gaps of dropped templates stay as in the release ("(; born",
-"more than ."). Where the release loses or garbles text that a reader of the page sees, the text is kept: entities and
-tags are resolved, and the words of links with a colon, of <small> and of <code> stay.
+passages, which look like output of WikiExtractor 3.0. A heading becomes a sentence ("History."), kept only if text follows it.
+Templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become double quotes. A formula
+becomes `formula_1`. Gaps of dropped templates stay as in the release ("(; born", "more than ."). Where the release loses or
+garbles visible text, we keep it: entities and tags are resolved, and the words of links with a colon, <small> and <code> stay.
 
-"ifqa", the default: "release" plus indented prose, such as quotations, minus the brackets and separators
-around dropped templates, and a raised number is kept apart from the number before it (10^6). The blank before a
-mark stays where it shows that a value is missing.
+"ifqa", the default: as "release", but it keeps indented prose, such as quotations, removes the brackets and separators around
+dropped templates, and writes exponents as 10^6. The blank before a punctuation mark stays if it shows that a value is missing.
 
-Every step takes time linear in the page's length for any input: patterns use possessive quantifiers (`*+`) and stop at
-the mark they start with, and deep nesting is resolved with a stack. Marks without a partner are deleted. No step
-raises.
+Every step takes linear time for any input: patterns use possessive quantifiers (`*+`) and stop at the mark they start with, and
+deep nesting is resolved with a stack. Marks without a partner are deleted. No step raises.
 
 The names of namespaces are those of MediaWiki's languages/messages/Messages*.php: NS_FILE and NS_CATEGORY of $namespaceNames,
 and their $namespaceAliases. English names work in every language.
@@ -26,9 +23,9 @@ from typing import Literal
 
 Profile = Literal["ifqa", "release"]
 
-VERSION = 2  # raised when a page becomes other text, so that passages of an earlier version are not used again
+VERSION = 2  # raise it when a page yields other text, so that passages of an earlier version are not reused
 
-# Comments and plain references: most of a page's markup. Taken in order, as neither starts inside the other.
+# Comments and plain references: most of a page's markup. One pattern for both, as neither starts inside the other.
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
 # "<(?!<)": a look-ahead that skips the long alternatives on a page full of "<".
 _HTML_LIST = re.compile(r"<(?!<)(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
@@ -39,7 +36,7 @@ _TAG = re.compile(
     r"<(?!<)/?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark|noinclude|onlyinclude|q|rb|rp|rt"
     r"|rtc|ruby|s|samp|small|span|strike|strong|sub|sup|tbody|tfoot|thead|time|tt|u|var|wbr"
     r"|chem|ce|dl|gallery|hiero|imagemap|includeonly|math|nowiki|ol|pre|references|score|section|source|syntaxhighlight"
-    r"|table|templatestyles|timeline|ul)\b[^<>]*+>|</?ref\b[^<>\n]*+>?",  # these have lost their partner
+    r"|table|templatestyles|timeline|ul)\b[^<>]*+>|</?ref\b[^<>\n]*+>?",  # tags without a partner
     re.I,
 )
 _TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
@@ -67,10 +64,10 @@ GAP = "\x03"  # stands for a dropped template; XML forbids this character, so no
 
 
 def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
-    """The paragraphs and headings of a page, one a line, in order. Never raises."""
+    """The paragraphs and headings of a page, one per line, in order. Never raises."""
     text, release = wikitext, profile == "release"
     if "<" in text:
-        if "<nowiki" not in text:  # it may contain the marks of comments and references
+        if "<nowiki" not in text:  # its content may look like comments and references
             text = _ASIDE.sub("", text)
         text = resolve_opaque_tags(text)
     if "{{" in text:
@@ -105,23 +102,23 @@ def _drop_templates(text: str, gap: str) -> str:
 
 
 def _drop_nested(text: str, mark: re.Pattern[str]) -> str:
-    """Remove the stretches from an opening mark (group 1 of `mark`) to the closing mark of the same depth.
+    """Remove the spans from an opening mark (group 1 of `mark`) to the closing mark of the same depth.
 
-    Group 2, if `mark` has it, is an opening mark of stretches to keep. Marks without a partner stay.
+    Group 2, if `mark` has it, opens a span to keep. Marks without a partner stay.
     """
     opened: list[tuple[int, bool]] = []
-    stretches: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for match in mark.finditer(text):
         if match.lastindex:
             opened.append((match.start(), match.lastindex == 1))
         elif opened:
             start, dropped = opened.pop()
             if dropped:
-                while stretches and stretches[-1][0] > start:  # this stretch contains them
-                    stretches.pop()
-                stretches.append((start, match.end()))
+                while spans and spans[-1][0] > start:  # this span contains them
+                    spans.pop()
+                spans.append((start, match.end()))
     pieces, position = [], 0
-    for start, end in stretches:
+    for start, end in spans:
         pieces.append(text[position:start])
         position = end
     pieces.append(text[position:])
@@ -156,7 +153,7 @@ def _resolve_links(text: str) -> str:
 
 
 def _resolve_quotes(text: str) -> str:
-    """Bold is dropped, italics become one pair of double quotes, bold italics are dropped."""
+    """Drop bold and bold italics; italics become one pair of double quotes."""
     if "''" not in text:
         return text
     if "'''" in text:
@@ -167,10 +164,10 @@ def _resolve_quotes(text: str) -> str:
 
 
 def _mark_possessives(text: str) -> str:
-    """If neither bold nor italics end in a line, a ''' in it is an apostrophe and italics: ''Emma'''s, L'''Emma''.
+    """If neither bold nor italics are closed in a line, read one ''' as an apostrophe and italics: ''Emma'''s, L'''Emma''.
 
-    It is the first ''' that ends italics at a word; else, as in MediaWiki, the first after a single letter; else the
-    first after a word.
+    It is the first ''' that ends italics at a word; else, as in MediaWiki, the first after a single letter; else the first after
+    a word.
     """
     return "\n".join(_mark_possessive(line) if "'''" in line else line for line in text.split("\n"))
 
@@ -180,7 +177,7 @@ def _mark_possessive(line: str) -> str:
     italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five and more
     bold = [end - start > 2 for start, end in runs]
     if not sum(italic) % 2 or not sum(bold) % 2 or any(end - start in (4, 6) for start, end in runs):
-        return line  # four or six are left around a dropped template
+        return line  # four or six: quotes around a dropped template
     words, letters, possessives = [], [], []
     opened = False
     for number, (_, end) in enumerate(runs):
@@ -198,7 +195,7 @@ def _mark_possessive(line: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Lines that contain a word; the first line of a section comes after its headings."""
+    """Lines that contain a word; the headings of a section precede its first line."""
     headings: list[tuple[int, str]] = []
     for line in text.split("\n"):
         line = line.strip()
@@ -231,10 +228,10 @@ _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 
 
 def resolve_opaque_tags(text: str) -> str:
-    """Remove the content of tags that is not prose, number the formulas, and protect <nowiki> from further steps."""
+    """Remove the content of tags that hold no prose, number the formulas, and protect <nowiki> from later steps."""
     pieces: list[str] = []
     formulas: dict[str, int] = {}
-    unclosed: set[str] = set()  # tags without an end from here on: searched once, so that time stays linear
+    unclosed: set[str] = set()  # tags without an end from here on: searched once, to keep the time linear
     position = count = 0
     while (opening := _OPAQUE.search(text, position)) is not None:
         pieces.append(text[position : opening.start()])
@@ -287,18 +284,18 @@ def translate_prefixes(text: str, names: Mapping[str, str] = _KNOWN) -> str:
 def find_local_prefixes(siteinfo: Mapping[str, str]) -> dict[str, str]:
     """The names in a dump's siteinfo (name -> namespace number) that `translate_prefixes` does not know: name -> English name."""
     known = _KNOWN | {english.lower(): english for english in _ENGLISH.values()}
-    found = {_normalize_prefix(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH}
-    return {name: english for name, english in found.items() if known.get(name) != english}
+    prefixes = {_normalize_prefix(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH}
+    return {name: english for name, english in prefixes.items() if known.get(name) != english}
 
 
 def _normalize_prefix(name: str) -> str:
     return " ".join(name.replace("_", " ").split()).lower()
 
 
-# What dropped templates leave around them
+# Gaps of dropped templates
 
 _LINK_OF_GAP = re.compile(rf"\[\[[^\[\]|{GAP}]*+\|{GAP}\]\]")
-# Most gaps need nothing more than to be removed: they are a line of their own, or stand between words
+# Most gaps can simply be removed: they are a separate line, or between words
 _ALONE = re.compile(rf"{GAP}(?:(?:(?<![^\n]{GAP})|(?<=[\w.] {GAP}))(?=[\w\n]|\Z)|(?<=[\w.]{GAP})(?= ?[\w\n]|\Z))")
 # "gap, gap and gap" with no word before it; group 1 matches if no word follows
 _ENUMERATION = re.compile(rf"{GAP}(?<![^\s(]{GAP})(?: *+[,;]?+ *+(?:(?:and|or|&) *+)?+{GAP})++( *+(?=[.,;:)\n]|\Z))?+")
@@ -308,10 +305,10 @@ _CURRENCY_ENDS = set("$£€¥₹;")
 
 
 def remove_gaps(text: str) -> str:
-    """Remove the gaps, and the brackets, blanks and separators that belonged to the dropped templates.
+    """Remove the gaps, and the brackets, blanks and separators around dropped templates.
 
-    A blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing. Text that touches no
-    gap is unchanged.
+    A blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing. Text next to no gap is
+    unchanged.
     """
     if GAP not in text:
         return text
@@ -329,7 +326,7 @@ def remove_gaps(text: str) -> str:
             if left.endswith(quotes) and right.startswith(quotes):  # they enclosed the gap alone
                 left, right = left.removesuffix(quotes), right.removeprefix(quotes)
         pieces[-1], right = _join_at_gap(left, right)
-        if right:  # the end is a piece of its own, so that the next step searches a short text
+        if right:  # the end is a separate piece, so that the next step searches a short text
             pieces += right[:-32], right[-32:]
     return "".join(pieces)
 
@@ -374,17 +371,17 @@ _PROSE_WORD = re.compile(r"(?<![\w(&])[^\W\d_]{2,}+(?![\w(])")  # no CO2, HA(aq)
 _EQUATION = re.compile(r"[=→⇌↔]|formula_[0-9]")
 _ITEM = re.compile(r"\(?(?:[a-z]|[ivx]{1,5}|[0-9]{1,2})[.)]\s", re.I)  # of an enumeration: (b), iv., 3)
 _END = "'\"”’)] "  # characters that may follow the mark at the end of a sentence
-_NEAR = 100  # characters kept of the text before a line, so that time stays linear
-_TERM = "======="  # a heading one level below MediaWiki's: it is shown only if text follows it
+_NEAR = 100  # characters kept of the text before a line, to keep the time linear
+_TERM = "======="  # a heading one level below MediaWiki's: kept only if text follows it
 
 
 def remove_lists(text: str, prose: bool) -> str:
-    """Remove list lines; `prose` keeps indented lines that are prose, and makes a `;` line above text a heading."""
+    """Remove list lines; with `prose`, indented prose is kept, and a `;` line above text becomes a heading."""
     if not prose or ("\n:" not in text and "\n;" not in text):
         return _LIST_LINE.sub("", text)
     lines: list[str] = []
     before = ""  # the text that an indented line may continue; empty at the start of a section
-    label = -1  # index of a `;` line that has no text under it yet
+    label = -1  # index of a `;` line without text below it so far
     in_list = False
     for line in text.split("\n"):
         words = line.lstrip(_MARKS)
@@ -408,7 +405,7 @@ def remove_lists(text: str, prose: bool) -> str:
 
 
 def _drop_label(lines: list[str], label: int) -> int:
-    """Remove a label without text under it; returns -1, for no label."""
+    """Remove a label without text below it; returns -1, for no label."""
     if label >= 0:
         lines[label] = ""
     return -1
@@ -420,7 +417,7 @@ def _is_sentence(words: str) -> bool:
 
 
 def _is_prose(words: str, before: str) -> bool:
-    """Whether an indented line belongs to the text: it is a sentence, or continues a sentence that has not ended."""
+    """Whether an indented line is prose: a sentence, or the continuation of one."""
     plain = [word for word in _PROSE_WORD.findall(words) if not word.isupper()]
     if not plain or (len(plain) < 4 and _EQUATION.search(words)):
         return False

@@ -131,7 +131,7 @@ def test_a_bad_page_is_listed_and_the_others_are_read(monkeypatch, xml, title, r
 def test_a_part_of_a_dump_may_stop_between_pages_but_not_inside_a_page():
     part = (HEAD + PAGES[0] + PAGES[4]).encode()
     assert len(list(parse_pages([part], "dump", SkippedPages(), whole=False))) == 2
-    with pytest.raises(IfqaError, match="XML ends or breaks"):
+    with pytest.raises(IfqaError, match="the XML is truncated or damaged"):
         list(parse_pages([part[:-20]], "dump", SkippedPages(), whole=False))
 
 
@@ -240,7 +240,7 @@ def test_the_header_ends_where_the_first_page_begins(tmp_path):
     ("damage", "message"),
     [
         (lambda data: data[: len(data) // 2], "from byte .*fetch the file again"),
-        (lambda data: data[: data.rindex(b"BZh9")], "XML ends or breaks"),
+        (lambda data: data[: data.rindex(b"BZh9")], "the XML is truncated or damaged"),
         (lambda data: data[:2000] + bytes(40) + data[2040:], "the compressed data is truncated or damaged"),
         (lambda data: data + b"more", "the compressed data is truncated or damaged"),
     ],

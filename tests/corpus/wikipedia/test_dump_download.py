@@ -121,11 +121,11 @@ def test_dumps_are_never_mixed_and_strangers_files_stay(server):
     with pytest.raises(IfqaError, match=r"the articles of 20260820 are not finished; take another --date"):
         fetch_wiki("enwiki", date="20260820")
     fetch_wiki("enwiki")
-    with pytest.raises(IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or name no --date"):
+    with pytest.raises(IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or leave out --date"):
         fetch_wiki("enwiki", date="20260720")
     Path("data/dewiki").mkdir()
     Path("data/dewiki/mine.xml").write_text("mine")
-    with pytest.raises(IfqaError, match=r"data/dewiki is there, and no dump.json in it says which dump it holds"):
+    with pytest.raises(IfqaError, match=r"data/dewiki exists without a dump.json that names its dump"):
         fetch_wiki("dewiki")
     (Path("data/enwiki") / NAMES[0]).write_bytes(b"cut")
     with pytest.raises(IfqaError, match=r"has 3 bytes, the published file .* remove it to fetch it again"):

@@ -85,7 +85,7 @@ def test_parquet_files_without_whole_articles_are_refused(tmp_path, monkeypatch)
     with pytest.raises(IfqaError, match="key 'text' is missing; found 'id', 'title'"):
         articles(table(path, id=["1"], title=["A"]))
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(IfqaError, match="not a whole parquet file"):
+    with pytest.raises(IfqaError, match="not a complete parquet file"):
         articles(path)
     monkeypatch.setattr("ifqa.corpus.wikipedia.source._ROWS_SIZE", 1000)
     ids = [str(number) for number in range(20)]
