@@ -34,7 +34,7 @@ def chunk_document(
     """Split a document into passages, in order.
 
     A passage's title is the file's name and the headings above it; a section's text begins with its own heading. At most
-    1.2 times `words` words are one passage; a longer section is split into equal passages, each ending at the nearest sentence end.
+    1.2 times `words` words are one passage; a longer section is split into equal passages that end at the nearest sentence end.
 
     Args:
         name: the file's path relative to its folder.
