@@ -30,7 +30,7 @@ from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.statistics import count_wins, mean_interval, paired_randomization
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
 from ifqa.training.extractive import Extractive as Trainer
-from ifqa.training.trainer import configured, folds
+from ifqa.training.trainer import assign_folds, configure_trainer
 
 K = 5
 
@@ -58,7 +58,7 @@ def main() -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train on the other folds, read the held-out one, print and write."""
     questions = load_questions(arguments.questions)
-    fold = folds(questions, arguments.folds, arguments.seed)
+    fold = assign_folds(questions, arguments.folds, arguments.seed)
     rankings = rank(questions, arguments.out / "index")
     kept = [number for number, one in enumerate(fold) if one != arguments.fold]
     held = [number for number, one in enumerate(fold) if one == arguments.fold]
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
         [questions[number] for number in kept], [rankings[number] for number in kept], "cross-validation",
         {arguments.questions.name: sha256(arguments.questions)},
     )  # fmt: skip
-    trainer = configured(Trainer, **({"seed": arguments.seed} | settings_of_flags(arguments.set)))
+    trainer = configure_trainer(Trainer, **({"seed": arguments.seed} | settings_of_flags(arguments.set)))
     manifest = trainer.train(data, arguments.out / name)
     print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)
     reader = Extractive(weights=str(arguments.out / name))

@@ -18,7 +18,7 @@ import logging
 import random
 from pathlib import Path
 
-from ifqa.benchmarks.file import write_file
+from ifqa.benchmarks.file import write_questions
 from ifqa.plugins import open_benchmark
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def main() -> None:
     held = set(order[:HELD])
     for name, is_held in {"held": True, "train": False}.items():
         path = Path(f"data/held-out/{name}.jsonl")
-        count = write_file(path, [question for n, question in enumerate(questions) if (n in held) == is_held])
+        count = write_questions(path, [question for n, question in enumerate(questions) if (n in held) == is_held])
         logger.info(f"{path}: {count:,} questions")
     pool = Path("indexes/ifqa-pool-50k.toml").read_text(encoding="utf-8")
     corpora = {"held-out-train": TRAIN, "held-out-pool": f'{pool.rstrip()}\nmodel = "models/dense-held-out"\n'}

@@ -32,7 +32,7 @@ from ifqa.records import Hit, Question
 from ifqa.retrieval.linear_ranker import FEATURES
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.files import sha256, write_json
-from ifqa.training.ranker import Listed, Negatives, Ranker, fitted, lists_of, usable
+from ifqa.training.ranker import ListFeatures, Negatives, Ranker, compute_lists, fit_weights, training_lists
 
 FOLDS, PENALTY = 5, 1.0
 
@@ -43,7 +43,7 @@ class Lists:
 
     data: TrainingData
     hits: list[list[Hit]]
-    features: list[Listed]
+    features: list[ListFeatures]
 
 
 def main() -> None:
@@ -65,21 +65,21 @@ def main() -> None:
     )
     questions = [questions[number] for number in sorted(drawn.tolist())]
     bm25, store = load_plugin("retriever", "bm25")(folder / "bm25"), PassageStore(folder / "passages")
-    lists = listed(source, arguments.split, questions, bm25, store)
+    lists = retrieve_lists(source, arguments.split, questions, bm25, store)
 
-    folds = folds_of(questions, FOLDS)
+    folds = assign_folds(questions, FOLDS)
     rows = {"bm25 question": bm25.search(questions, Ranker.retrieved), "bm25 names": lists.hits}
     every = list(range(len(FEATURES)))
-    rows["ranker"] = crossed(lists, folds, every, arguments.negatives, arguments.penalty)
+    rows["ranker"] = cross_rank(lists, folds, every, arguments.negatives, arguments.penalty)
     for number, name in enumerate(FEATURES):
         columns = [column for column in every if column != number]
-        rows[f"without {name}"] = crossed(lists, folds, columns, arguments.negatives, arguments.penalty)
+        rows[f"without {name}"] = cross_rank(lists, folds, columns, arguments.negatives, arguments.penalty)
     if arguments.boosted:
-        rows["boosted"] = crossed(lists, folds, every, arguments.negatives, arguments.penalty, boosted)
-    own = judged(rows, questions, store)
-    print(markdown(scored(rows, own)))
-    print(control_markdown(controlled(rows, own)))
-    weights = fitted(lists.features, every, arguments.negatives, arguments.penalty)
+        rows["boosted"] = cross_rank(lists, folds, every, arguments.negatives, arguments.penalty, fit_boosted)
+    judgements = judged(rows, questions, store)
+    print(markdown(scored(rows, judgements)))
+    print(control_markdown(controlled(rows, judgements)))
+    weights = fit_weights(lists.features, every, arguments.negatives, arguments.penalty)
     for name, weight in zip(FEATURES, weights.tolist(), strict=True):
         print(f"{name:16} {weight:8.3f}")
     if arguments.to:
@@ -87,7 +87,7 @@ def main() -> None:
         write_json(arguments.to, trainer.stored(lists.data, weights) | {"corpus": arguments.corpus})
 
 
-def listed(source: Any, split: str, questions: Sequence[Question], bm25: Any, store: PassageStore) -> Lists:
+def retrieve_lists(source: Any, split: str, questions: Sequence[Question], bm25: Any, store: PassageStore) -> Lists:
     """Each question's list: its best passages asked with its names repeated."""
     rankings = bm25.search(rewrite_questions(questions, Ranker.query), Ranker.retrieved)
     files = {str(path): sha256(path) for path in source.files(split)}
@@ -95,18 +95,18 @@ def listed(source: Any, split: str, questions: Sequence[Question], bm25: Any, st
         questions, [store.get([hit.passage_id for hit in hits]) for hits in rankings], source.family(split), files,
         [[hit.score for hit in hits] for hits in rankings],
     )  # fmt: skip
-    return Lists(data, [list(hits) for hits in rankings], lists_of(data))
+    return Lists(data, [list(hits) for hits in rankings], compute_lists(data))
 
 
-def folds_of(questions: Sequence[Question], folds: int) -> list[int]:
+def assign_folds(questions: Sequence[Question], folds: int) -> list[int]:
     """The fold of each question; questions that share a gold passage, also through others, are in the same fold."""
     group: dict[str, int] = {}
     owners: list[int] = list(range(len(questions)))
 
-    def root(one: int) -> int:
-        while owners[one] != one:
-            one = owners[one]
-        return one
+    def root(number: int) -> int:
+        while owners[number] != number:
+            number = owners[number]
+        return number
 
     for number, question in enumerate(questions):
         for text in question.gold_passages:
@@ -116,28 +116,28 @@ def folds_of(questions: Sequence[Question], folds: int) -> list[int]:
     return [drawn[root(number)] % folds for number in range(len(questions))]
 
 
-def summed(
-    lists: Sequence[Listed], columns: Sequence[int], negatives: Negatives, penalty: float
+def fit_linear(
+    lists: Sequence[ListFeatures], columns: Sequence[int], negatives: Negatives, penalty: float
 ) -> Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]:
     """A function from features to scores: the weighted sum that `lists` teach."""
-    weights = fitted(lists, columns, negatives, penalty)
+    weights = fit_weights(lists, columns, negatives, penalty)
     return lambda rows: rows @ weights
 
 
-def boosted(
-    lists: Sequence[Listed], columns: Sequence[int], negatives: Negatives, _: float
+def fit_boosted(
+    lists: Sequence[ListFeatures], columns: Sequence[int], negatives: Negatives, _: float
 ) -> Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]:
     """The same by gradient-boosted trees, which tell right passages from wrong ones, with scikit-learn's settings."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    rows, right = map(np.concatenate, zip(*usable(lists, negatives), strict=True))
+    rows, right = map(np.concatenate, zip(*training_lists(lists, negatives), strict=True))
     trees = HistGradientBoostingClassifier(random_state=0).fit(rows[:, list(columns)], right)
-    return lambda one: trees.decision_function(one[:, list(columns)])
+    return lambda rows: trees.decision_function(rows[:, list(columns)])
 
 
-def crossed(
+def cross_rank(
     lists: Lists, folds: Sequence[int], columns: Sequence[int], negatives: Negatives, penalty: float,
-    learn: Callable[..., Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]] = summed,
+    learn: Callable[..., Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]] = fit_linear,
 ) -> list[list[Hit]]:  # fmt: skip
     """Every list, ranked by what the other folds taught."""
     rankings: list[list[Hit]] = [[] for _ in folds]

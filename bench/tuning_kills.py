@@ -36,7 +36,7 @@ from ifqa.progress import hide_progress
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage
 from ifqa.training.llm import Llm
-from ifqa.training.trainer import configured
+from ifqa.training.trainer import configure_trainer
 
 SETTINGS = {
     "epochs": 4,
@@ -63,7 +63,7 @@ def material() -> TrainingData:
 
 def tune(folder: Path, method: str) -> None:
     hide_progress()
-    configured(Llm, model=str(folder / "tiny"), method=method, **SETTINGS).train(material(), folder / "made")
+    configure_trainer(Llm, model=str(folder / "tiny"), method=method, **SETTINGS).train(material(), folder / "made")
 
 
 def start(folder: Path, method: str) -> multiprocessing.process.BaseProcess:

@@ -11,7 +11,7 @@ from ifqa.storage.files import atomic_write, read_lines, sha256, write_bytes
 RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher gives no checksum
 
 
-def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
+def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
     """Put the files of a benchmark into place; complete files are left alone. Yields a line for each file.
 
     `source` is a folder with the release's files under their names; None downloads them from the publisher.
@@ -25,7 +25,7 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
     for file, (url, checksum) in benchmark.downloads.items():
         path = benchmark.folder / file
         if path.exists() and checksum is None:
-            _hold_to_record(benchmark.folder, file)
+            _check_recorded_checksum(benchmark.folder, file)
         if path.exists() and checksum in (None, sha256(path)):
             yield f"{path}: there already"
         elif source and not (source / file).exists():
@@ -34,11 +34,11 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
             origin = (source / file).absolute().as_uri() if source else url
             _download(RemoteFile(origin, path, algorithm="sha256", checksum=checksum or ""), benchmark.folder)
             if checksum is None:
-                _hold_to_record(benchmark.folder, file)
+                _check_recorded_checksum(benchmark.folder, file)
             yield f"{path}: {'verified' if checksum else 'taken; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
 
 
-def _hold_to_record(folder: Path, file: str) -> None:
+def _check_recorded_checksum(folder: Path, file: str) -> None:
     """Note the SHA-256 of a file without a published one in SHA256SUMS; a file that has one there must not have changed.
 
     `sha256sum -c SHA256SUMS` reads the record.

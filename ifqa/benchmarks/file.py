@@ -37,7 +37,7 @@ _COLUMNS = (
     *_ORIGIN, "provenance",  # the last is for people, in any form
 )  # fmt: skip
 _DIGITS = 8  # of a digest
-_TAKEN = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
+_RESERVED = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
 _SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
 
 
@@ -62,7 +62,7 @@ class File(Benchmark):
     def questions(self, split: str) -> list[Question]:
         """The questions of a file, in its order."""
         (path,) = self.files(split)
-        return list(_read(path))
+        return list(_read_questions(path))
 
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
         """A subset for each label of the file's questions, and groups if they have some; without the file the usual subsets."""
@@ -71,16 +71,17 @@ class File(Benchmark):
         questions = self.questions(split)
         labels = dict.fromkeys(value for question in questions for _, value in question.labels)
         labelled = (
-            Subset(label, partial(_has, label), in_tables=True, about=f"those labelled {label}") for label in labels
+            Subset(label, partial(_has_label, label), in_tables=True, about=f"those labelled {label}")
+            for label in labels
         )
         return [*self.subsets, *labelled], "group" if questions[0].group else ""
 
 
-def _has(label: str, question: Question) -> bool:
+def _has_label(label: str, question: Question) -> bool:
     return (LABEL, label) in question.labels
 
 
-def write_file(path: Path, questions: Sequence[Question]) -> int:
+def write_questions(path: Path, questions: Sequence[Question]) -> int:
     """Write questions as JSON lines of this benchmark; returns how many. It wants answers: questions without are left out."""
     answered = [question for question in questions if question.answers]
     if not answered:
@@ -97,7 +98,7 @@ def write_file(path: Path, questions: Sequence[Question]) -> int:
 
 
 @cached_by_file(4)
-def _read(path: Path) -> tuple[Question, ...]:
+def _read_questions(path: Path) -> tuple[Question, ...]:
     cells = unpacked_suffix(path) not in (".jsonl", ".json")
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}
@@ -105,7 +106,7 @@ def _read(path: Path) -> tuple[Question, ...]:
         values = {key: value for key, value in row.items() if not _is_blank(value)}
         if strange := next((key for key in row if key not in _COLUMNS and (key or key in values)), None):
             raise IfqaError(f"{where}: {unknown_name('column' if cells else 'key', strange, _COLUMNS)}")
-        question = _question(values, str(number), where, f"file/{name}", cells)
+        question = _parse_question(values, str(number), where, f"file/{name}", cells)
         identifier = question.id.rpartition("-")[0]
         if identifier in questions:
             raise IfqaError(f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; wanted each once")
@@ -117,7 +118,7 @@ def _read(path: Path) -> tuple[Question, ...]:
     return tuple(questions.values())
 
 
-def _question(row: dict[str, object], number: str, where: str, prefix: str, cells: bool) -> Question:
+def _parse_question(row: dict[str, object], number: str, where: str, prefix: str, cells: bool) -> Question:
     """A question of a row without blank values."""
     identifier = row_id(row, where) or number
     if identifier.split() != [identifier]:
@@ -126,13 +127,13 @@ def _question(row: dict[str, object], number: str, where: str, prefix: str, cell
         )
     if "answers" in row and "answer" in row:
         raise IfqaError(f"{where}: both 'answers' and 'answer'; wanted one of them")
-    answers = _texts(row, "answers" if "answers" in row else "answer", where, cells)
-    passages, choices, labels = (_texts(row, name, where, cells) for name in ("passages", "choices", LABEL))
+    answers = _parse_texts(row, "answers" if "answers" in row else "answer", where, cells)
+    passages, choices, labels = (_parse_texts(row, name, where, cells) for name in ("passages", "choices", LABEL))
     if not answers:
         raise IfqaError(f"{where}: no answer; wanted one text at least as 'answers', to score by")
-    if wrong := next((label for label in labels if label in _TAKEN or set(label) & set(".@")), ""):
+    if wrong := next((label for label in labels if label in _RESERVED or set(label) & set(".@")), ""):
         raise IfqaError(
-            f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_TAKEN))}"
+            f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_RESERVED))}"
         )
     texts = {name: text_field(row, name, where).strip() for name in ("context", "group", *_ORIGIN) if name in row}
     text, context = text_field(row, "question", where).strip(), texts.get("context", "")
@@ -144,7 +145,7 @@ def _question(row: dict[str, object], number: str, where: str, prefix: str, cell
     )  # fmt: skip
 
 
-def _texts(row: dict[str, object], name: str, where: str, cells: bool) -> tuple[str, ...]:
+def _parse_texts(row: dict[str, object], name: str, where: str, cells: bool) -> tuple[str, ...]:
     """The texts of a key or a column, without blanks around them; a "|" parts them in a cell, unless it may be one of a table."""
     value = row.get(name, [])
     if cells and isinstance(value, str) and value.lstrip().startswith('["'):

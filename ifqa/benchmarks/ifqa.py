@@ -25,7 +25,7 @@ from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.storage.files import cached_by_file, read_json, text_field, texts_field, unicode_text
 from ifqa.storage.resources import BUNDLED
 
-_APART = "the questions that share no gold passage with the training split of their family"
+_NO_OVERLAP = "the questions that share no gold passage with the training split of their family"
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
 
 
@@ -55,14 +55,14 @@ class IfQA(Benchmark):
 
     def __init__(self, root: Path = Path()) -> None:
         self.folder = root / "data" / self.name
-        self.subsets = (NUMERIC, OTHER, Subset("no_overlap", self._is_apart, in_tables=True, about=_APART))
+        self.subsets = (NUMERIC, OTHER, Subset("no_overlap", self._is_apart, in_tables=True, about=_NO_OVERLAP))
 
     def _is_apart(self, question: Question) -> bool | None:
         training = self.training_split(question.id.split("/")[1])
         if not training:
             return None
         trained_on = _gold_passages(self.path(training), self.name, training)
-        return trained_on.isdisjoint(map(_squeezed, question.gold_passages))
+        return trained_on.isdisjoint(map(_normalize_passage, question.gold_passages))
 
     def _train(self, split: str) -> str:
         return f"{split.partition('-')[0]}-train"
@@ -126,10 +126,10 @@ class Sample(IfQA):
 @cached_by_file(4)
 def _gold_passages(path: Path, name: str, split: str) -> frozenset[str]:
     questions = _read_split(path, name, split)
-    return frozenset(_squeezed(text) for question in questions for text in question.gold_passages)
+    return frozenset(_normalize_passage(text) for question in questions for text in question.gold_passages)
 
 
-def _squeezed(passage: str) -> str:
+def _normalize_passage(passage: str) -> str:
     """A gold passage's words without case and white space, by which two gold passages are the same."""
     return " ".join(passage.casefold().split())
 
@@ -139,11 +139,13 @@ def _read_split(path: Path, name: str, split: str) -> tuple[Question, ...]:
     records = read_json(path)
     if not isinstance(records, list):
         raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
-    questions = [_question(record, f"{name}/{split}", f"{path}: question {n}") for n, record in enumerate(records)]
+    questions = [
+        _parse_question(record, f"{name}/{split}", f"{path}: question {n}") for n, record in enumerate(records)
+    ]
     return tuple(check_unique_ids(path, questions))
 
 
-def _question(record: object, prefix: str, where: str) -> Question:
+def _parse_question(record: object, prefix: str, where: str) -> Question:
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: wanted an object, found {type(record).__name__}")
     if "idx" not in record:

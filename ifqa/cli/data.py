@@ -28,10 +28,10 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 def fetch_benchmark(name: str, source: Path | None = None) -> None:
     """Fetch a benchmark's questions."""
-    from ifqa.benchmarks.downloads import fetch
+    from ifqa.benchmarks.downloads import fetch_files
     from ifqa.plugins import open_benchmark
 
-    _print_lines(fetch(open_benchmark(name), source))
+    _print_lines(fetch_files(open_benchmark(name), source))
 
 
 def fetch_wiki(name: str, date: str = "", url: str = "") -> None:
@@ -64,9 +64,9 @@ def _causalqa(
 
     Without --from, the authors' release is fetched.
     """
-    from ifqa.benchmarks.causalqa.corpus import build
+    from ifqa.benchmarks.causalqa.builder import build_causalqa
 
-    _print_lines(build(Path(), source, rules, seed))
+    _print_lines(build_causalqa(Path(), source, rules, seed))
 
 
 def _wiqa(
@@ -86,13 +86,13 @@ def _wiqa(
     Questions that are made go to data/wiqa/made-train.jsonl, made-dev.jsonl
     and made-test.jsonl.
     """
-    from ifqa.benchmarks.wiqa.derive import make
-
     if graphs and source:
         raise IfqaError("found --questions-from and --from; wanted one of them")
+    from ifqa.benchmarks.wiqa.question_generation import write_questions
+
     if seed is not None and not graphs:
         raise IfqaError("--seed is for --questions-from; leave it out")
-    _print_lines(make(Path(), graphs, seed or 0)) if graphs else fetch_benchmark("wiqa", source)
+    _print_lines(write_questions(Path(), graphs, seed or 0)) if graphs else fetch_benchmark("wiqa", source)
 
 
 def _synthetic(

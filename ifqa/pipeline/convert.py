@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ifqa.benchmarks.file import write_file
+from ifqa.benchmarks.file import write_questions
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError, unknown_name
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
     "topics": write_topics,
-    "file": write_file,
+    "file": write_questions,
 }  # of questions; each gives how many it wrote
 RUNS = ("ctxs", "trec", "qrels")
 VERIFICATION = "verification"

@@ -26,13 +26,14 @@ from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import Artifact
 from ifqa.storage.files import json_line
-from ifqa.training.synthetic import RULES, VERSION, Made, make
+from ifqa.training.question_rules import RULES, VERSION, SyntheticQuestion, make_questions
 
 logger = logging.getLogger(__name__)
 
 FILE = "questions.jsonl"
 _CHUNK = 256  # passages
 _READER = "extractive"
+Draft = tuple[Passage, SyntheticQuestion]
 
 
 def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check: bool = True) -> Iterator[str]:
@@ -64,7 +65,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                     drafts = [
                         (passage, question)
                         for passage in some
-                        for question in make(passage.text, passage.title, f"{seed} {passage.id}")
+                        for question in make_questions(passage.text, passage.title, f"{seed} {passage.id}")
                     ]
                     right = _answered_right(reader, drafts) if reader else drafts
                     rules, rules_kept = (Counter(question.rule for _, question in each) for each in (drafts, right))
@@ -93,7 +94,7 @@ def _drawn(store: Iterable[Passage], seed: int, most: int) -> Iterable[Passage]:
     return heapq.nsmallest(most, store, key=lambda passage: blake2b(b"%d " % seed + id_bytes(passage.id)).digest())
 
 
-def _answered_right(reader: Reader, drafts: Sequence[tuple[Passage, Made]]) -> list[tuple[Passage, Made]]:
+def _answered_right(reader: Reader, drafts: Sequence[Draft]) -> list[Draft]:
     """The questions that the reader answers right from their passage."""
     if not drafts:
         return []
@@ -103,7 +104,7 @@ def _answered_right(reader: Reader, drafts: Sequence[tuple[Passage, Made]]) -> l
     return [draft for draft, prediction in pairs if exact_match(prediction.answer, draft[1].answers)]
 
 
-def _line(passage: Passage, question: Made, source: str, seed: int) -> bytes:
+def _line(passage: Passage, question: SyntheticQuestion, source: str, seed: int) -> bytes:
     return json_line(
         {
             "id": f"{passage.id}/{question.rule}",

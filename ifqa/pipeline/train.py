@@ -20,8 +20,8 @@ from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
-from ifqa.training.checkpoints import refuse_strangers, world
-from ifqa.training.trainer import configured
+from ifqa.training.checkpoints import rank_and_world_size, refuse_foreign_weights
+from ifqa.training.trainer import configure_trainer
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +41,12 @@ def train(
     plugin = load_plugin("trainer", name)
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.present]:
         raise IfqaError(f"training needs {lacking[0].name}; {lacking[0].remedy}")
-    refuse_strangers(folder)  # before passages are retrieved, which takes long
-    trainer, source, splits = configured(plugin, **settings), open_benchmark(benchmark), dict[str, TrainingData]()
+    refuse_foreign_weights(folder)  # before passages are retrieved, which takes long
+    trainer, source, splits = (
+        configure_trainer(plugin, **settings),
+        open_benchmark(benchmark),
+        dict[str, TrainingData](),
+    )
     for each in filter(None, (split, dev)):
         questions, files = source.questions(each), {str(path): sha256(path) for path in source.files(each)}
         splits[each] = TrainingData(questions, [[] for _ in questions], source.family(each), files)
@@ -112,12 +116,12 @@ def _scores(rankings: Sequence[Sequence[Hit]]) -> list[list[float]]:
 
 def _lock(folder: Path) -> AbstractContextManager[None]:
     """The folder's lock; on several GPUs the first process takes it for all processes of the training."""
-    return lock(folder) if world()[0] == 0 else nullcontext()
+    return lock(folder) if rank_and_world_size()[0] == 0 else nullcontext()
 
 
 def _first_alone() -> AbstractContextManager[None]:
     """On several GPUs, the first process runs the block first and makes what is missing; the others then find it."""
-    if world()[1] == 1:
+    if rank_and_world_size()[1] == 1:
         return nullcontext()
     from accelerate import PartialState
 

@@ -11,7 +11,7 @@ PLUGINS = {
     "rag": "ifqa.training.t5:Rag",
     "unifiedqa": "ifqa.training.t5:UnifiedQA",
     "llm": "ifqa.training.llm:Llm",
-    "adaboost": "ifqa.training.choice:AdaBoost",
-    "decomp-attn": "ifqa.training.choice:DecompAttn",
-    "choice": "ifqa.training.choice:Choice",
+    "adaboost": "ifqa.training.multiple_choice:AdaBoost",
+    "decomp-attn": "ifqa.training.multiple_choice:DecompAttn",
+    "choice": "ifqa.training.multiple_choice:Choice",
 }

@@ -28,18 +28,18 @@ from ifqa.scoring.measures.gold_recall import covers, overlaps
 from ifqa.scoring.statistics import ColumnStatistic
 from ifqa.settings import Natural, Positive, Share
 from ifqa.storage.files import read_json, write_json
-from ifqa.training.checkpoints import damaged
+from ifqa.training.checkpoints import damaged_file
 from ifqa.training.extractive import READING, Extractive
-from ifqa.training.trainer import Settings, configured
-from ifqa.training.trainer import folds as folds_of
+from ifqa.training.trainer import DataclassTrainer, configure_trainer
+from ifqa.training.trainer import assign_folds as folds_of
 
 logger = logging.getLogger(__name__)
 
 FOLDS = "folds"
-_AT_ONCE = 32  # questions that are read together
+_BATCH = 32  # questions that are read together
 
 
-class Row(TypedDict):
+class HeldOutPrediction(TypedDict):
     """What a reader made of one question that it was not trained on."""
 
     fold: int
@@ -50,7 +50,7 @@ class Row(TypedDict):
 
 
 @dataclass(kw_only=True)
-class CalibrationTrainer(Settings):
+class CalibrationTrainer(DataclassTrainer):
     """Fit the span reader's confidence, on folds of its training questions; --to names its weights.
 
     Attributes:
@@ -87,7 +87,7 @@ class CalibrationTrainer(Settings):
 
     def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse weights that are missing or damaged, or were trained on other questions or on another encoder."""
-        _start(folder, _manifest(folder, data), self.start)
+        _check_start(folder, _read_manifest(folder, data), self.start)
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
         """Train and read the folds, fit, and write `calibration.json` beside the weights; gives its content.
@@ -95,28 +95,31 @@ class CalibrationTrainer(Settings):
         The questions are those that the weights were trained on; no others, so that nothing is fitted on dev or test. The folds'
         readers lie in `folds/N/`: an interrupted run goes on with them. `folds/` may be removed afterwards.
         """
-        manifest = _manifest(folder, data)
+        manifest = _read_manifest(folder, data)
         encoder = str(resolve_encoder(folder, self.encoder).folder)
         settings = {
             **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
-            "start": _start(folder, manifest, self.start),
+            "start": _check_start(folder, manifest, self.start),
         }  # fmt: skip
         of = folds_of(data.questions, self.folds, self.seed)
-        rows: list[Row] = []
+        rows: list[HeldOutPrediction] = []
         for fold in range(self.folds):
             weights = folder / FOLDS / str(fold)
             held = data.select([n for n, place in enumerate(of) if place == fold])
             others = data.select([n for n, place in enumerate(of) if place != fold])
             trained, read = len(others.questions), len(held.questions)
             logger.info(f"fold {fold + 1} of {self.folds}: {trained} questions to train on, {read} to read")
-            train_reader(_apart(others, held), weights, **settings)
-            rows += _read(Reader(weights=str(weights), encoder=encoder, device=self.device), fold, self.passages, held)
+            train_reader(_exclude_gold(others, held), weights, **settings)
+            rows += _read_fold(
+                Reader(weights=str(weights), encoder=encoder, device=self.device), fold, self.passages, held
+            )
         content = {
-            "version": VERSION, **fit(rows, self.without_gold, self.false_abstentions), "weights": fingerprint_weights(folder),
+            "version": VERSION,
+            **fit_calibration(rows, self.without_gold, self.false_abstentions), "weights": fingerprint_weights(folder),
             "fitted_on": {"sources": data.sources, "folds": self.folds, "seed": self.seed, "average": self.average,
                           "passages": self.passages, "without_gold": self.without_gold,
                           "false_abstentions": self.false_abstentions, "questions": len(data.questions), "rows": len(rows)},
-            "measured": cross_fitted(rows, self.without_gold, self.false_abstentions),
+            "measured": cross_validate(rows, self.without_gold, self.false_abstentions),
         }  # fmt: skip
         write_json(folder / CALIBRATION_FILE, content)
         logger.info(f"{folder / CALIBRATION_FILE}: {json.dumps(content['measured'])}")
@@ -125,10 +128,10 @@ class CalibrationTrainer(Settings):
 
 def train_reader(data: TrainingData, folder: Path, **settings: object) -> None:
     """Train the reader of a fold."""
-    configured(Extractive, **settings).train(data, folder)
+    configure_trainer(Extractive, **settings).train(data, folder)
 
 
-def fit(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> dict[str, Any]:
+def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float) -> dict[str, Any]:
     """The "intercept", the "coefficients" and the "threshold" of a calibration; arguments are as in `CalibrationTrainer`."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
@@ -156,12 +159,14 @@ def fit(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> d
     return fitted | {"threshold": threshold}
 
 
-def confidence_of(row: Row, calibration: Calibration) -> float:
+def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:
     """The confidence of an answer; 0 if there is none."""
     return calibration.confidence(row["features"]) if row["features"] else 0.0
 
 
-def cross_fitted(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> dict[str, float | None]:
+def cross_validate(
+    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float
+) -> dict[str, float | None]:
     """How well the confidences of each fold do that are fitted on the other folds, in percent; None where it is not defined.
 
     "ECE", "Brier" and "EM-50" are over the questions as they were retrieved, "AUROC" of the readings with a gold passage against
@@ -171,7 +176,7 @@ def cross_fitted(rows: Sequence[Row], without_gold: float, false_abstentions: fl
 
     numbers = []  # of each row: confidence, right, gold read, removed, abstained from
     for fold in sorted({row["fold"] for row in rows}):
-        fitted = fit([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
+        fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
         calibration = Calibration.model_validate(fitted)
         for row in (row for row in rows if row["fold"] == fold):
             sure = confidence_of(row, calibration)
@@ -185,12 +190,12 @@ def cross_fitted(rows: Sequence[Row], without_gold: float, false_abstentions: fl
     return {name: None if value is None else round(100 * value, 2) for name, value in values.items()}
 
 
-def _manifest(folder: Path, data: TrainingData) -> dict[str, Any]:
+def _read_manifest(folder: Path, data: TrainingData) -> dict[str, Any]:
     path = folder / "manifest.json"
     manifest = read_json(path) if path.exists() else None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("settings"), dict):
         raise IfqaError(f"{folder}: no weights with a manifest; train them first: ifqa train extractive --to {folder}")
-    if file := damaged(folder, manifest.get("files", {})):
+    if file := damaged_file(folder, manifest.get("files", {})):
         raise IfqaError(f"{folder / file} is missing or altered; train the weights again")
     if sorted(manifest.get("sources", {}).values()) != sorted(data.sources.values()):
         raise IfqaError(
@@ -200,7 +205,7 @@ def _manifest(folder: Path, data: TrainingData) -> dict[str, Any]:
     return manifest
 
 
-def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
+def _check_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     """The folder that the weights' training started from; empty if from the encoder itself."""
     if (wanted := manifest.get("start")) is None:
         return ""
@@ -213,7 +218,7 @@ def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     return str(place)
 
 
-def _apart(others: TrainingData, held: TrainingData) -> TrainingData:
+def _exclude_gold(others: TrainingData, held: TrainingData) -> TrainingData:
     """The other folds, without the gold passages of the fold that is held out, even as negatives."""
     unseen = {normalize(text) for question in held.questions for text in question.gold_passages}
     rankings = [
@@ -222,13 +227,13 @@ def _apart(others: TrainingData, held: TrainingData) -> TrainingData:
     return TrainingData(others.questions, rankings, others.family, others.sources)
 
 
-def _read(reader: Reader, fold: int, count: int, held: TrainingData) -> list[Row]:
+def _read_fold(reader: Reader, fold: int, count: int, held: TrainingData) -> list[HeldOutPrediction]:
     """The rows of a fold: each question read as it was retrieved, and without the passages that share text with a gold one."""
-    rows: list[Row] = []
+    rows: list[HeldOutPrediction] = []
     with bar(f"reading fold {fold + 1}", len(held.questions)) as advance:
-        for start in range(0, len(held.questions), _AT_ONCE):
-            questions, rankings = held.questions[start : start + _AT_ONCE], held.rankings[start : start + _AT_ONCE]
-            bare = [_without_gold(*pair) for pair in zip(questions, rankings, strict=True)]
+        for start in range(0, len(held.questions), _BATCH):
+            questions, rankings = held.questions[start : start + _BATCH], held.rankings[start : start + _BATCH]
+            bare = [_remove_gold(*pair) for pair in zip(questions, rankings, strict=True)]
             for removed, lists in ((False, rankings), (True, bare)):
                 shown = [ranking[:count] for ranking in lists]
                 predictions = reader.read(questions, shown)
@@ -239,13 +244,13 @@ def _read(reader: Reader, fold: int, count: int, held: TrainingData) -> list[Row
 
 def _row(
     fold: int, question: Question, read: tuple[Prediction, Mapping[str, float]], shown: Sequence[Passage], removed: bool
-) -> Row:
+) -> HeldOutPrediction:
     prediction, features = read
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers(passage.text, gold) for passage in shown for gold in question.gold_passages)
     return {"fold": fold, "gold_read": gold_read, "removed": removed, "right": right, "features": features}
 
 
-def _without_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
+def _remove_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
     """The ranking's passages that share no run of 12 words with a gold passage."""
     return [passage for passage in ranking if not any(overlaps(passage.text, gold) for gold in question.gold_passages)]

@@ -39,12 +39,12 @@ _LIBRARIES = (
 )  # fmt: skip
 
 
-def world() -> tuple[int, int]:
+def rank_and_world_size() -> tuple[int, int]:
     """Rank of this process and number of processes: torchrun and `accelerate launch` start one process for each GPU."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def refuse_strangers(folder: Path) -> None:
+def refuse_foreign_weights(folder: Path) -> None:
     """Refuse a folder that holds weights or checkpoints of somebody else, which a training would overwrite."""
     ours = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
     strange = [path for path in ours if not isinstance(read_json(path), dict)]
@@ -56,43 +56,43 @@ def refuse_strangers(folder: Path) -> None:
         raise IfqaError(f"{strange[0]} is not from a training of ifqa; train into another folder, or move it away")
 
 
-def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
+def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
     """Whether to train: False if the folder holds a finished training with the same inputs and whole weights."""
-    refuse_strangers(folder)
+    refuse_foreign_weights(folder)
     if (folder / MANIFEST).exists():
-        there = _of_same(folder, MANIFEST, inputs)
-        file = damaged(folder, there.get("record", there).get("files", {}))
+        there = _require_same(folder, MANIFEST, inputs)
+        file = damaged_file(folder, there.get("record", there).get("files", {}))
         if not file:
             logger.info(f"{folder}: nothing to do, trained by exactly this before")
             return False
         logger.info(f"{folder}: {file} is missing or altered; training again")
     if (folder / INPUTS).exists():
-        _of_same(folder, INPUTS, inputs)
-    if world()[0] == 0:
+        _require_same(folder, INPUTS, inputs)
+    if rank_and_world_size()[0] == 0:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / INPUTS, inputs)
         (folder / MANIFEST).unlink(missing_ok=True)  # it would vouch for half-written weights
     return True
 
 
-def _of_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str, Any]:
+def _require_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str, Any]:
     there: dict[str, Any] = read_json(folder / name)
     if changed := sorted(key for key in inputs if there.get(key) != json.loads(json.dumps(inputs[key]))):
         raise IfqaError(f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder")
     return there
 
 
-def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
+def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
     """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss."""
     from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback, TrainerState
 
-    main, stack = world()[0] == 0, ExitStack()
+    main, stack = rank_and_world_size()[0] == 0, ExitStack()
 
     class Told(TrainerCallback):
         def on_save(self, args: object, state: TrainerState, control: object, **_: object) -> None:
             trainer.accelerator.wait_for_everyone()  # each process writes the state of its own random generators
             if main:
-                seal(checkpoint_of(folder, state.global_step))
+                mark_complete(checkpoint_folder(folder, state.global_step))
 
         def on_train_begin(self, args: object, state: TrainerState, control: object, **_: object) -> None:
             self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else no_progress
@@ -111,39 +111,39 @@ def fit(trainer: "Trainer", folder: Path) -> dict[str, object]:
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
     trainer.add_callback(Told())
-    whole = newest(folder) if main else None  # one process removes those that are damaged
+    whole = newest_checkpoint(folder) if main else None  # one process removes those that are damaged
     trainer.accelerator.wait_for_everyone()
-    whole = whole or newest(folder)
+    whole = whole or newest_checkpoint(folder)
     if whole:
-        logger.info(f"{folder}: going on after step {step_of(whole)}")
+        logger.info(f"{folder}: going on after step {checkpoint_step(whole)}")
     with stack:
         result = trainer.train(resume_from_checkpoint=str(whole) if whole else None)
     return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}
 
 
-def fit_by(
+def train_with_loss(
     loss: "Callable[[Any, dict[str, Tensor]], Tensor]", model: object, rows: "Sized",
     collate: "Callable[[list[Any]], dict[str, Tensor]]", folder: Path, **settings: Any,
 ) -> dict[str, object]:  # fmt: skip
-    """Train a network on rows in their order, by the loss of a batch that `collate` makes of some; settings as of `arguments`."""
+    """Train a network on rows in their order; `collate` makes their batches, `settings` are those of `training_arguments`."""
     from transformers import Trainer, TrainingArguments
 
-    class ByLoss(InOrder, Trainer):
+    class ByLoss(SequentialSampling, Trainer):
         def compute_loss(self, model: object, inputs: "dict[str, Tensor]", *_: object, **__: object) -> "Tensor":
             return loss(model, inputs)
 
-    chosen = arguments(TrainingArguments, folder, **settings, **PLAIN)
+    chosen = training_arguments(TrainingArguments, folder, **settings, **CUSTOM_ROWS)
     trainer = ByLoss(model=model, args=chosen, train_dataset=rows, data_collator=collate)
     trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
-    return fit(trainer, folder)
+    return run_trainer(trainer, folder)
 
 
-def seal(checkpoint: Path) -> None:
+def mark_complete(checkpoint: Path) -> None:
     """Write a checkpoint's manifest, last of its files: without it, a checkpoint is not whole."""
-    write_json(checkpoint / MANIFEST, {"step": step_of(checkpoint)})
+    write_json(checkpoint / MANIFEST, {"step": checkpoint_step(checkpoint)})
 
 
-def newest(folder: Path) -> Path | None:
+def newest_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint of a training. Those after it, which a kill cut off, are removed."""
     for checkpoint in reversed(_checkpoints(folder)):
         if (checkpoint / MANIFEST).exists():
@@ -152,27 +152,27 @@ def newest(folder: Path) -> Path | None:
     return None
 
 
-def keep_newest(folder: Path, most: int = 2) -> None:
+def prune_checkpoints(folder: Path, most: int = 2) -> None:
     """Remove all but the newest checkpoints of a training, as transformers does after each that it writes."""
     for checkpoint in _checkpoints(folder)[:-most]:
         shutil.rmtree(checkpoint)
 
 
-def in_order(dataset: "Sized", batch_size: int, drop_last: bool, **_: object) -> "BatchSampler":
+def sequential_batch_sampler(dataset: "Sized", batch_size: int, drop_last: bool, **_: object) -> "BatchSampler":
     """A batch sampler of sentence-transformers for rows that are already in training order."""
     from torch.utils.data import BatchSampler, SequentialSampler
 
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
 
-def half(device: str) -> bool:
+def uses_bfloat16(device: str) -> bool:
     """Whether a device computes in bfloat16."""
     import torch
 
     return half_precision(device) is torch.bfloat16
 
 
-def arguments(
+def training_arguments(
     kind: type["TrainingArguments"], folder: Path, *, seed: int, batch: int, learning_rate: float, every: int, device: str,
     weight_decay: float = 0.0, warmup: float = 0.1, **more: object,
 ) -> "TrainingArguments":  # fmt: skip
@@ -180,7 +180,7 @@ def arguments(
     chosen = kind(
         output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
         learning_rate=learning_rate, weight_decay=weight_decay, warmup_steps=warmup, lr_scheduler_type="linear",
-        bf16=half(device), use_cpu=device == "cpu", save_strategy="steps", save_steps=every, save_total_limit=2,
+        bf16=uses_bfloat16(device), use_cpu=device == "cpu", save_strategy="steps", save_steps=every, save_total_limit=2,
         logging_steps=every, report_to="none", disable_tqdm=True, **more,
     )  # fmt: skip
     # In one process, several GPUs would split a batch between them; torchrun starts one process for each
@@ -189,10 +189,10 @@ def arguments(
 
 
 #: Further arguments where the rows are no columns of a table.
-PLAIN: dict[str, Any] = {"remove_unused_columns": False, "log_level": "error", "log_level_replica": "error"}
+CUSTOM_ROWS: dict[str, Any] = {"remove_unused_columns": False, "log_level": "error", "log_level_replica": "error"}
 
 
-class InOrder:
+class SequentialSampling:
     """Makes transformers' trainer take its rows in their order."""
 
     def _get_train_sampler(self, *_: object) -> "SequentialSampler":
@@ -224,7 +224,7 @@ def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:
     write_json(folder / SETTINGS, {**settings, "base_model_name_or_path": base})
 
 
-def finish(
+def finish_training(
     folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str], flat: bool = False
 ) -> dict[str, object]:
     """Write the manifest, with the SHA-256 of the weights (glob patterns), and remove what only a resumed training needs.
@@ -241,7 +241,7 @@ def finish(
     return manifest
 
 
-def damaged(folder: Path, files: Mapping[str, str]) -> str:
+def damaged_file(folder: Path, files: Mapping[str, str]) -> str:
     """The first file that is missing or whose SHA-256 differs from its entry in `files`; empty if there is none."""
     paths = {name: folder / name for name in files}
     return next((name for name, path in paths.items() if not path.is_file() or sha256(path) != files[name]), "")
@@ -249,14 +249,14 @@ def damaged(folder: Path, files: Mapping[str, str]) -> str:
 
 def _checkpoints(folder: Path) -> list[Path]:
     paths = (folder / CHECKPOINTS).glob(f"{_PREFIX}*")
-    return sorted((path for path in paths if path.name.removeprefix(_PREFIX).isdecimal()), key=step_of)
+    return sorted((path for path in paths if path.name.removeprefix(_PREFIX).isdecimal()), key=checkpoint_step)
 
 
-def checkpoint_of(folder: Path, step: int) -> Path:
+def checkpoint_folder(folder: Path, step: int) -> Path:
     """The folder of the checkpoint after a step."""
     return folder / CHECKPOINTS / f"{_PREFIX}{step}"
 
 
-def step_of(checkpoint: Path) -> int:
+def checkpoint_step(checkpoint: Path) -> int:
     """The step after which a checkpoint was written."""
     return int(checkpoint.name.removeprefix(_PREFIX))

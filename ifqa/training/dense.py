@@ -20,7 +20,7 @@ from ifqa.scoring.measures.gold_recall import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Passes, require_gold, with_negatives
+from ifqa.training.trainer import EpochTrainer, require_gold, select_hard_negatives
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -33,7 +33,7 @@ _Row = dict[str, str | list[str]]  # a question and its passages, by the names o
 
 
 @dataclass(kw_only=True)
-class Dense(Passes):
+class Dense(EpochTrainer):
     """Train a dense retriever with in-batch negatives and hard negatives from BM25.
 
     The loss is softmax cross-entropy of a question's gold passage against all passages of its batch, including the hard negatives
@@ -54,7 +54,7 @@ class Dense(Passes):
             (Gao et al. 2021), and leaves the gradient the same except for dropout.
     """
 
-    runtime_only = ("micro_batch", *Passes.runtime_only)
+    runtime_only = ("micro_batch", *EpochTrainer.runtime_only)
     libraries = ("datasets", "accelerate")
     retrieved = 100
     recipes: ClassVar = {
@@ -110,26 +110,26 @@ class Dense(Passes):
             "recipe": self.recipe,
             "encoder": {"name": self.model, "sha256": weights_fingerprint(start)},
         }
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
         batches = self._batches(data)
         logger.info(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
         trainer = self._trainer(batches, start, folder)
-        record = checkpoints.fit(trainer, folder)
+        record = checkpoints.run_trainer(trainer, folder)
         _save(folder, trainer.model, self.two_encoders)
         places = ["*_encoder/"] if self.two_encoders else ["", "[0-9]_*/"]
         weights = [f"{place}model*.safetensors" for place in places]
-        checkpoints.finish(folder, inputs, record | {"batches": len(batches), "device": self.device}, weights)
+        checkpoints.finish_training(folder, inputs, record | {"batches": len(batches), "device": self.device}, weights)
 
     def _batches(self, data: TrainingData) -> list[list[_Row]]:
         """Rows of all epochs in training order, each with its own draws, grouped into batches without clashes.
 
         A row goes into the first open batch that it does not clash with; the last batches stay short.
         """
-        questions, (wrong, usable) = data.questions, with_negatives(data, self.negatives, self.pool)
-        golds = [_golds(*pair) for pair in zip(questions, data.rankings, strict=True)]
+        questions, (wrong, usable) = data.questions, select_hard_negatives(data, self.negatives, self.pool)
+        golds = [_gold_passages(*pair) for pair in zip(questions, data.rankings, strict=True)]
         titled = self.two_encoders and any(passage.title for n in usable for passage in golds[n] + wrong[n])
-        gold_for = _gold_for(questions, {passage.text for n in usable for passage in golds[n] + wrong[n]})
+        gold_for = _questions_by_gold_text(questions, {passage.text for n in usable for passage in golds[n] + wrong[n]})
         full: list[list[_Row]] = []
         #: rows, their questions, questions that their passages are gold for
         waiting: list[tuple[list[_Row], set[int], set[int]]] = []
@@ -158,10 +158,10 @@ class Dense(Passes):
         set_seed(self.seed)
         model = self._model(start)
         rows = [row for batch in batches for row in batch]
-        arguments = checkpoints.arguments(
+        arguments = checkpoints.training_arguments(
             SentenceTransformerTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
             every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
-            max_grad_norm=self.clip, batch_sampler=partial(_as_cut, sizes=[len(batch) for batch in batches]),
+            max_grad_norm=self.clip, batch_sampler=partial(_fixed_batches, sizes=[len(batch) for batch in batches]),
             router_mapping={name: "query" if name == "question" else "document" for name in rows[0]},
         )  # fmt: skip
         return SentenceTransformerTrainer(
@@ -202,7 +202,7 @@ class Dense(Passes):
         return losses.MultipleNegativesRankingLoss(model, **settings)
 
 
-def _golds(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
+def _gold_passages(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
     """A question's gold passages, with the titles of ranked passages that cover them."""
     golds = []
     for text in question.gold_passages:
@@ -211,7 +211,7 @@ def _golds(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
     return golds
 
 
-def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, set[int]]:
+def _questions_by_gold_text(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, set[int]]:
     """Text -> the numbers of the questions whose gold passages it covers."""
     holders = defaultdict(set)
     for n, question in enumerate(questions):
@@ -233,7 +233,7 @@ def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, ti
     return row
 
 
-def _as_cut(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:
+def _fixed_batches(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:
     """A batch sampler for rows that are already grouped into batches of these sizes."""
     return [list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 

@@ -22,8 +22,8 @@ from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
-from ifqa.training.pretraining_questions import practice_questions
-from ifqa.training.trainer import Passes, batches, refuse_family, require
+from ifqa.training.pretraining_questions import make_pretraining_questions
+from ifqa.training.trainer import EpochTrainer, refuse_family, require_any, shuffle_batches
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _WORDS = 190  # of a reading question's context; more do not fit the reader
 
 
 @dataclass(kw_only=True)
-class Extractive(Passes):
+class Extractive(EpochTrainer):
     """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set encoder=all-mpnet-base-v2.
 
     Attributes:
@@ -57,7 +57,7 @@ class Extractive(Passes):
     """
 
     runtime_only = (
-        "encoder", "reading", "start", "reading_epochs", "reading_rate", "reading_batch", *Passes.runtime_only,
+        "encoder", "reading", "start", "reading_epochs", "reading_rate", "reading_batch", *EpochTrainer.runtime_only,
     )  # fmt: skip
     retrieved = 20
 
@@ -95,11 +95,11 @@ class Extractive(Passes):
 
     def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without a target, a start of another family or encoder, and reading questions that do not fit."""
-        from ifqa.training.span import Example
+        from ifqa.training.extractive_loop import Example
 
         encoder = find_encoder(self.encoder)
-        require(data, lambda question: Example(encoder.folder, question).has_target, "its answer in a gold passage")
-        checkpoints.refuse_strangers(folder)
+        require_any(data, lambda question: Example(encoder.folder, question).has_target, "its answer in a gold passage")
+        checkpoints.refuse_foreign_weights(folder)
         if self.start:
             start = Path(self.start)
             refuse_family(self.start, load_span_manifest(start)["family"], data)
@@ -117,7 +117,7 @@ class Extractive(Passes):
         """
         import torch
 
-        from ifqa.training.span import Example, Schedule, network, train_phase
+        from ifqa.training.extractive_loop import Example, Schedule, open_network, train_phase
 
         self.check_data(data, folder)
         encoder, start = find_encoder(self.encoder), self.start
@@ -129,15 +129,15 @@ class Extractive(Passes):
         inputs = {"reader": "extractive", "encoder": encoder.identity} | self.inputs(data)
         if start:
             inputs["start"] = {"sha256": fingerprint_weights(Path(start)), "trained": load_span_manifest(Path(start))}
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return load_span_manifest(folder)
         if self.average > 1:
             return self._averaged(data, folder, encoder, start, inputs)
         texts = list(dict.fromkeys(text for question in data.questions for text in question.gold_passages))
-        practice = practice_questions(texts, self.seed, self.practice) if self.practice else ()
+        practice = make_pretraining_questions(texts, self.seed, self.practice) if self.practice else ()
         warm_up = [example for question in practice if (example := Example(encoder.folder, question)).has_target]
         rounds = [warm_up, *[examples] * self.epochs]
-        model = network(encoder, start, self.seed, self.dropout)
+        model = open_network(encoder, start, self.seed, self.dropout)
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
         steps = sum(-(-len(some) // self.batch) for some in rounds)
         plan = Schedule(
@@ -145,7 +145,7 @@ class Extractive(Passes):
         )
         logger.info(f"{len(examples)} of {len(data.questions)} questions have a target; {plan.steps} steps")
         groups = chain.from_iterable(
-            batches(some, self.batch, f"{self.seed} {number}", lambda example: example.length)
+            shuffle_batches(some, self.batch, f"{self.seed} {number}", lambda example: example.length)
             for number, some in enumerate(rounds)
         )
         return train_phase(model, groups, lambda example: example, plan, folder, inputs, self.device, len(examples))
@@ -154,15 +154,15 @@ class Extractive(Passes):
         self, data: TrainingData, folder: Path, encoder: EncoderFiles, start: str, inputs: dict[str, object]
     ) -> dict[str, object]:
         """Train with each seed, and write the mean of their weights."""
-        from ifqa.training.span import network, written
+        from ifqa.training.extractive_loop import open_network, save_training
 
         places = {seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)}
         single = replace(self, average=1, reading=(), start=start)
         manifests = [replace(single, seed=seed).train(data, place) for seed, place in places.items()]
-        model = network(encoder, "", self.seed, self.dropout)
+        model = open_network(encoder, "", self.seed, self.dropout)
         load_averaged_weights(model, list(places.values()))
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
-        manifest = written(model, folder, inputs, record)
+        manifest = save_training(model, folder, inputs, record)
         for place in places.values():
             shutil.rmtree(place)
         return manifest
@@ -185,7 +185,7 @@ class Extractive(Passes):
 
     def _read(self, folder: Path, encoder: EncoderFiles) -> None:
         """The first phase: train all weights of the encoder's layers on reading questions."""
-        from ifqa.training.span import Example, Schedule, network, train_phase
+        from ifqa.training.extractive_loop import Example, Schedule, open_network, train_phase
 
         questions, count = self._questions
         logger.info(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
@@ -195,14 +195,14 @@ class Extractive(Passes):
             "encoder": encoder.identity,
             "family": "",
             "sources": {Path(path).name: sha256(Path(path)) for path in self.reading},
-            "rows": _counted(questions, "source"),
-            "licences": _counted(questions, "licence"),
+            "rows": _count_labels(questions, "source"),
+            "licences": _count_labels(questions, "licence"),
             "settings": {"seed": seed, "epochs": epochs, "learning_rate": self.reading_rate, "batch": size,
                          "dropout": self.dropout, "weight_decay": self.weight_decay, "rank": self.rank},
         }  # fmt: skip
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
-        model = network(encoder, "", seed, self.dropout)
+        model = open_network(encoder, "", seed, self.dropout)
         model.encoder.train_layers()
         steps = epochs * -(-len(questions) // size)
         plan = Schedule(seed, steps, self.reading_rate, _HEADS, self.weight_decay, 0, self.checkpoint_every)
@@ -210,11 +210,11 @@ class Extractive(Passes):
         def characters(question: Question) -> int:
             return len(question.text) + max(map(len, question.gold_passages))
 
-        passes = [batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs)]
+        passes = [shuffle_batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs)]
         encode, groups = partial(Example, encoder.folder), chain.from_iterable(passes)
         train_phase(model, groups, encode, plan, folder, inputs, self.device, len(questions))
 
 
-def _counted(questions: Sequence[Question], label: str) -> dict[str, int]:
+def _count_labels(questions: Sequence[Question], label: str) -> dict[str, int]:
     """The number of questions of each value of a label."""
     return dict(sorted(Counter(question.label(label) or "not named" for question in questions).items()))

@@ -25,8 +25,8 @@ from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import NotNegative, Positive, Share
 from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.training import checkpoints
-from ifqa.training.preference_pairs import pairs
-from ifqa.training.trainer import Passes, batches, refuse_family, require, training_passages
+from ifqa.training.preference_pairs import make_preference_pairs
+from ifqa.training.trainer import EpochTrainer, refuse_family, require_any, shuffle_batches, training_passages
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -41,7 +41,7 @@ _REFERENCE = "reference.json"  # among the checkpoints: the log probabilities of
 
 
 @dataclass(kw_only=True)
-class Llm(Passes):
+class Llm(EpochTrainer):
     """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Llm(Passes):
         max_tokens: tokens of a prompt and its answer; passages that do not fit are left out, as the reader leaves them out.
     """
 
-    runtime_only = ("model", "device_batch", *Passes.runtime_only)
+    runtime_only = ("model", "device_batch", *EpochTrainer.runtime_only)
     libraries = ("peft", "accelerate")
     retrieved = DEPTH
 
@@ -92,13 +92,13 @@ class Llm(Passes):
 
     def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without an answer or a pair, a prompt with reasoning, and a model of another split family."""
-        require(data, is_answered, "an answer")
+        require_any(data, has_gold_answer, "an answer")
         prompt = load_prompt(self.prompt)
         if prompt.steps or prompt.calculator:
             raise IfqaError(
                 f"prompt {self.prompt!r} shows reasoning, which the questions do not have; take another, as 'short'"
             )
-        if self.method == "dpo" and not pairs(list(filter(is_answered, data.questions)), self.seed):
+        if self.method == "dpo" and not make_preference_pairs(list(filter(has_gold_answer, data.questions)), self.seed):
             raise IfqaError(
                 f"none of {len(data.questions)} training questions has a name or number as answer that stands in its gold "
                 "passage; wanted questions that do"
@@ -121,31 +121,31 @@ class Llm(Passes):
             "base": {"name": base, "sha256": CausalLMFiles(source.folder).fingerprint},
             "start": {"name": self.model, "sha256": source.fingerprint} if source.adapter else {},
         }
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
         reader = HF(model=str(source.folder), device=self.device)
-        asks = Asks(reader, load_prompt(self.prompt), self.max_tokens)
+        asks = PromptTokenizer(reader, load_prompt(self.prompt), self.max_tokens)
         passes = {"epochs": self.epochs, "batch": self.batch, "seed": self.seed}
         if self.method == "dpo":
-            rows = with_preferences(data, asks, **passes)
+            rows = preference_rows(data, asks, **passes)
         else:
-            rows = with_answers(data, asks, **passes, passages=self.passages, alone=self.alone)
+            rows = answer_rows(data, asks, **passes, passages=self.passages, alone=self.alone)
         logger.info(f"{folder}: {len(rows):,} {'pairs of answers' if self.method == 'dpo' else 'prompts with answers'}")
-        network = adapted(reader, source, self.rank, self.seed)
+        network = add_adapter(reader, source, self.rank, self.seed)
         if self.method == "dpo":
-            _reference(network, rows, folder, self.device_batch, asks.pad)
+            _add_reference(network, rows, folder, self.device_batch, asks.pad)
         with disable_input_dtype_casting(network):  # autocast casts, and need not cast back what peft cast to float32
-            record = checkpoints.fit_by(
-                partial(loss_of, beta=self.beta), network, rows, partial(collate, pad=asks.pad), folder, seed=self.seed,
+            record = checkpoints.train_with_loss(
+                partial(batch_loss, beta=self.beta), network, rows, partial(collate, pad=asks.pad), folder, seed=self.seed,
                 batch=self.device_batch, gradient_accumulation_steps=self.batch // self.device_batch,
                 learning_rate=self.learning_rate or 0.0, every=self.checkpoint_every, device=network.device.type,
             )  # fmt: skip
         checkpoints.save_adapter(network, folder, base)
         record |= {"rows": len(rows), "device": str(reader.model.device)}
-        checkpoints.finish(folder, inputs, record, ["adapter_*"])
+        checkpoints.finish_training(folder, inputs, record, ["adapter_*"])
 
 
-def adapted(reader: HF, found: CausalLMFiles, rank: int, seed: int) -> "PeftModel":
+def add_adapter(reader: HF, found: CausalLMFiles, rank: int, seed: int) -> "PeftModel":
     """The model with an adapter to train: a fresh one, or that of an earlier tuning."""
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import set_seed
@@ -161,7 +161,7 @@ def adapted(reader: HF, found: CausalLMFiles, rank: int, seed: int) -> "PeftMode
     return get_peft_model(reader.model, lora)
 
 
-class Row(TypedDict, total=False):
+class PromptRow(TypedDict, total=False):
     """The tokens of a prompt, and of one or two answers with their end: the right one, and the rejected one.
 
     `reference` has the answers' log probabilities at the start.
@@ -172,7 +172,7 @@ class Row(TypedDict, total=False):
     reference: list[float]
 
 
-class Asks:
+class PromptTokenizer:
     """Makes the tokens of prompts as the reader's language model gets them, and those of the answers to learn.
 
     `prompt` is without reasoning; `most` tokens of a prompt and its answer are used.
@@ -182,7 +182,7 @@ class Asks:
         self._reader, self._prompt, self._window = reader, prompt, min(most, reader.window)
         self.pad: int = reader.tokenizer.pad_token_id or 0
 
-    def row(self, question: Question, passages: Sequence[Passage], *answers: str) -> Row | None:
+    def row(self, question: Question, passages: Sequence[Passage], *answers: str) -> PromptRow | None:
         """A question's row; None if its prompt does not fit even without passages."""
         reader, prompt = self._reader, self._prompt
         fitted = fit_prompt(prompt, question.text, passages, reader, choices=question.choices, window=self._window)
@@ -197,49 +197,51 @@ class Asks:
         return {"prompt": reader.ids(request), "answers": tokens}
 
 
-def is_answered(question: Question) -> bool:
+def has_gold_answer(question: Question) -> bool:
     """Whether a question has an answer to learn."""
     return bool(question.answers and question.answers[0].strip())
 
 
-def with_answers(
-    data: TrainingData, asks: Asks, *, epochs: int, batch: int, seed: int, passages: int, alone: float
-) -> list[Row]:
+def answer_rows(
+    data: TrainingData, asks: PromptTokenizer, *, epochs: int, batch: int, seed: int, passages: int, alone: float
+) -> list[PromptRow]:
     """A row for each question and pass, in training order, with the passages that are drawn for it."""
-    rows: list[Row] = []
+    rows: list[PromptRow] = []
     for epoch in range(epochs):
         draw = random.Random(f"{seed} {epoch}")
         drawn = []
         for question, ranking in zip(data.questions, data.rankings, strict=True):
-            if is_answered(question):
-                gold = _gold(question.gold_passages)
+            if has_gold_answer(question):
+                gold = _as_passages(question.gold_passages)
                 apart = draw.random() < alone
                 shown = gold if apart and gold else training_passages(question, ranking, passages, True)
                 drawn.append(asks.row(question, shown, question.answers[0]))
-        rows += _ordered(drawn, batch, f"{seed} {epoch}")
+        rows += _shuffle_rows(drawn, batch, f"{seed} {epoch}")
     return rows
 
 
-def with_preferences(data: TrainingData, asks: Asks, *, epochs: int, batch: int, seed: int) -> list[Row]:
+def preference_rows(
+    data: TrainingData, asks: PromptTokenizer, *, epochs: int, batch: int, seed: int
+) -> list[PromptRow]:
     """A row for each pair and pass, in training order."""
     rows = [
-        asks.row(pair.question, _gold(pair.passages), pair.chosen, pair.rejected)
-        for pair in pairs(data.questions, seed)
+        asks.row(pair.question, _as_passages(pair.passages), pair.chosen, pair.rejected)
+        for pair in make_preference_pairs(data.questions, seed)
     ]
-    return [row for epoch in range(epochs) for row in _ordered(rows, batch, f"{seed} {epoch}")]
+    return [row for epoch in range(epochs) for row in _shuffle_rows(rows, batch, f"{seed} {epoch}")]
 
 
-def _gold(texts: Sequence[str]) -> list[Passage]:
+def _as_passages(texts: Sequence[str]) -> list[Passage]:
     return [Passage(gold_id(text), "", text) for text in texts]
 
 
-def _ordered(rows: Sequence[Row | None], size: int, key: str) -> list[Row]:
+def _shuffle_rows(rows: Sequence[PromptRow | None], size: int, key: str) -> list[PromptRow]:
     """The rows of a pass, shuffled, with rows of similar length beside each other."""
-    groups = batches([row for row in rows if row], size, key, lambda row: len(row["prompt"]))
+    groups = shuffle_batches([row for row in rows if row], size, key, lambda row: len(row["prompt"]))
     return [row for group in groups for row in group]
 
 
-def collate(rows: Sequence[Row], pad: int) -> "dict[str, Tensor]":
+def collate(rows: Sequence[PromptRow], pad: int) -> "dict[str, Tensor]":
     """A batch, padded on the left: all first answers, then all second ones, with the log probabilities at the start."""
     import torch
 
@@ -269,7 +271,7 @@ def log_probabilities(network: "PeftModel", batch: "Mapping[str, Tensor]") -> "T
     return torch.log_softmax(logits, -1).gather(-1, tokens).squeeze(-1) * answers
 
 
-def loss_of(network: "PeftModel", batch: "Mapping[str, Tensor]", beta: float) -> "Tensor":
+def batch_loss(network: "PeftModel", batch: "Mapping[str, Tensor]", beta: float) -> "Tensor":
     """The mean loss of a batch's questions.
 
     With one answer each, the mean of -log p over the answer's tokens. With two, -log sigmoid of `beta` times the difference of
@@ -284,7 +286,7 @@ def loss_of(network: "PeftModel", batch: "Mapping[str, Tensor]", beta: float) ->
     return -F.logsigmoid(beta * (right - wrong)).mean()
 
 
-def _reference(network: "PeftModel", rows: Sequence[Row], folder: Path, at_once: int, pad: int) -> None:
+def _add_reference(network: "PeftModel", rows: Sequence[PromptRow], folder: Path, at_once: int, pad: int) -> None:
     """Put the log probabilities of the answers at the start into the rows; a resumed training reads them from its checkpoints."""
     import torch
 
@@ -294,7 +296,7 @@ def _reference(network: "PeftModel", rows: Sequence[Row], folder: Path, at_once:
     else:
         known, kind = [], network.device.type
         network.eval()
-        half = torch.autocast(kind, torch.bfloat16, enabled=checkpoints.half(kind))
+        half = torch.autocast(kind, torch.bfloat16, enabled=checkpoints.uses_bfloat16(kind))
         with torch.inference_mode(), half, bar("log probabilities at the start", len(rows)) as advance:
             for start in range(0, len(rows), at_once):
                 batch = collate(rows[start : start + at_once], pad)

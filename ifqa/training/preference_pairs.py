@@ -17,11 +17,11 @@ from ifqa.scoring.measures.exact_match import normalize
 
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,4}(?![\d.,]*\d)")
 _NAME = re.compile(r"[A-Z][\w.'’-]*(?: (?:of|the|de|von|van|and)? ?[A-Z][\w.'’-]*){0,4}")
-_ASKING = re.compile(r"\b(?:who|whom|whose|where|which|what)\b", re.IGNORECASE)
+_QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|where|which|what)\b", re.IGNORECASE)
 _FAR = 9  # a changed number differs by at most this much
 
 
-class Pair(NamedTuple):
+class PreferencePair(NamedTuple):
     """A question with the texts to answer from, the answer that they and the supposition give, and one that they do not give."""
 
     question: Question
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
     rejected: str
 
 
-def pairs(questions: Sequence[Question], seed: int) -> list[Pair]:
+def make_preference_pairs(questions: Sequence[Question], seed: int) -> list[PreferencePair]:
     """The pair of each question that has one, in their order.
 
     A question has none if it has no gold passage, if its answer is neither a name nor has a number, or if the answer stands in
@@ -41,12 +41,14 @@ def pairs(questions: Sequence[Question], seed: int) -> list[Pair]:
         if question.answers and _NAME.fullmatch(name := question.answers[0]):
             within = re.compile(rf"[a-z,] {re.escape(name)}(?!\w)")  # only proper names have a capital there
             if any(within.search(text) for text in question.gold_passages):
-                names[_asked(question)].add(name)
-    every = [_pair(each, sorted(names[_asked(each)]), random.Random(f"{seed} {each.id}")) for each in questions]
+                names[_question_word(question)].add(name)
+    every = [
+        _make_pair(each, sorted(names[_question_word(each)]), random.Random(f"{seed} {each.id}")) for each in questions
+    ]
     return [pair for pair in every if pair]
 
 
-def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair | None:
+def _make_pair(question: Question, names: Sequence[str], draw: random.Random) -> PreferencePair | None:
     texts = question.gold_passages
     if not texts or not question.answers:
         return None
@@ -67,11 +69,11 @@ def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair
     place = re.compile(rf"(?<![\w.,]){re.escape(old)}(?!\w|[.,]\d)")
     if place.search(question.text) or not any(place.search(text) for text in texts):
         return None
-    return Pair(question, tuple(place.sub(lambda _: new, text) for text in texts), chosen, answer)
+    return PreferencePair(question, tuple(place.sub(lambda _: new, text) for text in texts), chosen, answer)
 
 
-def _asked(question: Question) -> str:
+def _question_word(question: Question) -> str:
     """What a question asks for: "who", "where" or "what"; whom and whose are as who, and which as what."""
-    word = _ASKING.search(split_question(question.text).question)
+    word = _QUESTION_WORD.search(split_question(question.text).question)
     kind = word[0].lower() if word else ""
     return {"whom": "who", "whose": "who", "which": "what"}.get(kind, kind)

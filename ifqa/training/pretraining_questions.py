@@ -32,27 +32,27 @@ _KINDS: dict[str, tuple[Sequence[str], tuple[Sequence[str], Sequence[str]], Sequ
 }
 
 
-def practice_questions(passages: Sequence[str], seed: int, each: int = 2) -> list[Question]:
+def make_pretraining_questions(passages: Sequence[str], seed: int, each: int = 2) -> list[Question]:
     """Up to `each` questions about each passage, which is their gold passage; the same seed gives the same questions."""
     questions: list[Question] = []
     for number, passage in enumerate(passages):
         draw = random.Random(f"{seed} cloze {number}")
-        possible = [*_gaps(passage, draw), *_steps(passage, draw), *_between(passage, draw), *_counts(passage, draw)]
+        possible = [question for generate in _GENERATORS for question in generate(passage, draw)]
         for question, answer in draw.sample(possible, min(each, len(possible))):
             questions.append(Question(f"practice/{len(questions)}", question, (answer,), (passage,)))
     return questions
 
 
-def _gaps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+def _cloze_questions(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     for sentence in _SENTENCE.finditer(passage):
         for match in _NAME.finditer(sentence.group()):
             left, right = sentence.group()[: match.start()], sentence.group()[match.end() :]
             if len((left + right).split()) >= _FEWEST:
-                yield f"If {_thin(left, draw, last=True)} what {_thin(right, draw)}?", match.group()
+                yield f"If {_drop_words(left, draw, last=True)} what {_drop_words(right, draw)}?", match.group()
 
 
-def _steps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
-    for number, left, right in _placed(passage, find_numbers(passage), draw):
+def _arithmetic_questions(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+    for number, left, right in _numbers_in_context(passage, find_numbers(passage), draw):
         step, more = draw.randint(1, 10), draw.random() < 0.5
         kind = number.unit.rstrip("?")
         if kind in _KINDS:
@@ -71,36 +71,41 @@ def _steps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
             yield question, answer
 
 
-def _between(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+def _interval_questions(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     """The years from one year of the passage to the next."""
     years = [number for number in find_numbers(passage) if number.unit == "calendar year"]
-    for (first, *before), (second, *after) in pairwise(_placed(passage, years, draw)):
+    for (first, *before), (second, *after) in pairwise(_numbers_in_context(passage, years, draw)):
         question = f"If {' '.join(before)}, how many years until {' '.join(after)}?"
         ((_, answer),) = compute_two(first, second, [IMPLICIT_ONE], question)
         if answer is not None and first.value != second.value:
             yield question, answer
 
 
-def _counts(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+def _list_questions(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     """The items of a list, and how many remain without one of them."""
-    for items, left, right in _placed(passage, find_lists(passage), draw):
+    for items, left, right in _numbers_in_context(passage, find_lists(passage), draw):
         name = draw.choice(re.split(r",? and |, ", passage[items.start : items.end]))
         for question in (f"If {left} {right}, how many?", f"If {left} not {name} {right}, how many?"):
             ((count, fewer),) = compute_list(items, [IMPLICIT_ONE], question)
             yield question, str(fewer if f" not {name} " in question else count)
 
 
-def _placed(passage: str, numbers: Sequence[Number], draw: random.Random) -> Iterator[tuple[Number, str, str]]:
+def _numbers_in_context(
+    passage: str, numbers: Sequence[Number], draw: random.Random
+) -> Iterator[tuple[Number, str, str]]:
     """Each number with some words of its sentence before and after it, if there are enough."""
     for sentence in _SENTENCE.finditer(passage):
         for number in numbers:
             if sentence.start() <= number.start and number.end <= sentence.end():
                 left, right = passage[sentence.start() : number.start], passage[number.end : sentence.end()]
                 if len((left + right).split()) >= _FEWEST:
-                    yield number, _thin(left, draw, last=True), _thin(right, draw)
+                    yield number, _drop_words(left, draw, last=True), _drop_words(right, draw)
 
 
-def _thin(text: str, draw: random.Random, last: bool = False) -> str:
+def _drop_words(text: str, draw: random.Random, last: bool = False) -> str:
     words = text.strip(" .,").split()
     near = words[-_REACH:] if last else words[:_REACH]
     return " ".join(word for word in near if draw.random() >= _DROPPED)
+
+
+_GENERATORS = (_cloze_questions, _arithmetic_questions, _interval_questions, _list_questions)

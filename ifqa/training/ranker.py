@@ -20,7 +20,7 @@ from ifqa.scoring.measures.gold_recall import covers
 from ifqa.settings import NotNegative
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Settings, require_gold
+from ifqa.training.trainer import DataclassTrainer, require_gold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ WEIGHTS = "ranker.json"
 Negatives = Literal["gold", "all"]
 
 
-class Listed(NamedTuple):
+class ListFeatures(NamedTuple):
     """The features of a question's list, [passages, features], which passages are right, and which are gold passages."""
 
     rows: "NDArray[np.float64]"
@@ -41,7 +41,7 @@ class Listed(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Ranker(Settings):
+class Ranker(DataclassTrainer):
     """Train the weights of the retriever 'ranker' on BM25's lists; it takes seconds: model = "models/ranker/ranker.json".
 
     Attributes:
@@ -66,12 +66,12 @@ class Ranker(Settings):
         """Train, and write `ranker.json` and a `manifest.json`."""
         self.check_data(data, folder)
         inputs = self.inputs(data) | {"features": list(FEATURES)}
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
-        weights = fitted(lists_of(data), range(len(FEATURES)), self.negatives, self.penalty)
+        weights = fit_weights(compute_lists(data), range(len(FEATURES)), self.negatives, self.penalty)
         write_json(folder / WEIGHTS, self.stored(data, weights))
         logger.info(f"{folder}: {len(data.questions):,} lists")
-        checkpoints.finish(folder, inputs, {"lists": len(data.questions)}, [WEIGHTS])
+        checkpoints.finish_training(folder, inputs, {"lists": len(data.questions)}, [WEIGHTS])
 
     def stored(self, data: TrainingData, weights: "NDArray[np.float64]") -> dict[str, object]:
         """What the file of weights holds."""
@@ -82,7 +82,7 @@ class Ranker(Settings):
         }  # fmt: skip
 
 
-def lists_of(data: TrainingData) -> list[Listed]:
+def compute_lists(data: TrainingData) -> list[ListFeatures]:
     """The list of each question: its ranked passages."""
     import numpy as np
 
@@ -93,12 +93,14 @@ def lists_of(data: TrainingData) -> list[Listed]:
             rows = compute_features(question.text, weigh, scores, texts)
             right = [any(covers(text, gold) for gold in question.gold_passages) for text in texts]
             gold = [passage.id.startswith(GOLD) for passage in ranking]
-            lists.append(Listed(rows, np.array(right, bool), np.array(gold, bool)))
+            lists.append(ListFeatures(rows, np.array(right, bool), np.array(gold, bool)))
             advance(1)
     return lists
 
 
-def usable(lists: Sequence[Listed], negatives: Negatives) -> list[tuple["NDArray[np.float64]", "NDArray[np.bool_]"]]:
+def training_lists(
+    lists: Sequence[ListFeatures], negatives: Negatives
+) -> list[tuple["NDArray[np.float64]", "NDArray[np.bool_]"]]:
     """The features and the right passages of each list, of the passages that are trained on."""
     pairs = []
     for each in lists:
@@ -112,14 +114,14 @@ def usable(lists: Sequence[Listed], negatives: Negatives) -> list[tuple["NDArray
     return pairs
 
 
-def fitted(
-    lists: Sequence[Listed], columns: Sequence[int], negatives: Negatives, penalty: float
+def fit_weights(
+    lists: Sequence[ListFeatures], columns: Sequence[int], negatives: Negatives, penalty: float
 ) -> "NDArray[np.float64]":
     """The weights of some features, float64 [features]; those of the others are 0."""
     import numpy as np
     import torch
 
-    rows, right = zip(*usable(lists, negatives), strict=True)
+    rows, right = zip(*training_lists(lists, negatives), strict=True)
     owner = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
     x = np.concatenate(rows)[:, list(columns)]
     spread = np.maximum(x.std(axis=0), 1e-9)

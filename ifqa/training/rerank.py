@@ -10,7 +10,7 @@ from ifqa.models.hub import MINILM, WEIGHTS_SHA256, minilm_folder, silence_trans
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Passes, require_gold, with_negatives
+from ifqa.training.trainer import EpochTrainer, require_gold, select_hard_negatives
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _RELEVANT = 20.0  # label of the gold passage, against 0: the softmax over ListN
 
 
 @dataclass(kw_only=True)
-class Rerank(Passes):
+class Rerank(EpochTrainer):
     """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2.
 
     The loss is softmax cross-entropy of a gold passage against `negatives` hard negatives (ListNet, Cao et al. 2007, with one
@@ -55,18 +55,18 @@ class Rerank(Passes):
         self.check_data(data, folder)
         inputs = self.inputs(data) | {"encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
         inputs["settings"]["max_tokens"] = MAX_TOKENS
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
         rows = self._rows(data)
         logger.info(f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives")
         trainer = self._trainer(rows, folder)
-        record = checkpoints.fit(trainer, folder)
+        record = checkpoints.run_trainer(trainer, folder)
         checkpoints.save_adapter(trainer.model.model, folder, MINILM)
-        checkpoints.finish(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
+        checkpoints.finish_training(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
 
     def _rows(self, data: TrainingData) -> list[dict[str, object]]:
         """One row for each question and epoch, in training order, each with its own draw of a gold passage and negatives."""
-        questions, (wrong, usable) = data.questions, with_negatives(data, self.negatives, self.pool)
+        questions, (wrong, usable) = data.questions, select_hard_negatives(data, self.negatives, self.pool)
         rows: list[dict[str, object]] = []
         for epoch in range(self.epochs):
             draw = random.Random(f"{self.seed} {epoch}")
@@ -100,9 +100,10 @@ class Rerank(Passes):
             r=self.rank, lora_alpha=self.rank, target_modules=targets, modules_to_save=["classifier"], task_type="SEQ_CLS"
         )  # fmt: skip
         model.add_adapter(lora)
-        arguments = checkpoints.arguments(
+        arguments = checkpoints.training_arguments(
             CrossEncoderTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
-            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, batch_sampler=checkpoints.in_order,
+            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay,
+            batch_sampler=checkpoints.sequential_batch_sampler,
         )  # fmt: skip
         return CrossEncoderTrainer(
             model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=ListNetLoss(model)

@@ -27,7 +27,7 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Settings, identity, refuse_family, require, training_passages
+from ifqa.training.trainer import DataclassTrainer, fingerprint_questions, refuse_family, require_any, training_passages
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +43,7 @@ STEPS, SHORT = 60_000, 6_000  # as Bondarenko et al. (COLING 2022) say; the code
 
 
 @dataclass(kw_only=True)
-class T5Trainer(Settings):
+class T5Trainer(DataclassTrainer):
     """Trains a T5; a subclass says what it reads and writes.
 
     Attributes:
@@ -95,7 +95,7 @@ class T5Trainer(Settings):
     def __post_init__(self) -> None:
         """Refuse what cannot be met, and name the device."""
         Conventions(self.max_tokens)
-        if self.batch % (size := self.device_batch * checkpoints.world()[1]):
+        if self.batch % (size := self.device_batch * checkpoints.rank_and_world_size()[1]):
             raise IfqaError(
                 f"training setting batch: wanted a multiple of {size}, what the devices take at once, found {self.batch}"
             )
@@ -137,7 +137,7 @@ class T5Trainer(Settings):
 
     def check_data(self, data: TrainingData, folder: Path) -> None:
         """Refuse questions without answers, and a model of another split family; the model is not loaded."""
-        require(data, self.targets, "an answer")
+        require_any(data, self.targets, "an answer")
         start = checkpoint_folder(self.model, self.reader, _MEND)
         refuse_family(self.model, load_t5_manifest(start, self.reader).family, data)
 
@@ -154,23 +154,23 @@ class T5Trainer(Settings):
         start = open_checkpoint(self.model, reader=self.reader, mend=_MEND)
         inputs = self.inputs(data) | {
             "recipe": self.recipe,
-            "dev": identity(dev, self.scored),
+            "dev": fingerprint_questions(dev, self.scored),
             "start": {"name": self.model, "sha256": model_fingerprint(self.model)},
         }
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
         conventions = Conventions(self.max_tokens, self.titles, start.conventions.encoder_eos)
         usable = data.select([n for n, question in enumerate(data.questions) if self.targets(question)])
-        rows = Rows(self, usable, start.tokenizer, conventions)
+        rows = TrainingRows(self, usable, start.tokenizer, conventions)
         trainer = _trainer(self, rows, dev, start.model, folder)
         try:
-            record = checkpoints.fit(trainer, folder)
+            record = checkpoints.run_trainer(trainer, folder)
         except torch.OutOfMemoryError as error:
             raise IfqaError(
                 f"{folder}: {self.passages} passages of {self.max_tokens} tokens do not fit into the memory of {self.device}; "
                 "resume with --set device_batch=1 --set recompute=true, or take fewer passages"
             ) from error
-        if checkpoints.world()[0] == 0:
+        if checkpoints.rank_and_world_size()[0] == 0:
             if dev.questions:
                 record |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
                 logger.info(
@@ -179,7 +179,7 @@ class T5Trainer(Settings):
             inputs |= {"conventions": asdict(conventions)} | self.finished(trainer.model)
             trainer.model.save_pretrained(folder)
             start.tokenizer.save_pretrained(folder)
-            checkpoints.finish(folder, inputs, record | {"device": self.device}, ["model*.safetensors"])
+            checkpoints.finish_training(folder, inputs, record | {"device": self.device}, ["model*.safetensors"])
 
 
 @dataclass(kw_only=True)
@@ -238,7 +238,7 @@ class Rag(Fid):
         """The network with a temperature."""
         from ifqa.reading.t5.rag_model import convert_to_marginal
 
-        return convert_to_marginal(model, self.mode, self.temperature or spread(scores, self.passages))
+        return convert_to_marginal(model, self.mode, self.temperature or mean_score_spread(scores, self.passages))
 
     def rates(self) -> Mapping[str, float]:
         """That of the temperature."""
@@ -262,7 +262,7 @@ class Rag(Fid):
         return {"rag": {"mode": self.mode, "temperature": restore_t5(model)}}
 
 
-def spread(scores: Sequence[Sequence[float]], passages: int) -> float:
+def mean_score_spread(scores: Sequence[Sequence[float]], passages: int) -> float:
     """The mean standard deviation of a question's scores, over questions with two passages or more; 1 if all are equal."""
     spreads = [pstdev(row[:passages]) for row in scores if len(row[:passages]) > 1]
     return (fmean(spreads) if spreads else 0.0) or 1.0
@@ -331,7 +331,7 @@ def published_steps(questions: int) -> int:
     return SHORT if questions < LARGE else STEPS
 
 
-class Rows:
+class TrainingRows:
     """The rows of all steps in training order, as the trainer takes them; in each pass targets are drawn anew."""
 
     def __init__(
@@ -405,16 +405,16 @@ def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
 
 
 def _trainer(
-    settings: T5Trainer, rows: Rows, dev: TrainingData, start: "FusionInDecoder", folder: Path
+    settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: "FusionInDecoder", folder: Path
 ) -> "Seq2SeqTrainer":
     import torch
     from torch import Tensor
     from transformers import EvalPrediction, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
-    half = checkpoints.half(settings.device)
+    half = checkpoints.uses_bfloat16(settings.device)
     padding = start.config.pad_token_id
 
-    class Trainer(checkpoints.InOrder, Seq2SeqTrainer):
+    class Trainer(checkpoints.SequentialSampling, Seq2SeqTrainer):
         def create_optimizer(self, *given: object) -> torch.optim.Optimizer:
             optimiser: torch.optim.Optimizer = super().create_optimizer(*given)
             rates = settings.rates()
@@ -449,15 +449,15 @@ def _trainer(
     if settings.recompute:
         start.encoder.gradient_checkpointing_enable({"use_reentrant": False})
     model = settings.network(start, rows.data.scores).train()
-    arguments = checkpoints.arguments(
+    arguments = checkpoints.training_arguments(
         Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,
         learning_rate=settings.learning_rate, every=settings.evaluate_every, device=settings.device,
         weight_decay=settings.weight_decay, warmup=settings.warmup, max_grad_norm=settings.clip,
-        gradient_accumulation_steps=settings.batch // (settings.device_batch * checkpoints.world()[1]),
+        gradient_accumulation_steps=settings.batch // (settings.device_batch * checkpoints.rank_and_world_size()[1]),
         per_device_eval_batch_size=16, predict_with_generate=True, eval_strategy="steps" if dev_rows else "no",
         eval_steps=settings.evaluate_every, load_best_model_at_end=bool(dev_rows),
         metric_for_best_model="EM" if dev_rows else None, greater_is_better=True, ddp_find_unused_parameters=False,
-        **checkpoints.PLAIN,
+        **checkpoints.CUSTOM_ROWS,
     )  # fmt: skip
     return Trainer(
         model=model, args=arguments, train_dataset=rows, eval_dataset=dev_rows or None, data_collator=collate,

@@ -23,7 +23,7 @@ _LIKE = 16  # batches whose rows are sorted by length together
 _Row = TypeVar("_Row")
 
 
-def configured(trainer: type[_Trainer], **settings: object) -> _Trainer:
+def configure_trainer(trainer: type[_Trainer], **settings: object) -> _Trainer:
     """A trainer with these settings, over those of its recipe."""
     recipe = str(settings.pop("recipe", next(iter(trainer.recipes)))) if trainer.recipes else ""
     if recipe and recipe not in trainer.recipes:
@@ -36,7 +36,7 @@ def configured(trainer: type[_Trainer], **settings: object) -> _Trainer:
 
 
 @dataclass(kw_only=True)
-class Settings(Trainer):
+class DataclassTrainer(Trainer):
     """A trainer whose settings are the fields of a dataclass."""
 
     libraries: ClassVar[tuple[str, ...]] = ()  # of the extra "train", that it imports
@@ -51,12 +51,12 @@ class Settings(Trainer):
     def inputs(self, data: TrainingData) -> dict[str, Any]:
         """What decides whether two trainings are the same: for the manifest."""
         settings = {name: value for name, value in asdict(self).items() if name not in self.runtime_only}
-        questions = identity(data, self.scored)
+        questions = fingerprint_questions(data, self.scored)
         return {"family": data.family, "sources": data.sources, "settings": settings, "questions": questions}
 
 
 @dataclass(kw_only=True)
-class Passes(Settings):
+class EpochTrainer(DataclassTrainer):
     """A trainer of a network, in passes over the questions.
 
     Attributes:
@@ -80,7 +80,7 @@ class Passes(Settings):
         self.device = resolve_device(self.device)
 
 
-def require(
+def require_any(
     data: TrainingData, has: Callable[[Question], object], what: str, wanted: str = "annotated questions"
 ) -> None:
     """Raise IfqaError if no question has what a training needs."""
@@ -90,7 +90,7 @@ def require(
 
 def require_gold(data: TrainingData) -> None:
     """Raise IfqaError if no question has a gold passage."""
-    require(data, lambda question: question.gold_passages, "a gold passage")
+    require_any(data, lambda question: question.gold_passages, "a gold passage")
 
 
 def refuse_family(start: str, family: str, data: TrainingData) -> None:
@@ -102,7 +102,7 @@ def refuse_family(start: str, family: str, data: TrainingData) -> None:
         )
 
 
-def identity(data: TrainingData, scored: bool = False) -> str:
+def fingerprint_questions(data: TrainingData, scored: bool = False) -> str:
     """SHA-256 of questions with choices, answers and gold passages, of ranked passages, and if `scored` of their scores."""
     digest = hashlib.sha256()
     for question, ranking in zip(data.questions, data.rankings, strict=True):
@@ -137,7 +137,7 @@ def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) ->
     return wrong
 
 
-def with_negatives(data: TrainingData, least: int, most: int) -> tuple[list[list[Passage]], list[int]]:
+def select_hard_negatives(data: TrainingData, least: int, most: int) -> tuple[list[list[Passage]], list[int]]:
     """The first `most` hard negatives of each question; the numbers of questions with a gold passage and `least` of them."""
     negatives = [hard_negatives(*pair, most) for pair in zip(data.questions, data.rankings, strict=True)]
     usable = [n for n, each in enumerate(negatives) if data.questions[n].gold_passages and len(each) >= least]
@@ -149,7 +149,7 @@ def with_negatives(data: TrainingData, least: int, most: int) -> tuple[list[list
     return negatives, usable
 
 
-def batches(rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], int]) -> Iterator[list[_Row]]:
+def shuffle_batches(rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], int]) -> Iterator[list[_Row]]:
     """The batches of an epoch, shuffled by `key`; rows of a batch have similar lengths, so that there is little padding."""
     order = list(rows)
     draw = random.Random(key)
@@ -162,7 +162,7 @@ def batches(rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], 
     yield from groups
 
 
-def folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
+def assign_folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
     """The fold of each question; equal questions, and questions linked by shared gold passages, get the same fold."""
     group = list(range(len(questions)))  # for each question, an earlier question of its group, or itself
 

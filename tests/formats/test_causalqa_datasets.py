@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from causal_publishers import WRITERS, eli5, lines, naturalquestions, searchqa, write_publishers
 
-from ifqa.benchmarks.causalqa.corpus import build
+from ifqa.benchmarks.causalqa.builder import build_causalqa
 from ifqa.errors import IfqaError
 
 # Dataset -> id, context and answers of its causal questions, and the numbers of those in the original train and valid part.
@@ -31,7 +31,7 @@ WANTED = {
 
 def built(folder, name, **options):
     """The records of each split of a dataset, after a build from FOLDER/NAME."""
-    list(build(folder / "out", folder, **options))
+    list(build_causalqa(folder / "out", folder, **options))
     place = folder / "out/data/causalqa"
     return {
         path.parent.name: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -41,7 +41,7 @@ def built(folder, name, **options):
 
 def refused(folder, message):
     with pytest.raises(IfqaError, match=message) as error:
-        list(build(folder / "out", folder))
+        list(build_causalqa(folder / "out", folder))
     assert "\n" not in str(error.value)
     assert not (folder / "out/data/causalqa").exists()
 

@@ -161,7 +161,7 @@ def every_loss() -> Iterator[list[float]]:
     from ifqa.training import checkpoints
 
     losses: list[float] = []
-    fit = checkpoints.fit
+    fit = checkpoints.run_trainer
 
     def fit_and_keep(trainer: Any, folder: Path) -> Any:
         trainer.args.logging_steps = 1
@@ -169,11 +169,11 @@ def every_loss() -> Iterator[list[float]]:
         losses.extend(float(one["loss"]) for one in trainer.state.log_history if "loss" in one)
         return made
 
-    checkpoints.fit = fit_and_keep
+    checkpoints.run_trainer = fit_and_keep
     try:
         yield losses
     finally:
-        checkpoints.fit = fit
+        checkpoints.run_trainer = fit
 
 
 def weights_of(folder: Path) -> dict[str, str]:
@@ -186,12 +186,12 @@ def trainings(out: Path) -> None:
 
     from ifqa.plugins import open_benchmark
     from ifqa.protocols import TrainingData
-    from ifqa.training import span
+    from ifqa.training import extractive_loop
     from ifqa.training.dense import Dense
     from ifqa.training.extractive import Extractive
     from ifqa.training.rerank import Rerank
     from ifqa.training.t5 import Fid
-    from ifqa.training.trainer import configured
+    from ifqa.training.trainer import configure_trainer
 
     every = open_benchmark("sample").questions("hard")[:40]
     pool = list(sample_passages())
@@ -204,23 +204,23 @@ def trainings(out: Path) -> None:
         made[name] = {"losses": losses, "weights": weights_of(Path(name))}
 
     losses: list[float] = []
-    step = span._step
-    span._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
+    step = extractive_loop._step
+    extractive_loop._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
     try:
-        configured(Extractive, seed=seed, epochs=4, practice=1, batch=8, rank=4).train(data, Path("extractive"))
+        configure_trainer(Extractive, seed=seed, epochs=4, practice=1, batch=8, rank=4).train(data, Path("extractive"))
     finally:
-        span._step = step
+        extractive_loop._step = step
     keep("extractive", losses)
     with every_loss() as losses:
-        configured(Rerank, seed=seed, epochs=2, batch=4, rank=4).train(data, Path("rerank"))
+        configure_trainer(Rerank, seed=seed, epochs=2, batch=4, rank=4).train(data, Path("rerank"))
     keep("rerank", losses)
     with every_loss() as losses:
-        configured(Dense, seed=seed, epochs=2, batch=4, max_tokens=64).train(data, Path("dense"))
+        configure_trainer(Dense, seed=seed, epochs=2, batch=4, max_tokens=64).train(data, Path("dense"))
     keep("dense", losses)
     tiny_t5.save("t5", texts=[*tiny_t5.TEXTS, *(one.text for one in every)])
     with every_loss() as losses:
         small = {"passages": 3, "steps": STEPS, "batch": 4, "max_tokens": 64}
-        configured(Fid, seed=seed, model="t5", device="cpu", **small).train(data, Path("fid"))
+        configure_trainer(Fid, seed=seed, model="t5", device="cpu", **small).train(data, Path("fid"))
     keep("fid", losses)
     for name, training in made.items():
         write_json(out / f"{name}.json", training)

@@ -82,10 +82,10 @@ def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, caps
         asked.append(seed)
         if len(asked) == 6:
             raise KeyboardInterrupt
-        return made(text, title, seed)
+        return make_questions(text, title, seed)
 
-    made = synthetic.make
-    monkeypatch.setattr(synthetic, "make", make)
+    make_questions = synthetic.make_questions
+    monkeypatch.setattr(synthetic, "make_questions", make)
     with pytest.raises(KeyboardInterrupt):
         list(make_synthetic(Path(), "little", 0, check=False))
     capsys.readouterr()

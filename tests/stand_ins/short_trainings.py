@@ -33,7 +33,7 @@ def killed():
 @contextmanager
 def ended_at(call, end=killed):
     """A training within it ends at this call of its training step."""
-    fit = checkpoints.fit
+    fit = checkpoints.run_trainer
 
     def counted(trainer, *given):
         real, calls = trainer.training_step, iter(range(1, call + 1))
@@ -45,7 +45,7 @@ def ended_at(call, end=killed):
         return fit(trainer, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoints, "fit", counted)
+        patch.setattr(checkpoints, "run_trainer", counted)
         yield
 
 

@@ -13,18 +13,18 @@ INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
 @pytest.fixture
 def finished(tmp_path):
     """A folder with a finished training of `INPUTS`, whose weights are two files, and a file of the user's."""
-    assert checkpoints.begin(tmp_path, INPUTS)
+    assert checkpoints.begin_training(tmp_path, INPUTS)
     (tmp_path / checkpoints.CHECKPOINTS).mkdir()
     (tmp_path / "encoder").mkdir()
     for name in ("model.safetensors", "encoder/model.safetensors", "mine.safetensors"):
         (tmp_path / name).write_bytes(b"weights")
-    checkpoints.finish(tmp_path, INPUTS, {"steps": 3}, ["model*.safetensors", "encoder/*"])
+    checkpoints.finish_training(tmp_path, INPUTS, {"steps": 3}, ["model*.safetensors", "encoder/*"])
     return tmp_path
 
 
 def test_a_finished_training_with_whole_weights_is_nothing_to_do(finished):
     (finished / "mine.safetensors").unlink()
-    assert not checkpoints.begin(finished, INPUTS)
+    assert not checkpoints.begin_training(finished, INPUTS)
     record = json.loads((finished / checkpoints.MANIFEST).read_text())["record"]
     assert (record["steps"], sorted(record["files"])) == (3, ["encoder/model.safetensors", "model.safetensors"])
     assert not (finished / checkpoints.INPUTS).exists()
@@ -38,10 +38,10 @@ def test_missing_or_altered_weights_are_trained_again(finished, name, altered, c
         (finished / name).unlink()
     else:
         (finished / name).write_bytes(altered)
-    assert checkpoints.begin(finished, INPUTS)
+    assert checkpoints.begin_training(finished, INPUTS)
     assert f"{name} is missing or altered; training again" in capsys.readouterr().err
     with refused(r"another training \(changed: settings\)"):
-        checkpoints.begin(finished, {**INPUTS, "settings": {"epochs": 2}})
+        checkpoints.begin_training(finished, {**INPUTS, "settings": {"epochs": 2}})
 
 
 FOREIGN = [
@@ -55,23 +55,23 @@ def test_files_of_somebody_else_are_refused_and_kept(tmp_path, name):
     precious.parent.mkdir(parents=True, exist_ok=True)
     precious.write_text("[1]")
     with refused(f"{'checkpoints' if 'point-' in name else name} is not from a training of ifqa"):
-        checkpoints.begin(tmp_path, INPUTS)
+        checkpoints.begin_training(tmp_path, INPUTS)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [precious]
     assert precious.read_text() == "[1]"
 
 
 def test_files_of_an_interrupted_training_are_its_own(tmp_path):
-    assert checkpoints.begin(tmp_path, INPUTS)
+    assert checkpoints.begin_training(tmp_path, INPUTS)
     (tmp_path / checkpoints.CHECKPOINTS).mkdir()
     (tmp_path / "model.safetensors").write_bytes(b"half")
-    assert checkpoints.begin(tmp_path, INPUTS)
+    assert checkpoints.begin_training(tmp_path, INPUTS)
 
 
 def test_a_checkpoint_that_a_kill_cut_off_is_removed_and_the_one_before_it_is_taken(tmp_path):
-    assert checkpoints.newest(tmp_path) is None
+    assert checkpoints.newest_checkpoint(tmp_path) is None
     for step in (9, 10, 11):
-        checkpoints.checkpoint_of(tmp_path, step).mkdir(parents=True)
-    checkpoints.seal(checkpoints.checkpoint_of(tmp_path, 9))
-    checkpoints.seal(checkpoints.checkpoint_of(tmp_path, 10))
-    assert checkpoints.newest(tmp_path) == checkpoints.checkpoint_of(tmp_path, 10)
-    assert not checkpoints.checkpoint_of(tmp_path, 11).exists()
+        checkpoints.checkpoint_folder(tmp_path, step).mkdir(parents=True)
+    checkpoints.mark_complete(checkpoints.checkpoint_folder(tmp_path, 9))
+    checkpoints.mark_complete(checkpoints.checkpoint_folder(tmp_path, 10))
+    assert checkpoints.newest_checkpoint(tmp_path) == checkpoints.checkpoint_folder(tmp_path, 10)
+    assert not checkpoints.checkpoint_folder(tmp_path, 11).exists()

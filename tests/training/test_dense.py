@@ -17,7 +17,7 @@ from ifqa.records import Passage, Question
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.training import dense
 from ifqa.training.dense import Dense
-from ifqa.training.trainer import configured
+from ifqa.training.trainer import configure_trainer
 
 NAMES = "ada bo cy di ed flo gus hal ida jo kim lee mo nan oz pat ray sue tom una".split()
 THINGS = "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins bells hats wells rings jars".split()
@@ -61,7 +61,7 @@ MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
 
 def train(data, folder, **settings):
-    configured(Dense, **settings).train(data, folder)
+    configure_trainer(Dense, **settings).train(data, folder)
 
 
 def settings(recipe, model, **changes):
@@ -99,7 +99,7 @@ def test_an_encoder_learns_to_find_gold_passages(unit, tmp_path):
 @pytest.mark.parametrize("micro_batch", [0, 3])
 def test_the_loss_and_its_gradient_are_those_of_dpr(bert, micro_batch):
     """Softmax over all passages of a batch, positives and hard negatives (dpr/models/biencoder.py:254-290)."""
-    trainer = configured(Dense, recipe="dpr", model=bert, micro_batch=micro_batch, batch=8, epochs=1)
+    trainer = configure_trainer(Dense, recipe="dpr", model=bert, micro_batch=micro_batch, batch=8, epochs=1)
     (rows, *_) = trainer._batches(MATERIAL)
     model = trainer._model(Path(bert)).eval()  # no dropout
     columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -111,7 +111,7 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert, micro_batch):
     question = replace(QUESTIONS[1], text="what if ada’s ?")
     (((row,),)) = batches([question], [RANKINGS[1]], two_encoders=True, epochs=1)
     assert (row["question"], row["positive"]) == ("what if ada's ?", ["bo", GOLDS[1]])
-    chosen = configured(Dense, recipe="dpr", epochs=3)  # as published
+    chosen = configure_trainer(Dense, recipe="dpr", epochs=3)  # as published
     assert (chosen.epochs, chosen.batch, chosen.warmup, chosen.clip, chosen.learning_rate) == (3, 128, 1237, 2.0, 2e-5)
     assert (chosen.max_tokens, chosen.negatives, chosen.seed, chosen.scale) == (256, 1, 12345, 1.0)
     towers = {task: BertModel.from_pretrained(bert).eval() for task in ("query", "document")}

@@ -21,7 +21,7 @@ from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training.t5 import Fid as Trainer
-from ifqa.training.trainer import configured, training_passages
+from ifqa.training.trainer import configure_trainer, training_passages
 
 LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
 MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
@@ -35,7 +35,9 @@ def start(tmp_path_factory):
 
 def trained(folder, start, family="ifqa/full", **changes):
     dev = changes.pop("dev", NO_DATA)
-    configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(replace(MATERIAL, family=family), folder, dev)
+    configure_trainer(Trainer, **{"model": start, **SETTINGS, **changes}).train(
+        replace(MATERIAL, family=family), folder, dev
+    )
     return open_checkpoint(str(folder)).model.state_dict()
 
 
@@ -53,7 +55,7 @@ def test_the_published_recipe_is_fid_larges():
         "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000, "weight_decay": 0.01,
         "clip": 1.0, "max_tokens": 250, "evaluate_every": 500, "model": "google-t5/t5-large", "gold": "retrieved",
     }  # fmt: skip
-    assert published.items() <= asdict(configured(Trainer, recipe="published")).items()
+    assert published.items() <= asdict(configure_trainer(Trainer, recipe="published")).items()
 
 
 def test_a_gold_passage_is_included_where_none_was_retrieved():
@@ -103,7 +105,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):
     tiny_t5.FusionInDecoder(shape).save_pretrained(tmp_path / "start")
     words.save_pretrained(tmp_path / "start")
     data = TrainingData(questions, gold, "sample/dev")
-    configured(
+    configure_trainer(
         Trainer, model=str(tmp_path / "start"), steps=STEPS, batch=LEARNT, device_batch=LEARNT, recompute=False,
         learning_rate=1e-2, max_tokens=160, evaluate_every=STEPS // 3, device="cpu",
     ).train(data, tmp_path / "made", data)  # fmt: skip
@@ -155,7 +157,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes,
     assert not (tmp_path / "made").exists()
     unanswered = TrainingData([Question("t", "If?", (" ",))], [[]], "ifqa/full")
     with refused("none of 1 training questions has an answer"):
-        configured(Trainer, **{"model": start, **SETTINGS}).train(unanswered, tmp_path / "made")
+        configure_trainer(Trainer, **{"model": start, **SETTINGS}).train(unanswered, tmp_path / "made")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -178,7 +180,7 @@ def _train_as(rank, port, folder, changes):
     }  # fmt: skip
     try:
         dev = changes.pop("dev")
-        configured(Trainer, **{**SETTINGS, "device_batch": 1, **changes}).train(MATERIAL, folder, dev)
+        configure_trainer(Trainer, **{**SETTINGS, "device_batch": 1, **changes}).train(MATERIAL, folder, dev)
         os._exit(0)
     finally:
         traceback.print_exc()

@@ -14,8 +14,8 @@ from ifqa.reading.t5.readers import Rag
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training.t5 import Rag as Trainer
-from ifqa.training.t5 import Rows, spread
-from ifqa.training.trainer import configured
+from ifqa.training.t5 import TrainingRows, mean_score_spread
+from ifqa.training.trainer import configure_trainer
 
 SCORES = [[12.0, 9.5, 3.0][: len(ranking)] for ranking in RANKINGS]
 ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
@@ -36,7 +36,7 @@ def start(tmp_path_factory):
 def trained(folder, start, family="ifqa/full", scores=SCORES, **changes):
     dev = changes.pop("dev", NO_DATA)
     data = TrainingData(QUESTIONS, RANKINGS, family, scores=scores)
-    configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(data, folder, dev)
+    configure_trainer(Trainer, **{"model": start, **SETTINGS, **changes}).train(data, folder, dev)
     return folder
 
 
@@ -67,7 +67,7 @@ def able(tmp_path_factory):
     tiny_t5.FusionInDecoder(shape).save_pretrained(folder / "start")
     words.save_pretrained(folder / "start")
     gold = [[Passage(f"p{n}", "", text)] for n, text in enumerate(TEXTS)]
-    configured(
+    configure_trainer(
         Trainer, model=str(folder / "start"), steps=60, batch=6, device_batch=6, recompute=False,
         learning_rate=1e-2, max_tokens=90, device="cpu",
     ).train(TrainingData(ASKED, gold, "sample/dev", scores=[[1.0]] * 6), folder / "able")  # fmt: skip
@@ -80,7 +80,7 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(tmp_p
     rankings = [[*some[:right], Passage(f"p{n}", "", TEXTS[n]), *some[right:]] for n, some in enumerate(others)]
     scores = [[3.0, 2.0, 1.0]] * 6
     data = TrainingData(ASKED, rankings, "sample/dev", scores=scores)
-    configured(
+    configure_trainer(
         Trainer, model=able, temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6,
         recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
     ).train(data, tmp_path / "made", data)  # fmt: skip
@@ -99,11 +99,11 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(tmp_p
 
 
 def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_path, start):
-    assert spread([[1.0, 3.0], [5.0, 5.0], [2.0]], 3) == 0.5
-    assert spread([[1.0, 3.0, 900.0]], 2) == 1.0
-    assert spread([[2.0, 2.0], []], 5) == 1.0
+    assert mean_score_spread([[1.0, 3.0], [5.0, 5.0], [2.0]], 3) == 0.5
+    assert mean_score_spread([[1.0, 3.0, 900.0]], 2) == 1.0
+    assert mean_score_spread([[2.0, 2.0], []], 5) == 1.0
     kept = trained(tmp_path / "kept", start, temperature_rate=0.0, steps=1)
-    assert trained_verb(kept)[1] == pytest.approx(spread(SCORES, 3))
+    assert trained_verb(kept)[1] == pytest.approx(mean_score_spread(SCORES, 3))
     given = trained(tmp_path / "given", start, temperature_rate=0.0, temperature=2.0, steps=1)
     assert trained_verb(given)[1] == pytest.approx(2.0)
 
@@ -112,9 +112,9 @@ def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start):
     strangers = [[Passage("a", "", TEXTS[(n + 2) % 6]), Passage("b", "", TEXTS[(n + 4) % 6])] for n in range(6)]
     strangers[1:3] = [strangers[1][:1], []]
     scores = [[2.0, 1.0], [2.0], [], [4.0, 3.0], [2.0, 1.0], [2.0, 1.0]]
-    chosen = configured(Trainer, **SETTINGS | {"passages": 2, "gold": "included", "batch": 6, "steps": 1})
+    chosen = configure_trainer(Trainer, **SETTINGS | {"passages": 2, "gold": "included", "batch": 6, "steps": 1})
     tokenizer = open_checkpoint(start).tokenizer
-    rows = Rows(chosen, TrainingData(QUESTIONS, strangers, scores=scores), tokenizer, Conventions(250))
+    rows = TrainingRows(chosen, TrainingData(QUESTIONS, strangers, scores=scores), tokenizer, Conventions(250))
     found = {tokenizer.decode(rows[n]["passages"][-1], skip_special_tokens=True): rows[n]["scores"] for n in range(6)}
     for n, expected in ((0, [2.0, 1.0]), (1, [2.0, 2.0]), (2, [0.0]), (3, [4.0, 3.0])):
         assert [own for text, own in found.items() if TEXTS[n] in text] == [expected]

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.linear_ranker import FEATURES, read_ranker
-from ifqa.training.ranker import Ranker, fitted, lists_of, usable
-from ifqa.training.trainer import configured
+from ifqa.training.ranker import Ranker, compute_lists, fit_weights, training_lists
+from ifqa.training.trainer import configure_trainer
 
 TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr".split()
 TEXTS = [
@@ -29,43 +29,43 @@ DATA = TrainingData(
 
 
 def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(tmp_path, capsys):
-    configured(Ranker).train(DATA, tmp_path)
+    configure_trainer(Ranker).train(DATA, tmp_path)
     model = read_ranker(str(tmp_path / "ranker.json"))
     assert (model.family, model.sources) == ("ifqa/full", {"train.json": "ab"})
     weights = np.array([model.weights[name] for name in FEATURES])
-    assert [int(np.argmax(each.rows @ weights)) for each in lists_of(DATA)] == list(range(len(TOWNS)))
+    assert [int(np.argmax(each.rows @ weights)) for each in compute_lists(DATA)] == list(range(len(TOWNS)))
     assert [*json.loads((tmp_path / "manifest.json").read_text())["record"]["files"]] == ["ranker.json"]
     capsys.readouterr()
-    configured(Ranker).train(DATA, tmp_path)
+    configure_trainer(Ranker).train(DATA, tmp_path)
     assert "nothing to do" in capsys.readouterr().err
     with refused(r"another training \(changed: settings\)"):
-        configured(Ranker, penalty=2.0).train(DATA, tmp_path)
+        configure_trainer(Ranker, penalty=2.0).train(DATA, tmp_path)
 
 
 def test_the_weights_minimise_the_loss_as_another_optimiser_does():
-    lists = lists_of(DATA)
-    spread = np.concatenate([rows for rows, _ in usable(lists, "all")]).std(axis=0)
+    lists = compute_lists(DATA)
+    spread = np.concatenate([rows for rows, _ in training_lists(lists, "all")]).std(axis=0)
     varied = spread > 1e-9
 
     def loss(weights):
         total = (weights**2).sum()
-        for rows, right in usable(lists, "all"):
+        for rows, right in training_lists(lists, "all"):
             scores = rows[:, varied] / spread[varied] @ weights
             total += np.log(np.exp(scores).sum()) - np.log(np.exp(scores[right]).sum())
         return float(total)
 
-    ours = (fitted(lists, range(len(FEATURES)), "all", 1.0) * spread)[varied]
+    ours = (fit_weights(lists, range(len(FEATURES)), "all", 1.0) * spread)[varied]
     assert loss(ours) == pytest.approx(minimize(loss, np.zeros(varied.sum())).fun, rel=1e-4)
 
 
 def test_articles_are_no_negatives_unless_all_passages_are():
-    assert {len(rows) for rows, _ in usable(lists_of(DATA), "gold")} == {len(TOWNS)}
-    assert {len(rows) for rows, _ in usable(lists_of(DATA), "all")} == {len(PASSAGES)}
+    assert {len(rows) for rows, _ in training_lists(compute_lists(DATA), "gold")} == {len(TOWNS)}
+    assert {len(rows) for rows, _ in training_lists(compute_lists(DATA), "all")} == {len(PASSAGES)}
 
 
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path):
     alone = replace(DATA, rankings=[[passage] for passage in PASSAGES[:-1]], scores=[[1.0]] * len(TOWNS))
     with refused("no list has both a passage that covers a gold passage and one that covers none"):
-        configured(Ranker).train(alone, tmp_path / "made")
+        configure_trainer(Ranker).train(alone, tmp_path / "made")
     with refused("'negatives': unknown value 'some'; known: all, gold"):
-        configured(Ranker, negatives="some")
+        configure_trainer(Ranker, negatives="some")

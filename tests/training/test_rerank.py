@@ -11,7 +11,7 @@ from ifqa.records import Passage, Question
 from ifqa.retrieval import rerank
 from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.training.rerank import Rerank
-from ifqa.training.trainer import configured, hard_negatives
+from ifqa.training.trainer import configure_trainer, hard_negatives
 
 TEXTS = [
     "Ada Lind, a rower from Brill in Kent, won nine cups before she turned to coaching in 1931.",
@@ -33,7 +33,7 @@ FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
 
 
 def trained(folder, **changes):
-    configured(Rerank, **{**SETTINGS, **changes}).train(DATA, folder)
+    configure_trainer(Rerank, **{**SETTINGS, **changes}).train(DATA, folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

@@ -18,7 +18,7 @@ from ifqa.storage.files import sha256
 from ifqa.training import t5
 from ifqa.training.t5 import UnifiedQA as Trainer
 from ifqa.training.t5 import published_steps
-from ifqa.training.trainer import configured, identity
+from ifqa.training.trainer import configure_trainer, fingerprint_questions
 
 CAUSES = "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves lightning drought".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr Ulm Bonn Lyon Metz Brno Graz Linz Pisa Bari Oslo Turku Riga".split()
@@ -56,7 +56,7 @@ def first_of_each():
 @pytest.fixture(scope="module")
 def trained_verb(start, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learnt") / "model"
-    configured(Trainer, model=start, **LEARN).train(first_of_each(), folder)
+    configure_trainer(Trainer, model=start, **LEARN).train(first_of_each(), folder)
     return folder
 
 
@@ -71,7 +71,7 @@ def test_the_settings_are_the_published_ones():
 
 def test_the_number_of_steps_is_taken_from_the_number_of_questions(tmp_path, start, monkeypatch):
     monkeypatch.setattr(t5, "SHORT", 3)
-    configured(Trainer, model=start, device="cpu").train(MATERIAL, tmp_path / "made")
+    configure_trainer(Trainer, model=start, device="cpu").train(MATERIAL, tmp_path / "made")
     manifest = json.loads((tmp_path / "made/manifest.json").read_text())
     assert (manifest["settings"]["steps"], manifest["record"]["steps"], manifest["recipe"]) == (3, 3, "published")
     assert (manifest["family"], manifest["sources"]) == ("causal/original", {"train.jsonl": "abc"})
@@ -82,8 +82,8 @@ def test_a_target_is_all_answers_joined_by_tabs_and_cut():
     assert Trainer().targets(QUESTIONS[0]) == ["rain\tby rain"]
     assert Trainer().targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
     words = tiny_t5.tokenizer()
-    chosen = configured(Trainer, max_target=4, steps=2, device="cpu", batch=4)
-    rows = t5.Rows(chosen, MATERIAL, words, Conventions(16))
+    chosen = configure_trainer(Trainer, max_target=4, steps=2, device="cpu", batch=4)
+    rows = t5.TrainingRows(chosen, MATERIAL, words, Conventions(16))
     for row in range(8):
         label = rows[row]["label"]
         assert isinstance(label, list)
@@ -94,9 +94,9 @@ def test_the_loss_is_that_of_transformers_t5(start):
     """The mean over all tokens of a step, however many questions go through the network at once."""
     checkpoint = open_checkpoint(start)
     model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
-    chosen = configured(Trainer, steps=3, batch=6, device="cpu")
+    chosen = configure_trainer(Trainer, steps=3, batch=6, device="cpu")
     uneven = [replace(question, answers=question.answers * (1 + n % 3)) for n, question in enumerate(QUESTIONS)]
-    rows = t5.Rows(chosen, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
+    rows = t5.TrainingRows(chosen, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
     step = [rows[n] for n in range(6, 12)]
     batch = t5.collate(step)
     with torch.no_grad():
@@ -178,4 +178,6 @@ def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path, start):
 
 def test_choices_are_part_of_a_trainings_identity():
     asked = Question("q", "Why?", ("a",))
-    assert identity(TrainingData([asked], [[]])) != identity(TrainingData([replace(asked, choices=("a", "b"))], [[]]))
+    assert fingerprint_questions(TrainingData([asked], [[]])) != fingerprint_questions(
+        TrainingData([replace(asked, choices=("a", "b"))], [[]])
+    )

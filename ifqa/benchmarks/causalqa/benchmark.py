@@ -29,8 +29,8 @@ DATASETS = (
     "paq", "gooaq", "msmarco", "naturalquestions", "eli5", "searchqa", "squad2", "newsqa", "hotpotqa", "triviaqa",
 )  # fmt: skip
 #: The authors' measures.
-ANSWERED = (ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL, replace(EM, headline=False, in_tables=True), CAUSALQA_F1)
-FOUND = replace(
+ANSWER_MEASURES = (ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL, replace(EM, headline=False, in_tables=True), CAUSALQA_F1)
+ANSWER_RECALL = replace(
     ANSWER, tables=(1, 5, 20, 100), title="answer recall", about="a gold answer stands in one of the first K passages"
 )
 
@@ -44,7 +44,7 @@ class CausalQA(Benchmark):
 
     name = "causalqa"
     groups = "dataset"
-    measures = (*ANSWERED, FOUND)
+    measures = (*ANSWER_MEASURES, ANSWER_RECALL)
     missing = "run: ifqa data causalqa"
 
     def __init__(self, root: Path = Path()) -> None:
@@ -80,7 +80,7 @@ class CausalQA(Benchmark):
         """The questions of a split, dataset by dataset as `files` has them."""
         of_user = self._own(split) is not None
         prefix = f"{self.name}/{split if of_user else split.partition('/')[0]}"
-        read = (_read(path, prefix, "" if of_user else path.stem) for path in self.files(split))
+        read = (_read_questions(path, prefix, "" if of_user else path.stem) for path in self.files(split))
         return [question for questions in read for question in questions]
 
     def family(self, split: str) -> str:
@@ -94,11 +94,11 @@ class CausalQA(Benchmark):
 
 
 @cached_by_file(len(DATASETS))
-def _read(path: Path, prefix: str, dataset: str) -> tuple[Question, ...]:
-    return tuple(check_unique_ids(path, list(_lines(path, prefix, dataset))))
+def _read_questions(path: Path, prefix: str, dataset: str) -> tuple[Question, ...]:
+    return tuple(check_unique_ids(path, list(_parse_questions(path, prefix, dataset))))
 
 
-def _lines(path: Path, prefix: str, dataset: str) -> Iterator[Question]:
+def _parse_questions(path: Path, prefix: str, dataset: str) -> Iterator[Question]:
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
         group = dataset or text_field(record, "dataset", where)
@@ -135,7 +135,7 @@ class SampleCausal(Benchmark):
 
     name = "sample-causal"
     groups = "class"
-    measures = (*ANSWERED, GOLD_ANY, FOUND)
+    measures = (*ANSWER_MEASURES, GOLD_ANY, ANSWER_RECALL)
     folder = BUNDLED / "sample"
     splits = ("train", "dev")
 

@@ -37,7 +37,7 @@ NAME = "Webis-CausalQA-22"
 _FILE = re.compile(r"(?P<family>original|random)-splits/(?P<dataset>\w+?)_(?P<part>train|valid)_(?P=family)_split\.csv")
 
 
-class Published(NamedTuple):
+class PublishedCounts(NamedTuple):
     """What the paper says of a dataset (Bondarenko et al., COLING 2022, Tables 1, 2 and 4)."""
 
     questions: int  # that the rules were tried on
@@ -50,21 +50,21 @@ class Published(NamedTuple):
 
 
 PUBLISHED = {
-    "paq": Published(64_875_601, 769_606, 1.2, 9.6, 2.7, 76_961, 76_961),
-    "gooaq": Published(5_030_530, 146_286, 2.9, 7.3, 44.3, 33, 14_629),
-    "msmarco": Published(1_010_916, 25_569, 2.5, 6.4, 17.5, 2_558, 2_557),
-    "naturalquestions": Published(315_203, 1_208, 0.4, 9.8, 10.8, 71, 121),
-    "eli5": Published(272_634, 131_033, 48.0, 32.5, 99.0, 13_104, 13_104),
-    "searchqa": Published(216_136, 780, 0.4, 16.8, 1.8, 117, 78),
-    "squad2": Published(142_192, 3_209, 2.3, 10.5, 6.2, 252, 321),
-    "newsqa": Published(119_633, 652, 0.5, 7.2, 6.1, 29, 66),
-    "hotpotqa": Published(112_662, 390, 0.4, 21.8, 3.8, 35, 39),
-    "triviaqa": Published(109_767, 703, 0.6, 19.4, 3.1, 66, 71),
+    "paq": PublishedCounts(64_875_601, 769_606, 1.2, 9.6, 2.7, 76_961, 76_961),
+    "gooaq": PublishedCounts(5_030_530, 146_286, 2.9, 7.3, 44.3, 33, 14_629),
+    "msmarco": PublishedCounts(1_010_916, 25_569, 2.5, 6.4, 17.5, 2_558, 2_557),
+    "naturalquestions": PublishedCounts(315_203, 1_208, 0.4, 9.8, 10.8, 71, 121),
+    "eli5": PublishedCounts(272_634, 131_033, 48.0, 32.5, 99.0, 13_104, 13_104),
+    "searchqa": PublishedCounts(216_136, 780, 0.4, 16.8, 1.8, 117, 78),
+    "squad2": PublishedCounts(142_192, 3_209, 2.3, 10.5, 6.2, 252, 321),
+    "newsqa": PublishedCounts(119_633, 652, 0.5, 7.2, 6.1, 29, 66),
+    "hotpotqa": PublishedCounts(112_662, 390, 0.4, 21.8, 3.8, 35, 39),
+    "triviaqa": PublishedCounts(109_767, 703, 0.6, 19.4, 3.1, 66, 71),
 }
-ALL = Published(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper gives no sum of the validation parts
+ALL = PublishedCounts(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper gives no sum of the validation parts
 
 
-def find(folder: Path) -> dict[str, list[DatasetFile]]:
+def find_release(folder: Path) -> dict[str, list[DatasetFile]]:
     """Dataset -> its parts, if the release lies in a folder: as the archive, unpacked, or the folder itself is the release."""
     places = [path for path in folder.iterdir() if path.name.startswith(NAME) and path.suffix in ("", ".zip", ".0")]
     places.sort(key=lambda path: (path.is_file(), path))  # an unpacked one first
@@ -73,12 +73,12 @@ def find(folder: Path) -> dict[str, list[DatasetFile]]:
     datasets: dict[str, list[DatasetFile]] = {}
     for place in places[:1]:
         for part in list_files(place / "input" if (place / "input").is_dir() else place):
-            if match := _match(part):
+            if match := _match_name(part):
                 datasets.setdefault(match["dataset"], []).append(part)
     return datasets
 
 
-def _match(part: DatasetFile) -> re.Match[str] | None:
+def _match_name(part: DatasetFile) -> re.Match[str] | None:
     return _FILE.fullmatch("/".join(PurePosixPath(part.name).parts[-2:]))
 
 
@@ -91,11 +91,11 @@ def has_texts(chosen: Sequence[DatasetFile]) -> bool:
     raise IfqaError(f"{chosen[0]} is empty; fetch the release again")
 
 
-def questions(dataset: str, reading: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
+def read_candidates(dataset: str, reading: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
     """The questions of a dataset's parts. An id that a part has again gets the number of its row behind it."""
-    for part, match in ((part, match) for part in chosen if (match := _match(part))):
+    for part, match in ((part, match) for part in chosen if (match := _match_name(part))):
         with reading.table(part) as rows:
-            columns = [_column(rows.fieldnames or (), name, part) for name in ("question", "context", "answer")]
+            columns = [_find_column(rows.fieldnames or (), name, part) for name in ("question", "context", "answer")]
             seen: set[str] = set()
             for number, row in enumerate(rows):
                 name = row.get("id") or str(number)
@@ -104,10 +104,10 @@ def questions(dataset: str, reading: FileReader, chosen: Sequence[DatasetFile], 
                 else:
                     seen.add(name)
                 split = f"{match['family']}-{match['part']}"
-                yield _candidate(row, name, columns, split, f"{part}:{rows.line_num}")
+                yield _parse_candidate(row, name, columns, split, f"{part}:{rows.line_num}")
 
 
-def _column(columns: Sequence[str], name: str, part: DatasetFile) -> str:
+def _find_column(columns: Sequence[str], name: str, part: DatasetFile) -> str:
     """The column of a name, else the processed one, in lower case; empty if there is no context."""
     known = next((column for column in (name, f"{name}_processed") if column in columns), "")
     if not known and name != "context":
@@ -115,7 +115,7 @@ def _column(columns: Sequence[str], name: str, part: DatasetFile) -> str:
     return known
 
 
-def _candidate(
+def _parse_candidate(
     row: Mapping[str | None, str | None], name: str, columns: Sequence[str], split: str, where: str
 ) -> Candidate:
     question, context, answer = (row.get(column) for column in columns)

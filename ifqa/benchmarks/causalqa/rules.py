@@ -93,16 +93,16 @@ _HINTS = (
 )  # fmt: skip
 
 
-def plain(question: str) -> str:
+def normalize_question(question: str) -> str:
     """The question as the rules read it: lower case, letters and digits, single blanks."""
     return " ".join(_OTHER.sub(" ", question.lower()).split())
 
 
-def matched(question: str, rules: str = "notebook") -> tuple[str, ...]:
+def match_rules(question: str, rules: str = "notebook") -> tuple[str, ...]:
     """The names of the rules that match, of "R1" to "R7", in order; none if the question is not causal."""
     if rules not in RULES:
         raise IfqaError(f"no rules {rules!r}; wanted one of: {', '.join(RULES)}")
-    text = plain(question)
+    text = normalize_question(question)
     if not any(hint in text for hint in _HINTS):
         return ()
     return tuple(name for name, pattern in RULES[rules].items() if pattern.search(text))

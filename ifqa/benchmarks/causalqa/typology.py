@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ifqa.benchmarks.causalqa.rules import plain
+from ifqa.benchmarks.causalqa.rules import normalize_question
 from ifqa.errors import IfqaError
 from ifqa.formats.tables import read_rows, row_id
 
@@ -25,7 +25,7 @@ ASPECTS: Mapping[str, Sequence[str]] = {
 }
 
 
-class Form(NamedTuple):
+class Cue(NamedTuple):
     """A surface form: its class (None: abstain), its pattern, and a question that has it."""
 
     label: str | None
@@ -41,77 +41,77 @@ _BY = "(?:caused|brought about|triggered|affected)"
 _EFFECTS = "(?:effects?|consequences?|impacts?|outcomes?|results?)"
 
 SEMANTIC_FORMS = (
-    Form("result", r"\bwhat (?:happens|happened|(?:will|would|might|could) happen) .*\b(?:if|when|to)\b|"
-         r"\b(?:if|when) .*\bwhat (?:happens|(?:will|would|might|could) happen)\b",
-         "What happens if sugar is heated?"),
-    Form("enablement", r"\Awhat (?:to do|should be done) ", "What to do if the sink is blocked?"),
+    Cue("result", r"\bwhat (?:happens|happened|(?:will|would|might|could) happen) .*\b(?:if|when|to)\b|"
+        r"\b(?:if|when) .*\bwhat (?:happens|(?:will|would|might|could) happen)\b",
+        "What happens if sugar is heated?"),
+    Cue("enablement", r"\Awhat (?:to do|should be done) ", "What to do if the sink is blocked?"),
     # Words of the rules that name something else.
-    Form("none", r"\b(?:special|sound|visual|side) effects? (?:artist|artists|team|supervisor|designer)\b|\bmass effect\b|"
-         r"\b(?:take|takes|took|taking|went|go|goes|into|come|came) (?:into )?effect\b|\bwithout a cause\b|\bcause and effect\b",
-         "When did the law take effect?"),
-    Form("none", rf"\A{_WHAT} {_BE} (?:the |an? )?(?:\w+ ){{1,2}}effect(?: in \w+)?\Z", "What is the greenhouse effect?"),
+    Cue("none", r"\b(?:special|sound|visual|side) effects? (?:artist|artists|team|supervisor|designer)\b|\bmass effect\b|"
+        r"\b(?:take|takes|took|taking|went|go|goes|into|come|came) (?:into )?effect\b|\bwithout a cause\b|\bcause and effect\b",
+        "When did the law take effect?"),
+    Cue("none", rf"\A{_WHAT} {_BE} (?:the |an? )?(?:\w+ ){{1,2}}effect(?: in \w+)?\Z", "What is the greenhouse effect?"),
     # A question for a place, a time or a number, and not for a part of the relation.
-    Form("none", r"\A(?:when|where|whose|whom|how (?:many|much|long|old|often|far|tall|big)|"
-         r"(?:in |on )?(?:what|which) (?:year|city|country|date|day|century))\b"
-         r"(?!.*\bwhy (?:is|are|was|were|do|does|did|can|would)\b)",
-         "How long does a storm affect a harbour?"),
-    Form("cause", rf"\Awho {_CAUSES}\b", "Who caused the fire?"),
-    Form("none", r"\Awho\b(?!.*\bwhy\b)", "Who wrote a book about the effects of war?"),
+    Cue("none", r"\A(?:when|where|whose|whom|how (?:many|much|long|old|often|far|tall|big)|"
+        r"(?:in |on )?(?:what|which) (?:year|city|country|date|day|century))\b"
+        r"(?!.*\bwhy (?:is|are|was|were|do|does|did|can|would)\b)",
+        "How long does a storm affect a harbour?"),
+    Cue("cause", rf"\Awho {_CAUSES}\b", "Who caused the fire?"),
+    Cue("none", r"\Awho\b(?!.*\bwhy\b)", "Who wrote a book about the effects of war?"),
     # A question for yes or no that gives both parts.
-    Form("verification", rf"\A(?:{_BE}|{_DO}|has|have|had|should) (?!you\b|i\b|we know\b)(?!.*\b(?:why|what|how)\b)"
-         rf".*\b(?:{_CAUSES}|{_BY}|affect|affects|(?:an?|any|the) effects?|make|makes|help|prevent|contribute to|due to|"
-         r"because of)\b", "Can salt cause rust?"),
+    Cue("verification", rf"\A(?:{_BE}|{_DO}|has|have|had|should) (?!you\b|i\b|we know\b)(?!.*\b(?:why|what|how)\b)"
+        rf".*\b(?:{_CAUSES}|{_BY}|affect|affects|(?:an?|any|the) effects?|make|makes|help|prevent|contribute to|due to|"
+        r"because of)\b", "Can salt cause rust?"),
     # Purposes and goals.
-    Form("purpose", rf"\bwhat {_BE} (?:the |its |their )?(?:\w+ )?(?:purpose|function|use)s? of\b|\bused for\b|"
-         r"\bwhat (?:is|are) .* for\Z", "What is the purpose of a fuse?"),
-    Form("purpose", r"\Awhy (?:(?:do|does|did) (?:we|you|they|people|\w+|the \w+) (?:use|need|have to have)\b|"
-         r"(?:is|are|was|were) .*\b(?:used|needed|required|necessary)\b)", "Why are fuses used in houses?"),
-    Form("goal", r"\b(?:trying|hoping|wanting|aiming|wants?|hopes?|aims?|hoped|wanted|aimed) to (?:achieve|accomplish|reach|"
-         r"attain|gain|do)\b|\bwhat (?:is|are|was|were) (?:the |his |her |its |their )?(?:main )?(?:goal|aim|objective)s?\b",
-         "What was she trying to achieve with the strike?"),
+    Cue("purpose", rf"\bwhat {_BE} (?:the |its |their )?(?:\w+ )?(?:purpose|function|use)s? of\b|\bused for\b|"
+        r"\bwhat (?:is|are) .* for\Z", "What is the purpose of a fuse?"),
+    Cue("purpose", r"\Awhy (?:(?:do|does|did) (?:we|you|they|people|\w+|the \w+) (?:use|need|have to have)\b|"
+        r"(?:is|are|was|were) .*\b(?:used|needed|required|necessary)\b)", "Why are fuses used in houses?"),
+    Cue("goal", r"\b(?:trying|hoping|wanting|aiming|wants?|hopes?|aims?|hoped|wanted|aimed) to (?:achieve|accomplish|reach|"
+        r"attain|gain|do)\b|\bwhat (?:is|are|was|were) (?:the |his |her |its |their )?(?:main )?(?:goal|aim|objective)s?\b",
+        "What was she trying to achieve with the strike?"),
     # The consequent.
-    Form("result", rf"\A{_WHAT} (?:\w+ )*?{_BE} (?:\w+ )*?{_BY} by\b", "Which disease is caused by a lack of iron?"),
-    Form("result", rf"\A{_WHAT} (?:\w+ ){{0,2}}?(?:do|does|did) .+ (?:cause|lead to|result in|trigger|bring about|"
-         r"affect|effect)\b", "What did the drought lead to?"),
-    Form("result", rf"\A{_WHAT} (?:(?:can|could|will|would|may|might) )(?!cause\b|lead\b|result\b|trigger\b|affect\b).+ "
-         r"(?:cause|lead to|result in|trigger|bring about)\b", "What can smoke cause?"),
-    Form("result", rf"\A(?:what (?:{_BE} )?)?(?:the |some |an? |\w+ )?(?:\w+ ){{0,2}}{_EFFECTS} (?:of|on|from)\b|"
-         rf"\A{_WHAT} (?:\w+ )?{_EFFECTS}\b|\Ahow (?:do|does|did|can|could|will|would|is|are|was|were|has|have) .+ "
-         r"(?:affect|affected|effect|impact|influence)\b|\bside effects\b", "How does frost affect vines?"),
+    Cue("result", rf"\A{_WHAT} (?:\w+ )*?{_BE} (?:\w+ )*?{_BY} by\b", "Which disease is caused by a lack of iron?"),
+    Cue("result", rf"\A{_WHAT} (?:\w+ ){{0,2}}?(?:do|does|did) .+ (?:cause|lead to|result in|trigger|bring about|"
+        r"affect|effect)\b", "What did the drought lead to?"),
+    Cue("result", rf"\A{_WHAT} (?:(?:can|could|will|would|may|might) )(?!cause\b|lead\b|result\b|trigger\b|affect\b).+ "
+        r"(?:cause|lead to|result in|trigger|bring about)\b", "What can smoke cause?"),
+    Cue("result", rf"\A(?:what (?:{_BE} )?)?(?:the |some |an? |\w+ )?(?:\w+ ){{0,2}}{_EFFECTS} (?:of|on|from)\b|"
+        rf"\A{_WHAT} (?:\w+ )?{_EFFECTS}\b|\Ahow (?:do|does|did|can|could|will|would|is|are|was|were|has|have) .+ "
+        r"(?:affect|affected|effect|impact|influence)\b|\bside effects\b", "How does frost affect vines?"),
     # The antecedent.
-    Form("cause", r"\bbecause of what\b|\bhow come\b", "How come the lake is salty?"),
-    Form("cause", rf"\A(?:what (?:{_BE} |s )?)?(?:the |some |an? )?(?:\w+ ){{0,2}}causes? (?:of|for)\b|"
-         rf"\A{_WHAT} (?:(?:can|could|may|might|would|will) )?{_CAUSES}\b", "What caused the landslide?"),
-    Form("cause", rf"\A{_WHAT} (?:\w+ )+?(?<!\bthe )(?<!\bof )(?<!\band )(?:{_CAUSES}|affects?|affected)\b",
-         "Which event led to the war?"),
-    Form("cause", r"\A(?:what )?affects? ", "What affects the tides?"),
-    Form("cause", r"\Ahow did .*\b(?:die|died)\b", "How did the painter die?"),
-    Form(None, r"\Ahow did .*\b(?:feel|react|respond|vote|do|perform|look|end)\b", "How did the team perform?"),
-    Form("enablement", r"\Ahow did\b", "How did the climbers reach the summit?"),
-    Form(None, r"\Awhy .*\b(?:important|so that|in order to|for)\b", "Why is sleep important?"),
-    Form("cause", r"\Awhy\b", "Why did the dam break?"),
-    Form("cause", r"\A(?:if|when|since)\b.*\bwhy (?:is|are|was|were|do|does|did|can|would)\b|\band why\b",
-         "If ice is solid, why does it float?"),
+    Cue("cause", r"\bbecause of what\b|\bhow come\b", "How come the lake is salty?"),
+    Cue("cause", rf"\A(?:what (?:{_BE} |s )?)?(?:the |some |an? )?(?:\w+ ){{0,2}}causes? (?:of|for)\b|"
+        rf"\A{_WHAT} (?:(?:can|could|may|might|would|will) )?{_CAUSES}\b", "What caused the landslide?"),
+    Cue("cause", rf"\A{_WHAT} (?:\w+ )+?(?<!\bthe )(?<!\bof )(?<!\band )(?:{_CAUSES}|affects?|affected)\b",
+        "Which event led to the war?"),
+    Cue("cause", r"\A(?:what )?affects? ", "What affects the tides?"),
+    Cue("cause", r"\Ahow did .*\b(?:die|died)\b", "How did the painter die?"),
+    Cue(None, r"\Ahow did .*\b(?:feel|react|respond|vote|do|perform|look|end)\b", "How did the team perform?"),
+    Cue("enablement", r"\Ahow did\b", "How did the climbers reach the summit?"),
+    Cue(None, r"\Awhy .*\b(?:important|so that|in order to|for)\b", "Why is sleep important?"),
+    Cue("cause", r"\Awhy\b", "Why did the dam break?"),
+    Cue("cause", r"\A(?:if|when|since)\b.*\bwhy (?:is|are|was|were|do|does|did|can|would)\b|\band why\b",
+        "If ice is solid, why does it float?"),
 )  # fmt: skip
 
 PRAGMATIC_FORMS = (
-    Form("solution", r"\Awhat (?:to do|should be done|should i do|can i do|do i do)\b|"
-         r"\bhow (?:can|do|should) i (?:stop|fix|prevent|treat|cure|avoid|get rid)\b|\bget rid of\b",
-         "What to do if the sink is blocked?"),
-    Form("solution", r"\bwhy (?:is|are|does|do|did|has|have|wont|won t|doesn t|don t|can t|isn t|aren t) (?:my|i|me)\b|"
-         r"\bwhat (?:\w+ )?(?:causes?|is causing|would cause|could cause|can cause) (?:my|me)\b",
-         "Why does my phone get hot?"),
-    Form("opinion", r"\bdo you (?:think|believe|agree)\b|\bshould (?:we|people|the|there|one|schools?|children)\b|"
-         r"\b(?:overrated|underrated|worth it|ethical|unethical|immoral|unfair)\b|"
-         r"\bwhy do (?:so many )?people (?:hate|love|like)\b",
-         "Why do people hate modern art?"),
-    Form(None, r"\b(?:i|my|me|you|your|we|us|our)\b|\bwhy (?:is|are) .*\b(?:important|good|bad|better|best|great|popular)\b",
-         "Why is sleep important?"),
-    Form(None, r"\b(?:pain|pains|ache|aches|sore|swelling|swollen|swell|itch\w*|rash|rashes|cramps?|cramping|fever|vomiting|"
-         r"nausea|diarrhea|bleeding|dizz\w+|numbness|headaches?|bruis\w+|cough\w*|infections?|error|leak\w*|noise)\b",
-         "What causes itchy eyes?"),
-    Form("knowledge", r"\A(?:what|which|who|why|how|when|where|is|are|was|were|do|does|did|can|could|will|would|may|might|in|on|"
-         r"if|has|have|had|causes?|effects?|because)\b", "What caused the landslide?"),
+    Cue("solution", r"\Awhat (?:to do|should be done|should i do|can i do|do i do)\b|"
+        r"\bhow (?:can|do|should) i (?:stop|fix|prevent|treat|cure|avoid|get rid)\b|\bget rid of\b",
+        "What to do if the sink is blocked?"),
+    Cue("solution", r"\bwhy (?:is|are|does|do|did|has|have|wont|won t|doesn t|don t|can t|isn t|aren t) (?:my|i|me)\b|"
+        r"\bwhat (?:\w+ )?(?:causes?|is causing|would cause|could cause|can cause) (?:my|me)\b",
+        "Why does my phone get hot?"),
+    Cue("opinion", r"\bdo you (?:think|believe|agree)\b|\bshould (?:we|people|the|there|one|schools?|children)\b|"
+        r"\b(?:overrated|underrated|worth it|ethical|unethical|immoral|unfair)\b|"
+        r"\bwhy do (?:so many )?people (?:hate|love|like)\b",
+        "Why do people hate modern art?"),
+    Cue(None, r"\b(?:i|my|me|you|your|we|us|our)\b|\bwhy (?:is|are) .*\b(?:important|good|bad|better|best|great|popular)\b",
+        "Why is sleep important?"),
+    Cue(None, r"\b(?:pain|pains|ache|aches|sore|swelling|swollen|swell|itch\w*|rash|rashes|cramps?|cramping|fever|vomiting|"
+        r"nausea|diarrhea|bleeding|dizz\w+|numbness|headaches?|bruis\w+|cough\w*|infections?|error|leak\w*|noise)\b",
+        "What causes itchy eyes?"),
+    Cue("knowledge", r"\A(?:what|which|who|why|how|when|where|is|are|was|were|do|does|did|can|could|will|would|may|might|in|on|"
+        r"if|has|have|had|causes?|effects?|because)\b", "What caused the landslide?"),
 )  # fmt: skip
 
 _READ = 1_000  # characters; a form stands in the first words, and some patterns take quadratic time
@@ -119,15 +119,15 @@ _SEMANTIC = tuple((form.label, re.compile(form.pattern)) for form in SEMANTIC_FO
 _PRAGMATIC = tuple((form.label, re.compile(form.pattern)) for form in PRAGMATIC_FORMS)
 
 
-def label(question: str) -> tuple[str | None, str | None]:
+def classify_question(question: str) -> tuple[str | None, str | None]:
     """The semantic and the pragmatic class that the question's form tells; None for a class that it does not tell."""
-    text = plain(question)[:_READ]
+    text = normalize_question(question)[:_READ]
     semantic = next((name for name, pattern in _SEMANTIC if pattern.search(text)), None)
     pragmatic = next((name for name, pattern in _PRAGMATIC if pattern.search(text)), None)
     return semantic, pragmatic
 
 
-Key = tuple[str, str]  # dataset ("" where the file names none) and id
+QuestionKey = tuple[str, str]  # dataset ("" where the file names none) and id
 
 
 class Annotation(NamedTuple):
@@ -137,7 +137,7 @@ class Annotation(NamedTuple):
     pragmatic: str
 
 
-class Judged(NamedTuple):
+class LabellerScore(NamedTuple):
     """A labeller beside annotations of `of` questions: `given` get a class of it, `right` of these are `annotated` with it."""
 
     given: int
@@ -146,9 +146,9 @@ class Judged(NamedTuple):
     of: int
 
 
-def read_annotations(path: Path) -> dict[Key, Annotation]:
+def read_annotations(path: Path) -> dict[QuestionKey, Annotation]:
     """The annotations of a file with `id`, `semantic`, `pragmatic` and, if ids repeat between datasets, `dataset`."""
-    annotations: dict[Key, Annotation] = {}
+    annotations: dict[QuestionKey, Annotation] = {}
     for where, row in read_rows(path, "semantic"):
         key = str(row.get("dataset") or ""), row_id(row, where)
         if not key[1]:
@@ -176,13 +176,13 @@ def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None
     return 1 - total * disagreeing / expected if expected else None
 
 
-def judge(
-    labels: Mapping[Key, str | None], annotations: Mapping[Key, str], classes: Sequence[str]
-) -> dict[str, Judged]:
+def score_labels(
+    labels: Mapping[QuestionKey, str | None], annotations: Mapping[QuestionKey, str], classes: Sequence[str]
+) -> dict[str, LabellerScore]:
     """A labeller's classes beside annotated ones: over "all" classes, and for each; annotated questions alone count."""
     labelled = Counter(labels.get(key) for key in annotations)
     annotated = Counter(annotations.values())
     right = Counter(name for key, name in annotations.items() if labels.get(key) == name)
     total = len(annotations)
-    every = {"all": Judged(sum(labelled[name] for name in classes), right.total(), total, total)}
-    return every | {name: Judged(labelled[name], right[name], annotated[name], total) for name in classes}
+    every = {"all": LabellerScore(sum(labelled[name] for name in classes), right.total(), total, total)}
+    return every | {name: LabellerScore(labelled[name], right[name], annotated[name], total) for name in classes}

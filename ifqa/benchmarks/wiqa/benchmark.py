@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
-from ifqa.benchmarks.wiqa.graphs import Graph, locate, read_graphs
-from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, Item, read_items, read_topics
+from ifqa.benchmarks.wiqa.graphs import Graph, locate_nodes, read_graphs
+from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, WiqaQuestion, read_topics, read_wiqa_questions
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.protocols import Benchmark, Subset
 from ifqa.reading.multiple_choice.wiqa_question import direction, split_stem
@@ -37,11 +37,11 @@ MEASURES = (
 )
 
 
-def _labelled(label: str, value: str) -> Callable[[Question], bool]:
+def _has_label(label: str, value: str) -> Callable[[Question], bool]:
     return lambda question: value in question.label(label).split(", ")
 
 
-def _of_topic(topic: str) -> Callable[[Question], bool | None]:
+def _has_topic(topic: str) -> Callable[[Question], bool | None]:
     return lambda question: True if question.label("topic").casefold() == topic.casefold() else None
 
 
@@ -76,10 +76,10 @@ _FUNCTION = frozenset(
 )
 _SUFFIX = re.compile(r"(?<=..)(ies|es|s|ed|ing|e|y)$")
 SUBSETS = (
-    *(Subset(name, _labelled("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
-    *(Subset(name, _labelled("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
+    *(Subset(name, _has_label("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
+    *(Subset(name, _has_label("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
     *(
-        Subset(name, _labelled("phenomena", name), about=f"the questions {about}, by rule")
+        Subset(name, _has_label("phenomena", name), about=f"the questions {about}, by rule")
         for name, about in PHENOMENA.items()
     ),
 )
@@ -112,7 +112,10 @@ class Wiqa(Benchmark):
     def subsets(self) -> list[Subset]:  # type: ignore[override]  # the topics are known only from the folder
         """By type, by hops, by phenomenon, and by topic: the test split's, and those of `topics.tsv`."""
         named = {topic.casefold(): topic for topic in (*TOPICS, *sorted(self.topics().values()))}
-        return [*SUBSETS, *(Subset(name, _of_topic(name), about=f"the questions on {name}") for name in named.values())]
+        return [
+            *SUBSETS,
+            *(Subset(name, _has_topic(name), about=f"the questions on {name}") for name in named.values()),
+        ]
 
     def files(self, split: str) -> list[Path]:
         """The one file of a split."""
@@ -127,7 +130,9 @@ class Wiqa(Benchmark):
         """The questions of a split, in the file's order."""
         (path,) = self.files(split)
         topics, graphs = self.topics(), self.graphs(split)
-        return [self._question(item, split, topics, graphs.get(item.metadata.graph_id)) for item in _items(path)]
+        return [
+            self._question(item, split, topics, graphs.get(item.metadata.graph_id)) for item in _read_questions(path)
+        ]
 
     def family(self, split: str) -> str:
         """The benchmark's name for its own splits, which share no topic; empty for a user's file."""
@@ -141,17 +146,17 @@ class Wiqa(Benchmark):
     def graphs(self, split: str) -> Mapping[str, Graph]:
         """Id -> graph of a split's questions; empty if the graphs are not there."""
         path = self.folder / ("made-graphs.jsonl" if split.startswith("made-") else "graphs.jsonl")
-        return _graphs(path) if path.is_file() else {}
+        return _read_graphs(path) if path.is_file() else {}
 
-    def _question(self, item: Item, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
+    def _question(self, item: WiqaQuestion, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
         question, about, why = item.question, item.metadata, item.explanation
         change, effect = split_stem(question.stem)
-        source, target = locate(graph, change, effect, about.path_len) if graph else ("", "")
+        source, target = locate_nodes(graph, change, effect, about.path_len) if graph else ("", "")
         steps = question.para_steps
         context = " ".join(step for step in steps if step.strip())  # as AllenAI's code joins them for BERT
         labels = {
             "type": item.kind, "hops": str(item.hops or ""), "topic": topics.get(about.para_id, ""), "graph": about.graph_id,
-            "source": source, "target": target, "phenomena": ", ".join(phenomena(change, steps, item.kind == "in_para")),
+            "source": source, "target": target, "phenomena": ", ".join(find_phenomena(change, steps, item.kind == "in_para")),
         }  # fmt: skip
         if why is not None:
             labels["explanation"] = f"{why.di}: {steps[why.i]} {why.dj}: {steps[why.j]} {why.de}: {effect}"
@@ -186,7 +191,7 @@ class SampleWiqa(Wiqa):
         return {record["para_id"]: record["topic"] for _, record in read_jsonl(self.folder / "processes.jsonl")}
 
 
-def phenomena(change: str, steps: Sequence[str], in_paragraph: bool) -> tuple[str, ...]:
+def find_phenomena(change: str, steps: Sequence[str], in_paragraph: bool) -> tuple[str, ...]:
     """The phenomena of a change, which may be one of the paragraph's own, whose sentences are `steps`; as PHENOMENA has them."""
     words, sentences = _words(change), [_stems(_words(step)) for step in steps]
     stems = set[str]().union(*sentences)
@@ -214,13 +219,13 @@ def _stem(word: str) -> str:
 
 
 @cached_by_file(4)
-def _items(path: Path) -> tuple[Item, ...]:
-    items = tuple(read_items(path))
+def _read_questions(path: Path) -> tuple[WiqaQuestion, ...]:
+    items = tuple(read_wiqa_questions(path))
     if blank := next((name for item in items if (name := item.metadata.ques_id).split() != [name]), ""):
         raise IfqaError(f"{path}: the ques_id {blank!r} has white space, at which rankings are cut; wanted one without")
     return items
 
 
 @cached_by_file(2)
-def _graphs(path: Path) -> Mapping[str, Graph]:
+def _read_graphs(path: Path) -> Mapping[str, Graph]:
     return read_graphs(path)

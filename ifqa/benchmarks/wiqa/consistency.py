@@ -31,7 +31,7 @@ SIGNS = {"more": 1, "less": -1, "no effect": 0}
 CHANCE = {"transitivity": 1 / 3, "disjunctive": 2 / 9, "symmetry": 1 / 3}
 
 
-class Answered(NamedTuple):
+class GraphAnswer(NamedTuple):
     """A question of a graph, its hops, and the signs of its gold answer and of a system's; None if the system has none."""
 
     stem: str
@@ -40,14 +40,14 @@ class Answered(NamedTuple):
     sign: int | None
 
 
-Tally = tuple[int, int]  # how many fit, of how many
-Rule = Callable[[Sequence[Answered]], Tally]
+FitCount = tuple[int, int]  # how many fit, of how many
+Rule = Callable[[Sequence[GraphAnswer]], FitCount]
 
 
-def transitive(graph: Sequence[Answered]) -> Tally:
+def count_transitive(graph: Sequence[GraphAnswer]) -> FitCount:
     """Answers over several hops that are the product of the answers to the hops, each chain counted once."""
     ends = [_ends(question.stem) for question in graph]
-    steps: dict[str, list[tuple[str, Answered]]] = {}
+    steps: dict[str, list[tuple[str, GraphAnswer]]] = {}
     for question, (change, effect) in zip(graph, ends, strict=True):
         if question.hops == 1:
             steps.setdefault(change, []).append((effect, question))
@@ -56,7 +56,7 @@ def transitive(graph: Sequence[Answered]) -> Tally:
         reached: list[tuple[str, int, int | None]] = [(change, 1, 1)] if question.hops > 1 else []
         for _ in range(question.hops):
             reached = [
-                (target, gold * step.gold, _times(sign, step.sign))
+                (target, gold * step.gold, _multiply(sign, step.sign))
                 for place, gold, sign in reached
                 for target, step in steps.get(place, ())
             ]
@@ -66,18 +66,18 @@ def transitive(graph: Sequence[Answered]) -> Tally:
     return fit, chains
 
 
-def disjunctive(graph: Sequence[Answered]) -> Tally:
+def count_disjunctive(graph: Sequence[GraphAnswer]) -> FitCount:
     """Pairs of one-hop questions with opposite gold answers that get opposite answers."""
     fit = pairs = 0
     hops = [(question, *_ends(question.stem)) for question in graph if question.hops == 1]
     for (first, change, effect), (second, other_change, other_effect) in combinations(hops, 2):
         if (change == other_change) != (effect == other_effect) and first.gold * second.gold == -1:
             pairs += 1
-            fit += _times(first.sign, second.sign) == -1
+            fit += _multiply(first.sign, second.sign) == -1
     return fit, pairs
 
 
-def symmetric(graph: Sequence[Answered]) -> Tally:
+def count_symmetric(graph: Sequence[GraphAnswer]) -> FitCount:
     """Pairs of questions with "more" and "less" exchanged whose answers turn round, or stay, as they should."""
     ends = [_ends(question.stem) for question in graph]
     places: dict[tuple[str, str], list[int]] = {}
@@ -94,7 +94,7 @@ def symmetric(graph: Sequence[Answered]) -> Tally:
     return sum(a is not None and b is not None and a == sign * b for a, b, sign in signs), len(signs)
 
 
-def _times(first: int | None, second: int | None) -> int | None:
+def _multiply(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first * second
 
 
@@ -103,16 +103,16 @@ def _ends(stem: str) -> tuple[str, str]:
     return letters(change), letters(effect)
 
 
-def _measure(name: str, rule: Rule, about: str) -> SetMeasure:
+def _make_measure(name: str, rule: Rule, about: str) -> SetMeasure:
     """A measure over a set of answers from a rule for one graph: of all cases in all graphs, how many fit; None without any."""
     tally = lru_cache(maxsize=1 << 14)(rule)  # a bootstrap asks for the same answers a thousand times
 
     def share(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
-        graphs: dict[tuple[str, str], list[Answered]] = {}  # a paragraph that is drawn twice has its graphs twice
+        graphs: dict[tuple[str, str], list[GraphAnswer]] = {}  # a paragraph that is drawn twice has its graphs twice
         for question, prediction in zip(questions, predictions, strict=True):
             labels = dict(question.labels)
             sign = None if prediction.error else SIGNS.get(normalize(prediction.answer))
-            answered = Answered(
+            answered = GraphAnswer(
                 question.text, int(labels.get("hops") or 0), SIGNS[normalize(question.answers[0])], sign
             )
             graphs.setdefault((question.group, labels["graph"]), []).append(answered)
@@ -124,14 +124,16 @@ def _measure(name: str, rule: Rule, about: str) -> SetMeasure:
     return SetMeasure(name, share, in_tables=True, unit="group", about=about)
 
 
-TRANSITIVITY = _measure(
-    "transitivity", transitive, "how often an answer over several hops is the product of the answers to its hops"
+TRANSITIVITY = _make_measure(
+    "transitivity", count_transitive, "how often an answer over several hops is the product of the answers to its hops"
 )
-DISJUNCTIVE = _measure(
-    "disjunctive", disjunctive, "how often two influences known to be opposite are answered with a more and a less"
+DISJUNCTIVE = _make_measure(
+    "disjunctive",
+    count_disjunctive,
+    "how often two influences known to be opposite are answered with a more and a less",
 )
-SYMMETRY = _measure(
+SYMMETRY = _make_measure(
     "symmetry",
-    symmetric,
+    count_symmetric,
     'how often the answer turns round when "more" and "less" are exchanged in the change or the effect',
 )

@@ -38,7 +38,7 @@ _OR = re.compile(r"\s*\[OR\]\s*")
 _Row = TypeVar("_Row")
 
 
-class GraphTable(StrictModel):
+class GraphRecord(StrictModel):
     """A line of a file of graphs."""
 
     graph_id: Text
@@ -140,7 +140,7 @@ def letters(text: str) -> str:
     return re.sub(r"[\W\d_]+", "", text.lower())
 
 
-def locate(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, str]:
+def locate_nodes(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, str]:
     """The nodes of a question's change and effect, at the ends of a path of so many nodes; ("", "") if none fit, or several do.
 
     With `path_len` 0 the change comes from another paragraph, and its node is empty.
@@ -153,7 +153,7 @@ def locate(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, 
     return fitting[0] if len(fitting) == 1 else ("", "")
 
 
-def read_each(
+def read_records(
     path: Path, what: str, read: Callable[[Mapping[str, object], str], _Row], id_of: Callable[[_Row], str]
 ) -> dict[str, _Row]:
     """Id -> what a file of JSON lines has, in the file's order; `read` makes it of a record and its place, "file:line"."""
@@ -170,17 +170,17 @@ def read_each(
 
 def read_graphs(path: Path) -> dict[str, Graph]:
     """Id -> graph, in the file's order."""
-    return read_each(path, "graph", read_graph, lambda graph: graph.id)
+    return read_records(path, "graph", parse_graph, lambda graph: graph.id)
 
 
-def read_graph(record: Mapping[str, object], where: str) -> Graph:
+def parse_graph(record: Mapping[str, object], where: str) -> Graph:
     """A graph from a record; `where` opens the message of an IfqaError."""
-    line = parse_section(GraphTable, record, where)
+    line = parse_section(GraphRecord, record, where)
     values: dict[str, str | list[str]] = line.model_dump()
-    nodes = {name: _phrasings(values[name]) for name in "ZVXUYW"}
+    nodes = {name: _parse_phrasings(values[name]) for name in "ZVXUYW"}
     for name, key in ((MORE, "para_outcome_accelerate"), (LESS, "para_outcome_decelerate")):
         value = values[key]
-        nodes[name] = tuple(text.rstrip("?").rstrip() for text in _phrasings(value))
+        nodes[name] = tuple(text.rstrip("?").rstrip() for text in _parse_phrasings(value))
         if not any(nodes[name]) or (isinstance(value, list) and len(value) > 1):
             raise IfqaError(f"{where}: {key!r} is {value!r:.80}; wanted one text, its phrasings separated by [OR]")
     affects = _AFFECTS.get(line.Y_affects_outcome.lower())
@@ -196,7 +196,7 @@ def read_graph(record: Mapping[str, object], where: str) -> Graph:
     )  # fmt: skip
 
 
-def _phrasings(value: str | list[str]) -> tuple[str, ...]:
+def _parse_phrasings(value: str | list[str]) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else value
     phrasings = (phrasing.strip() for text in texts for phrasing in _OR.split(text))
     return tuple(dict.fromkeys(phrasing for phrasing in phrasings if phrasing))

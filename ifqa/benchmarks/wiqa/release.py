@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ifqa.benchmarks.wiqa.graphs import Graph, Words, locate, read_each
+from ifqa.benchmarks.wiqa.graphs import Graph, Words, locate_nodes, read_records
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.reading.multiple_choice.wiqa_question import split_stem
 from ifqa.settings import Natural, StrictModel, Text, parse_section
@@ -40,11 +40,11 @@ TYPES = {
     "INPARA_DISTRACTOR": "no_effect",
 }
 CHOICES = {"more": ("A", "more"), "less": ("B", "less"), "no_effect": ("C", "no effect")}
-_OFFERED = [{"label": letter, "text": text} for letter, text in CHOICES.values()]
+_CHOICE_RECORDS = [{"label": letter, "text": text} for letter, text in CHOICES.values()]
 Direction = Literal["more", "less"]
 
 
-class LineTable(StrictModel):
+class QuestionLine(StrictModel):
     """A line of a file of questions."""
 
     question: dict[str, object]
@@ -52,7 +52,7 @@ class LineTable(StrictModel):
     explanation: dict[str, object] | None = None
 
 
-class QuestionTable(StrictModel):
+class QuestionRecord(StrictModel):
     """`question` of a line."""
 
     stem: Text
@@ -62,7 +62,7 @@ class QuestionTable(StrictModel):
     choices: list[dict[str, str]]
 
 
-class MetadataTable(StrictModel):
+class MetadataRecord(StrictModel):
     """`metadata` of a line."""
 
     ques_id: Text
@@ -72,7 +72,7 @@ class MetadataTable(StrictModel):
     path_len: Natural
 
 
-class ItemExplanation(StrictModel):
+class ExplanationRecord(StrictModel):
     """Why a change has its effect: sentence `i` becomes "more" or "less" true, then sentence `j`, then the effect (`de`).
 
     Sentences count from 0.
@@ -85,12 +85,12 @@ class ItemExplanation(StrictModel):
     de: Direction
 
 
-class Item(StrictModel):
+class WiqaQuestion(StrictModel):
     """A question as released."""
 
-    question: QuestionTable
-    metadata: MetadataTable
-    explanation: ItemExplanation | None = None
+    question: QuestionRecord
+    metadata: MetadataRecord
+    explanation: ExplanationRecord | None = None
 
     @property
     def kind(self) -> str:
@@ -107,11 +107,11 @@ class Item(StrictModel):
         return self.model_dump(exclude_none=True)
 
 
-def new_item(graph: Graph, name: str, stem: str, label: str, kind: str, length: int) -> Item:
+def new_wiqa_question(graph: Graph, name: str, stem: str, label: str, kind: str, length: int) -> WiqaQuestion:
     """A question of a graph whose path has `length` nodes; `kind` is a key of TYPES."""
     question = {
         "stem": stem, "para_steps": graph.steps, "answer_label": label, "answer_label_as_choice": CHOICES[label][0],
-        "choices": _OFFERED,
+        "choices": _CHOICE_RECORDS,
     }  # fmt: skip
     about = {
         "ques_id": name,
@@ -120,25 +120,25 @@ def new_item(graph: Graph, name: str, stem: str, label: str, kind: str, length: 
         "question_type": kind,
         "path_len": length,
     }
-    return Item.model_validate({"question": question, "metadata": about})
+    return WiqaQuestion.model_validate({"question": question, "metadata": about})
 
 
-def read_items(path: Path) -> list[Item]:
+def read_wiqa_questions(path: Path) -> list[WiqaQuestion]:
     """The questions of a file, in its order."""
-    return [*read_each(path, "question", read_item, lambda item: item.metadata.ques_id).values()]
+    return [*read_records(path, "question", parse_wiqa_question, lambda item: item.metadata.ques_id).values()]
 
 
-def read_item(record: Mapping[str, object], where: str) -> Item:
+def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestion:
     """A question from a record in the released layout."""
-    line = parse_section(LineTable, record, where)
-    question = parse_section(QuestionTable, line.question, f"{where}: question")
-    about = parse_section(MetadataTable, line.metadata, f"{where}: metadata")
+    line = parse_section(QuestionLine, record, where)
+    question = parse_section(QuestionRecord, line.question, f"{where}: question")
+    about = parse_section(MetadataRecord, line.metadata, f"{where}: metadata")
     try:
         split_stem(question.stem)
     except IfqaError as error:
         raise IfqaError(f"{where}: {error}") from error
     label, letter, length = question.answer_label, question.answer_label_as_choice, about.path_len
-    if question.choices != _OFFERED:
+    if question.choices != _CHOICE_RECORDS:
         raise IfqaError(f"{where}: 'choices' is not A more, B less, C no effect, in this order")
     if letter != CHOICES[label][0]:
         raise IfqaError(f"{where}: 'answer_label_as_choice' is {letter!r}; {label} is choice {CHOICES[label][0]}")
@@ -149,7 +149,7 @@ def read_item(record: Mapping[str, object], where: str) -> Item:
             + ("no_effect and 0" if apart else "more or less, and 2 nodes at least")
         )
     why = (
-        parse_section(ItemExplanation, line.explanation, f"{where}: explanation")
+        parse_section(ExplanationRecord, line.explanation, f"{where}: explanation")
         if line.explanation is not None
         else None
     )
@@ -158,16 +158,16 @@ def read_item(record: Mapping[str, object], where: str) -> Item:
             f"{where}: 'explanation' has the sentences {why.i} and {why.j}; wanted 0 to {len(question.para_steps) - 1}, "
             "i before j"
         )
-    return Item(question=question, metadata=about, explanation=why)
+    return WiqaQuestion(question=question, metadata=about, explanation=why)
 
 
-def check_label(item: Item, graphs: Mapping[str, Graph], where: str) -> bool:
+def check_label(item: WiqaQuestion, graphs: Mapping[str, Graph], where: str) -> bool:
     """Whether a question is found in its graph: both its parts are phrasings there, and a path of its length joins them."""
     name, label = item.metadata.graph_id, item.question.answer_label
     if name not in graphs:
         raise IfqaError(f"{where}: {unknown_name('graph', name, graphs)}")
     graph = graphs[name]
-    source, target = locate(graph, *split_stem(item.question.stem), item.metadata.path_len)
+    source, target = locate_nodes(graph, *split_stem(item.question.stem), item.metadata.path_len)
     if source and label != (chain := graph.chains[source, target]).answer:
         raise IfqaError(
             f"{where}: the label is {label}, but by its path {' -> '.join(chain.nodes)} it is {chain.answer}"

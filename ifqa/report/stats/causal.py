@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ifqa.benchmarks.causalqa.benchmark import SPLITS
-from ifqa.benchmarks.causalqa.corpus import Facts, facts_of
+from ifqa.benchmarks.causalqa.builder import DatasetFacts, read_facts
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
-from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
+from ifqa.benchmarks.causalqa.rules import RULES, TABLE, match_rules
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.causalqa_datasets import PUBLISHERS
 from ifqa.formats.questions import iter_questions
@@ -95,7 +95,7 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Que
             counts.labelled += bool(label)
             counts.positive += label == "true"
             for reading, tally in counts.tallies.items():
-                if rules := matched(question.text, reading):
+                if rules := match_rules(question.text, reading):
                     tally.datasets[group] += 1
                     tally.matched.update((ANY, *rules))
                     tally.judged.update((ANY, *rules) if label else ())
@@ -198,20 +198,20 @@ def _share_cell(number: int, of: int) -> str:
     return f"{number:,} {100 * number / of:.2f}%"
 
 
-def measure_corpus(folder: Path) -> dict[str, Facts]:
+def measure_corpus(folder: Path) -> dict[str, DatasetFacts]:
     """Dataset -> counts of a finished corpus of causal questions, from its manifest, in the paper's order."""
-    facts = facts_of(folder)
+    facts = read_facts(folder)
     if not facts:
         raise IfqaError(f"no corpus in {folder}; run: ifqa data causalqa --from FOLDER")
     return {name: facts[name] for name in PUBLISHERS if name in facts}
 
 
-def corpus_json(facts: Mapping[str, Facts]) -> dict[str, object]:
+def corpus_json(facts: Mapping[str, DatasetFacts]) -> dict[str, object]:
     """The counts and the paper's values, for --json."""
     return {name: _corpus_counts(counts) | {"paper": PUBLISHED[name]._asdict()} for name, counts in facts.items()}
 
 
-def _corpus_counts(*facts: Facts) -> dict[str, object]:
+def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
     """The counts of one or more datasets; each question counts the same, as in the paper.
 
     "questions" are those the rules were applied to (None if some came from the authors' release), and "share" is the percentage
@@ -237,7 +237,7 @@ def _corpus_counts(*facts: Facts) -> dict[str, object]:
     }
 
 
-def corpus_tables(facts: Mapping[str, Facts]) -> Iterator[Table]:
+def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
     """The counts by dataset and by split, with the paper's values in the line below each dataset's."""
     groups = [((counts,), PUBLISHED[name], name) for name, counts in facts.items()]
     whole = [(tuple(facts.values()), ALL, "all")] if len(facts) == len(PUBLISHERS) else []

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ifqa.benchmarks.causalqa.typology import ASPECTS, Judged, Key, judge, kappa, label, read_annotations
+from ifqa.benchmarks.causalqa.typology import ASPECTS, LabellerScore, QuestionKey, classify_question, kappa, read_annotations, score_labels
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import iter_questions
 from ifqa.formatting import pluralize
@@ -16,7 +16,7 @@ from ifqa.scoring.statistics import wilson_interval
 #: Cohen's kappa on the typology, Bondarenko et al., COLING 2022, section 4.
 PAPER_KAPPA = 0.54
 
-Aspects = dict[str, dict[Key, str]]  # aspect -> question -> class; "" for the labeller's abstention
+Aspects = dict[str, dict[QuestionKey, str]]  # aspect -> question -> class; "" for the labeller's abstention
 
 
 @dataclass
@@ -33,7 +33,7 @@ class AnnotationCounts:
     classes: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
     kappas: dict[str, float | None] = field(default_factory=dict)
     common: int = 0
-    labeller: dict[str, dict[str, dict[str, Judged]]] = field(default_factory=dict)
+    labeller: dict[str, dict[str, dict[str, LabellerScore]]] = field(default_factory=dict)
 
 
 def measure(files: Sequence[Path], questions: Path | None = None) -> AnnotationCounts:
@@ -78,7 +78,7 @@ def measure(files: Sequence[Path], questions: Path | None = None) -> AnnotationC
         }
         for name, aspects in annotators.items():
             counts.labeller[name] = {
-                aspect: judge(labels[aspect], aspects[aspect], ASPECTS[aspect]) for aspect in ASPECTS
+                aspect: score_labels(labels[aspect], aspects[aspect], ASPECTS[aspect]) for aspect in ASPECTS
             }
     return counts
 
@@ -88,13 +88,13 @@ def _count_classes(labels: Aspects) -> dict[str, dict[str, int]]:
     return {aspect: {name: counts[aspect][name] for name in ASPECTS[aspect]} for aspect in ASPECTS}
 
 
-def _label_questions(path: Path, wanted: set[Key]) -> Aspects:
+def _label_questions(path: Path, wanted: set[QuestionKey]) -> Aspects:
     """The labeller's classes of the wanted questions; of all if `wanted` is empty."""
     labels: Aspects = {aspect: {} for aspect in ASPECTS}
     for question in iter_questions(path):
         key = (question.group, question.id)
         if not wanted or key in wanted:
-            for aspect, name in zip(ASPECTS, label(question.text), strict=True):
+            for aspect, name in zip(ASPECTS, classify_question(question.text), strict=True):
                 labels[aspect][key] = name or ""
     if missing := wanted - labels["semantic"].keys():
         example = " ".join(min(missing)).strip()
@@ -120,7 +120,7 @@ def stats_json(counts: AnnotationCounts) -> dict[str, object]:
     return result
 
 
-def _agreement_json(beside: Judged) -> dict[str, object]:
+def _agreement_json(beside: LabellerScore) -> dict[str, object]:
     coverage, precision = wilson_interval(beside.given, beside.of), wilson_interval(beside.right, beside.given)
     return beside._asdict() | {"coverage": coverage, "precision": precision}
 

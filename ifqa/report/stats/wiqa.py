@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ifqa.benchmarks.wiqa.derive import FOLDER, SAMPLE
+from ifqa.benchmarks.wiqa.question_generation import FOLDER, SAMPLE
 from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
-from ifqa.benchmarks.wiqa.release import CHOICES, check_label, read_items, read_topics
+from ifqa.benchmarks.wiqa.release import CHOICES, check_label, read_wiqa_questions, read_topics
 from ifqa.errors import IfqaError
 from ifqa.report.table import Table
 from ifqa.storage.files import read_jsonl
@@ -58,7 +58,7 @@ def _question_files(source: str) -> list[Path]:
 
 
 def _count_file(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
-    questions = read_items(path)
+    questions = read_wiqa_questions(path)
     types = Counter(question.kind for question in questions)
     labels = Counter[str](question.question.answer_label for question in questions)
     hops = Counter(question.hops for question in questions if question.hops)

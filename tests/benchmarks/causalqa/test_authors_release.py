@@ -5,16 +5,16 @@ import json
 import pytest
 from causal_publishers import write_publishers, write_release
 
-from ifqa.benchmarks.causalqa import corpus
+from ifqa.benchmarks.causalqa import builder
 from ifqa.benchmarks.causalqa.benchmark import CausalQA
-from ifqa.benchmarks.causalqa.corpus import build
+from ifqa.benchmarks.causalqa.builder import build_causalqa
 from ifqa.errors import IfqaError
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_authors_release_keeps_its_own_splits(packed, tmp_path):
     write_release(tmp_path / "release", packed)
-    told = list(build(tmp_path, tmp_path / "release"))
+    told = list(build_causalqa(tmp_path, tmp_path / "release"))
     place = tmp_path / "data/causalqa"
     facts = json.loads((place / "manifest.json").read_text())["record"]["datasets"]
     assert "eli5: absent, the release has its ids alone" in told[4]
@@ -34,7 +34,7 @@ def test_a_publishers_dataset_takes_the_place_of_the_releases_and_an_id_that_it_
     path = tmp_path / "Webis-CausalQA-22-v-1.0/input/random-splits/squad2_train_random_split.csv"
     path.write_text(path.read_text() + "1,Why again?,why,c,c,hot\n")
     write_publishers(tmp_path, "eli5", "paq")
-    told = list(build(tmp_path, tmp_path))
+    told = list(build_causalqa(tmp_path, tmp_path))
     assert told[0].startswith("paq: 10 questions, 4 causal")
     assert told[4].startswith("eli5: 10 questions, 3 causal")
     assert told[6].startswith("squad2: from the release")
@@ -50,15 +50,15 @@ def test_a_release_with_other_columns_is_refused(tmp_path):
     for changed, said in {text.replace("answer", "gold"): renamed, text + "4,why\n": wanted}.items():
         path.write_text(changed)
         with pytest.raises(IfqaError, match=said):
-            list(build(tmp_path, tmp_path))
+            list(build_causalqa(tmp_path, tmp_path))
 
 
 def test_the_release_is_fetched_once_and_kept_aside(tmp_path, monkeypatch):
     write_release(tmp_path / "server", packed=True)
     url = (tmp_path / "server/Webis-CausalQA-22-v-1.0.zip").as_uri()
-    monkeypatch.setattr(corpus.release, "URL", url)
-    told = list(build(tmp_path, None))
+    monkeypatch.setattr(builder.release, "URL", url)
+    told = list(build_causalqa(tmp_path, None))
     assert told[6].startswith("squad2: from the release, 6 causal")
     assert (tmp_path / "data/causalqa-release/Webis-CausalQA-22-v-1.0.zip").is_file()
-    monkeypatch.setattr(corpus.release, "URL", "file:///nowhere.zip")
-    assert list(build(tmp_path, None)) == told
+    monkeypatch.setattr(builder.release, "URL", "file:///nowhere.zip")
+    assert list(build_causalqa(tmp_path, None)) == told

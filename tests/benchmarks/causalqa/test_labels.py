@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.causalqa.typology import Annotation, Judged, judge, kappa, read_annotations
+from ifqa.benchmarks.causalqa.typology import Annotation, LabellerScore, kappa, read_annotations, score_labels
 from ifqa.errors import IfqaError
 
 pairs = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abc")), max_size=30)
@@ -55,8 +55,8 @@ def test_what_is_no_annotation_is_refused(tmp_path, text, message):
 def test_a_labeller_is_judged_on_annotated_questions_only():
     labels = {("", "1"): "cause", ("", "2"): None, ("", "3"): "goal", ("", "4"): "goal", ("", "9"): "cause"}
     annotations = {("", "1"): "cause", ("", "2"): "cause", ("", "3"): "cause", ("", "4"): "goal"}
-    assert judge(labels, annotations, ["cause", "goal"]) == {
-        "all": Judged(given=3, right=2, annotated=4, of=4),
-        "cause": Judged(given=1, right=1, annotated=3, of=4),
-        "goal": Judged(given=2, right=1, annotated=1, of=4),
+    assert score_labels(labels, annotations, ["cause", "goal"]) == {
+        "all": LabellerScore(given=3, right=2, annotated=4, of=4),
+        "cause": LabellerScore(given=1, right=1, annotated=3, of=4),
+        "goal": LabellerScore(given=2, right=1, annotated=1, of=4),
     }

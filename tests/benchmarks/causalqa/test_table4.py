@@ -2,10 +2,10 @@
 
 import pytest
 
-from ifqa.benchmarks.causalqa.benchmark import ANSWERED, DATASETS
+from ifqa.benchmarks.causalqa.benchmark import ANSWER_MEASURES, DATASETS
 from ifqa.config.experiment import load_experiment
 
-MEASURES = [one.name for one in ANSWERED[:5]]
+MEASURES = [one.name for one in ANSWER_MEASURES[:5]]
 ORIGINAL = (76_961, 33, 2_558, 71, 13_104, 117, 252, 29, 35, 66)  # questions of each dataset, as DATASETS has them
 RANDOM = (76_961, 14_629, 2_557, 121, 13_104, 78, 321, 66, 39, 71)
 HALVES = {

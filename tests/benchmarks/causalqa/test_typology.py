@@ -2,17 +2,17 @@ import re
 
 import pytest
 
-from ifqa.benchmarks.causalqa.rules import plain
-from ifqa.benchmarks.causalqa.typology import ASPECTS, PRAGMATIC_FORMS, SEMANTIC_FORMS, label
+from ifqa.benchmarks.causalqa.rules import normalize_question
+from ifqa.benchmarks.causalqa.typology import ASPECTS, PRAGMATIC_FORMS, SEMANTIC_FORMS, classify_question
 
 FORMS = [(forms, place) for forms in (SEMANTIC_FORMS, PRAGMATIC_FORMS) for place in range(len(forms))]
 
 
 @pytest.mark.parametrize(("forms", "place"), FORMS)
 def test_a_form_is_the_first_that_its_example_has(forms, place):
-    text = plain(forms[place].example)
+    text = normalize_question(forms[place].example)
     assert next(n for n, form in enumerate(forms) if re.search(form.pattern, text)) == place
-    assert label(forms[place].example)[forms is PRAGMATIC_FORMS] == forms[place].label
+    assert classify_question(forms[place].example)[forms is PRAGMATIC_FORMS] == forms[place].label
 
 
 def test_every_class_but_no_other_has_a_form():
@@ -21,5 +21,7 @@ def test_every_class_but_no_other_has_a_form():
 
 
 def test_the_labeller_abstains_where_no_form_fits_and_a_long_question_takes_no_more_than_its_share_of_time():
-    assert label("salt and water") == label("") == (None, None)
-    assert label("what is what does why is causes effects of " * 400)[0]  # minutes, were a pattern exponential
+    assert classify_question("salt and water") == classify_question("") == (None, None)
+    assert classify_question("what is what does why is causes effects of " * 400)[
+        0
+    ]  # minutes, were a pattern exponential

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from ifqa.benchmarks.wiqa.derive import FOLDER, SPLITS, whole
 from ifqa.benchmarks.wiqa.graphs import read_graphs
-from ifqa.benchmarks.wiqa.release import read_items
+from ifqa.benchmarks.wiqa.question_generation import FOLDER, SPLITS, make_complete_questions
+from ifqa.benchmarks.wiqa.release import read_wiqa_questions
 from ifqa.storage.files import read_jsonl
 
 PROCESSES = {record["para_id"]: record for _, record in read_jsonl(FOLDER / "processes.jsonl")}
@@ -25,7 +25,7 @@ def test_each_of_twelve_graphs_tells_of_its_process_of_five_to_eight_sentences()
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_questions_are_those_of_the_graphs_some_with_an_explanation(split):
-    items = read_items(FOLDER / f"{split}.jsonl")
+    items = read_wiqa_questions(FOLDER / f"{split}.jsonl")
     assert any(item.explanation for item in items)
     graphs = [graph for graph in GRAPHS.values() if PROCESSES[graph.paragraph_id]["split"] == split]
-    assert [item.model_copy(update={"explanation": None}) for item in items] == whole(graphs, 0)
+    assert [item.model_copy(update={"explanation": None}) for item in items] == make_complete_questions(graphs, 0)

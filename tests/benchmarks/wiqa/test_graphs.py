@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ifqa.benchmarks.wiqa.graphs import locate, read_graph, read_graphs
+from ifqa.benchmarks.wiqa.graphs import locate_nodes, parse_graph, read_graphs
 from ifqa.errors import IfqaError
 
 RELEASED = {
@@ -16,7 +16,7 @@ RELEASED = {
 
 
 def test_the_released_layout():
-    graph = read_graph(RELEASED, "x:1")
+    graph = parse_graph(RELEASED, "x:1")
     assert graph.nodes == {
         "Z": ("a good summer", "a wet spring"), "X": ("more seeds are made",), "U": ("the wind stops",),
         "Y": ("more seeds are carried off",), "W": ("the seeds stay", "no seed flies"), "A": ("MORE new trees",),
@@ -28,11 +28,11 @@ def test_the_released_layout():
 
 def test_the_outcome_may_be_affected_the_other_way_or_not_at_all():
     for affects in ("less", "d", "LESS"):
-        chains = read_graph(RELEASED | {"Y_affects_outcome": affects}, "x").chains
+        chains = parse_graph(RELEASED | {"Y_affects_outcome": affects}, "x").chains
         pairs = ("Y", "A"), ("Y", "D"), ("W", "A"), ("W", "D"), ("Z", "A")
         assert [chains[pair].sign for pair in pairs] == [-1, 1, 1, -1, -1]
     for marker in ("no_effect", "NO_EFFECT", "none", "-"):
-        graph = read_graph(RELEASED | {"Y_affects_outcome": marker}, "x")
+        graph = parse_graph(RELEASED | {"Y_affects_outcome": marker}, "x")
         assert (graph.usable, ("Z", "Y") in graph.chains, ("Y", "A") in graph.chains) == (False, True, False)
 
 
@@ -59,8 +59,8 @@ def test_a_bad_graph_is_one_line_with_its_place(changes, message, tmp_path):
 
 
 def test_a_question_is_located_in_its_graph():
-    graph = read_graph(RELEASED, "x")
-    assert locate(graph, "The wind  stops.", "LESS new trees", 3) == ("U", "D")
-    assert locate(graph, "the wind stops", "LESS new trees", 4) == ("", "")
-    assert locate(graph, "a volcano erupts", "more new trees", 0) == ("", "A")
-    assert locate(graph, "a volcano erupts", "more new trees", 2) == ("", "")
+    graph = parse_graph(RELEASED, "x")
+    assert locate_nodes(graph, "The wind  stops.", "LESS new trees", 3) == ("U", "D")
+    assert locate_nodes(graph, "the wind stops", "LESS new trees", 4) == ("", "")
+    assert locate_nodes(graph, "a volcano erupts", "more new trees", 0) == ("", "A")
+    assert locate_nodes(graph, "a volcano erupts", "more new trees", 2) == ("", "")

@@ -1,6 +1,6 @@
 """The phenomena of a change, told by rule."""
 
-from ifqa.benchmarks.wiqa.benchmark import PHENOMENA, phenomena
+from ifqa.benchmarks.wiqa.benchmark import PHENOMENA, find_phenomena
 
 STEPS = ["The magma cools", "The magma solidifies", "Rain falls on the ground", ""]
 
@@ -13,7 +13,7 @@ def test_a_change_shows_its_phenomena():
         "a note about nothing": ("negation",), "the knot is another one": (), "more": ("qualitative",),
         "less of an increase in heat": ("qualitative", "juxtaposed"),
     }  # fmt: skip
-    assert {change: phenomena(change, STEPS, True) for change in shown} == shown
-    assert phenomena("the magma cools", STEPS, False) == (), "only a change of the paragraph matches its words"
-    assert phenomena("the magma cools", STEPS, True) == ("lexical match",)
+    assert {change: find_phenomena(change, STEPS, True) for change in shown} == shown
+    assert find_phenomena("the magma cools", STEPS, False) == (), "only a change of the paragraph matches its words"
+    assert find_phenomena("the magma cools", STEPS, True) == ("lexical match",)
     assert list(PHENOMENA) == ["qualitative", "lexical match", "negation", "juxtaposed"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.benchmarks.wiqa.derive import effects
 from ifqa.benchmarks.wiqa.graphs import read_graphs
-from ifqa.benchmarks.wiqa.release import check_label, read_item, read_items, read_topics
+from ifqa.benchmarks.wiqa.question_generation import effect_questions
+from ifqa.benchmarks.wiqa.release import check_label, parse_wiqa_question, read_topics, read_wiqa_questions
 from ifqa.errors import IfqaError
 from ifqa.reading.multiple_choice.wiqa_question import split_stem
 from ifqa.storage.files import read_jsonl
@@ -17,12 +17,12 @@ from ifqa.storage.resources import BUNDLED, PACKAGE
 SHARED = [folder / "shared/data/wiqa/test-8-paragraphs.jsonl" for folder in PACKAGE.parents]
 RELEASED = next((path for path in SHARED if path.exists()), Path("absent"))
 GRAPHS = read_graphs(BUNDLED / "wiqa" / "graphs.jsonl")
-RECORD = next(effects(GRAPHS["bread-1"])).record()
+RECORD = next(effect_questions(GRAPHS["bread-1"])).record()
 
 
 @pytest.mark.skipif(not RELEASED.exists(), reason="the released questions are not here")
 def test_released_questions_come_back_character_by_character():
-    items = read_items(RELEASED)
+    items = read_wiqa_questions(RELEASED)
     assert [item.record() for item in items] == [record for _, record in read_jsonl(RELEASED)]
     stems = ["suppose {} happens, how will it affect {}.".format(*split_stem(item.question.stem)) for item in items]
     assert stems == [item.question.stem for item in items]
@@ -53,7 +53,7 @@ def changed(**changes):
 )  # fmt: skip
 def test_a_bad_question_is_one_line_with_its_place(record, message):
     with pytest.raises(IfqaError) as told:
-        read_item(record, "x:1")
+        parse_wiqa_question(record, "x:1")
     assert str(told.value).startswith("x:1: ")
     assert message in str(told.value)
 
@@ -66,13 +66,13 @@ def test_an_id_that_is_there_twice_and_a_label_that_contradicts_its_path_are_ref
     }.items():
         path.write_text(text)
         with pytest.raises(IfqaError, match=said):
-            read_items(path)
+            read_wiqa_questions(path)
     less = changed(question__answer_label="less", question__answer_label_as_choice="B")
     lost = changed(metadata__graph_id="lost")
     path_of = "x: the label is less, but by its path Z -> X -> Y it is more"
     for record, said in ((less, path_of), (lost, "unknown graph 'lost'")):
         with pytest.raises(IfqaError, match=said):
-            check_label(read_item(record, "x"), GRAPHS, "x")
+            check_label(parse_wiqa_question(record, "x"), GRAPHS, "x")
 
 
 def test_topics_and_splits_of_paragraphs(tmp_path):

@@ -24,8 +24,8 @@ from ifqa.reading.multiple_choice.baselines import (
 )
 from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, polarity
 from ifqa.records import Passage, Question
-from ifqa.training import choice
-from ifqa.training.trainer import configured
+from ifqa.training import multiple_choice
+from ifqa.training.trainer import configure_trainer
 
 CHOICES = ("more", "less", "no effect")
 CHANGES = "more rain falls;less rain falls;the sun shines;a dog barks;the wind stops;more clouds come".split(";")
@@ -119,7 +119,7 @@ def test_trees_decide_as_scikit_learn_does(depth, classes):
     counts = count_words([question.text for question in questions], words)
     boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=depth), n_estimators=20, random_state=0)
     boosted.fit(counts, [CHOICES.index(question.answers[0]) for question in questions])
-    ours = decision_function(choice.trees_of(boosted), counts, classes)
+    ours = decision_function(multiple_choice.export_trees(boosted), counts, classes)
     theirs = boosted.decision_function(counts)
     np.testing.assert_allclose(ours if classes > 2 else ours[:, 1] - ours[:, 0], theirs, atol=1e-12)
     exact = np.exp(ours / (classes - 1))
@@ -131,7 +131,7 @@ def test_trees_decide_as_scikit_learn_does(depth, classes):
 def boosted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("adaboost")
     data = TrainingData(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
-    configured(choice.AdaBoost, depth=2).train(data, folder)
+    configure_trainer(multiple_choice.AdaBoost, depth=2).train(data, folder)
     return folder
 
 
@@ -155,13 +155,13 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
 
 def test_adaboost_trains_to_the_same_bytes_and_refuses_another(boosted, tmp_path):
     material = TrainingData(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
-    configured(choice.AdaBoost, depth=2).train(material, tmp_path)
+    configure_trainer(multiple_choice.AdaBoost, depth=2).train(material, tmp_path)
     assert (tmp_path / "model.json").read_bytes() == (boosted / "model.json").read_bytes()
     before = (tmp_path / "manifest.json").read_bytes()
-    configured(choice.AdaBoost, depth=2).train(material, tmp_path)  # nothing to do
+    configure_trainer(multiple_choice.AdaBoost, depth=2).train(material, tmp_path)  # nothing to do
     assert (tmp_path / "manifest.json").read_bytes() == before
     with refused(r"another training \(changed: settings\)"):
-        configured(choice.AdaBoost, depth=1).train(material, tmp_path)
+        configure_trainer(multiple_choice.AdaBoost, depth=1).train(material, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -209,5 +209,7 @@ def test_passages_change_nothing_and_open_questions_and_other_words_are_refused(
 )
 def test_what_cannot_be_learnt_is_refused(questions, message, tmp_path):
     with refused(message):
-        configured(choice.AdaBoost).train(TrainingData(questions, [[]] * len(questions), "rain"), tmp_path / "made")
+        configure_trainer(multiple_choice.AdaBoost).train(
+            TrainingData(questions, [[]] * len(questions), "rain"), tmp_path / "made"
+        )
     assert not (tmp_path / "made").exists()

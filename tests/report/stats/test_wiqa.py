@@ -2,7 +2,7 @@
 
 import pytest
 
-from ifqa.benchmarks.wiqa.derive import FOLDER
+from ifqa.benchmarks.wiqa.question_generation import FOLDER
 from ifqa.errors import IfqaError
 from ifqa.report.stats import show_tables
 from ifqa.report.stats.wiqa import KINDS, measure, tables

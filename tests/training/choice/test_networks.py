@@ -19,8 +19,8 @@ from ifqa.reading.multiple_choice.attention import DecomposableAttention, encode
 from ifqa.reading.multiple_choice.baselines import DecompAttn
 from ifqa.reading.multiple_choice.bert import Choice, InputFormat, encode_options
 from ifqa.records import Passage, Question
-from ifqa.training import choice
-from ifqa.training.trainer import configured
+from ifqa.training import multiple_choice
+from ifqa.training.trainer import configure_trainer
 
 QUESTIONS = questions()
 MATERIAL = TrainingData(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
@@ -112,12 +112,12 @@ def start(tmp_path_factory):
 
 def train_choice(folder, start, **changes):
     chosen = {"encoder": start, "learning_rate": 3e-3, **LEARN, **changes}
-    configured(choice.Choice, **chosen).train(MATERIAL, folder)
+    configure_trainer(multiple_choice.Choice, **chosen).train(MATERIAL, folder)
 
 
 def train_decomp(folder, start, **changes):
     chosen = {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes}
-    configured(choice.DecompAttn, **chosen).train(MATERIAL, folder)
+    configure_trainer(multiple_choice.DecompAttn, **chosen).train(MATERIAL, folder)
 
 
 TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
@@ -211,8 +211,8 @@ def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
 def test_an_encoder_of_another_family_is_not_trained_further(trained_verb, tmp_path):
     other = replace(MATERIAL, family="snow")
     with refused("was trained on rain and may not be trained further on snow"):
-        configured(choice.Choice, encoder=str(trained_verb["choice"])).train(other, tmp_path / "made")
-    trainer = configured(choice.Choice, encoder=str(trained_verb["choice"]), epochs=1, device="cpu")
+        configure_trainer(multiple_choice.Choice, encoder=str(trained_verb["choice"])).train(other, tmp_path / "made")
+    trainer = configure_trainer(multiple_choice.Choice, encoder=str(trained_verb["choice"]), epochs=1, device="cpu")
     trainer.train(MATERIAL, tmp_path / "made")
 
 

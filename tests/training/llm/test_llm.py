@@ -22,9 +22,9 @@ from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import TrainingData
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
-from ifqa.training.llm import Asks, collate, loss_of, with_answers, with_preferences
 from ifqa.training.llm import Llm as Trainer
-from ifqa.training.trainer import configured
+from ifqa.training.llm import PromptTokenizer, answer_rows, batch_loss, collate, preference_rows
+from ifqa.training.trainer import configure_trainer
 
 NAMES = "Ada Bo Cy Di".split()
 TOWNS = "Bath Wick Lund Hove".split()
@@ -54,7 +54,7 @@ def opened(model, folder):
 
 
 def tuned(folder, start, **changes):
-    configured(Trainer, **{"model": start, **SETTINGS, **changes}).train(MATERIAL, folder)
+    configure_trainer(Trainer, **{"model": start, **SETTINGS, **changes}).train(MATERIAL, folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -71,7 +71,7 @@ def whole(tmp_path_factory, start):
 def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
     template = tiny_chat.TEMPLATE if chat else None
     model = opened(str(tiny_chat.save(tmp_path / "tiny", template=template)), tmp_path)
-    asks = Asks(model, load_prompt("short"), 400)
+    asks = PromptTokenizer(model, load_prompt("short"), 400)
     row = asks.row(QUESTIONS[0], RANKINGS[0], "Bath")
     reader = Llm(model, prompt="short")
     [request] = reader.requests(QUESTIONS[:1], RANKINGS[:1])
@@ -82,20 +82,20 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
     said = model.tokenizer.decode(row["prompt"] + answer[:-1])
     assert said.endswith("assistant\nAnswer: Bath" if chat else "where?\nAnswer: Bath")
     assert load_prompt("short").parse(model.tokenizer.decode(answer[:-1])).answer == "Bath"
-    assert Asks(model, load_prompt("short"), 40).row(QUESTIONS[0], RANKINGS[0], "Bath") is None
+    assert PromptTokenizer(model, load_prompt("short"), 40).row(QUESTIONS[0], RANKINGS[0], "Bath") is None
 
 
 def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start, tmp_path):
     model = opened(start, tmp_path)
-    asks = Asks(model, load_prompt("short"), 400)
-    shown = [model.tokenizer.decode(row["prompt"]) for row in with_answers(MATERIAL, asks, **ALL)]
+    asks = PromptTokenizer(model, load_prompt("short"), 400)
+    shown = [model.tokenizer.decode(row["prompt"]) for row in answer_rows(MATERIAL, asks, **ALL)]
     assert len(shown) == 3 * len(QUESTIONS)
     counts = [sum(text in one for text in TEXTS) for one in shown]
     assert set(counts) == {1, 2}
     gold = {question.text: question.gold_passages[0] for question in QUESTIONS}
     assert all(any(text in one and gold[text] in one for text in gold) for one in shown)
     for share, count in ((0.0, 2), (1.0, 1)):
-        rows = with_answers(MATERIAL, asks, **ALL | {"alone": share})
+        rows = answer_rows(MATERIAL, asks, **ALL | {"alone": share})
         assert {sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows} == {count}
 
 
@@ -104,22 +104,22 @@ def logits_of(network, ids):
 
 
 def test_the_loss_is_that_of_each_answer_alone(start, tmp_path):
-    asks = Asks(opened(start, tmp_path), load_prompt("short"), 400)
+    asks = PromptTokenizer(opened(start, tmp_path), load_prompt("short"), 400)
     network = AutoModelForCausalLM.from_pretrained(start)
-    rows = with_answers(MATERIAL, asks, **ALL)[:3]
+    rows = answer_rows(MATERIAL, asks, **ALL)[:3]
     expected = []
     for row in rows:
         [answer] = row["answers"]
         logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
         expected.append(F.cross_entropy(logits, torch.tensor(answer)))
-    loss = loss_of(network, collate(rows, 0), 0.1).item()
+    loss = batch_loss(network, collate(rows, 0), 0.1).item()
     assert loss == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
 def test_the_preference_loss_is_the_published_formula(start, tmp_path):
-    asks = Asks(opened(start, tmp_path), load_prompt("short"), 400)
+    asks = PromptTokenizer(opened(start, tmp_path), load_prompt("short"), 400)
     network = AutoModelForCausalLM.from_pretrained(start)
-    rows = with_preferences(MATERIAL, asks, **PAIRS)[:3]
+    rows = preference_rows(MATERIAL, asks, **PAIRS)[:3]
     expected = []
     for n, row in enumerate(rows):
         row["reference"] = [-3.0 - n, -4.0]
@@ -128,7 +128,7 @@ def test_the_preference_loss_is_the_published_formula(start, tmp_path):
             logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
             gains.append(-F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item() - before)
         expected.append(-F.logsigmoid(torch.tensor(0.3 * (gains[0] - gains[1]))))
-    loss = loss_of(network, collate(rows, 0), 0.3).item()
+    loss = batch_loss(network, collate(rows, 0), 0.3).item()
     assert loss == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
@@ -193,7 +193,7 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, 
     assert opening.was_trained_on(System(Run(full)).reader, Run(full))
     with refused("was trained on ifqa/full and may not be trained further on ifqa/few"):
         data = TrainingData(QUESTIONS, RANKINGS, "ifqa/few")
-        configured(Trainer, model=str(whole["sft"])).train(data, tmp_path / "new")
+        configure_trainer(Trainer, model=str(whole["sft"])).train(data, tmp_path / "new")
 
 
 def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
@@ -228,4 +228,6 @@ def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_p
     ends = "none of 1 training questions has an answer", "has a name or number as answer"
     for questions, method, end in zip(bare, ("sft", "dpo"), ends, strict=True):
         with refused(end):
-            configured(Trainer, model=start, method=method).train(TrainingData(questions, [[]]), tmp_path / "made")
+            configure_trainer(Trainer, model=start, method=method).train(
+                TrainingData(questions, [[]]), tmp_path / "made"
+            )

@@ -17,8 +17,8 @@ from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
 from ifqa.records import Passage, Question
 from ifqa.storage.files import sha256
 from ifqa.training import calibration
-from ifqa.training.calibration import CalibrationTrainer, confidence_of, cross_fitted, fit
-from ifqa.training.trainer import configured, folds
+from ifqa.training.calibration import CalibrationTrainer, confidence_of, cross_validate, fit_calibration
+from ifqa.training.trainer import assign_folds, configure_trainer
 
 TOWNS = "Oslo Lima Bonn Riga Kyiv Rome Bern Cork".split()
 QUESTIONS = [
@@ -41,7 +41,7 @@ MATERIAL = TrainingData(
 
 
 def train(data, folder, **settings):
-    return configured(CalibrationTrainer, **settings).train(data, folder)
+    return configure_trainer(CalibrationTrainer, **settings).train(data, folder)
 
 
 def rows(count, seed=0):
@@ -60,7 +60,7 @@ def rows(count, seed=0):
 
 def test_confidences_are_those_of_a_weighted_logistic_regression():
     made = rows(300)
-    found = fit(made, 0.2, 0.1)
+    found = fit_calibration(made, 0.2, 0.1)
     ours = Calibration.model_validate(found)
     values = np.array([[row["features"]["margin"], row["features"]["passages"]] for row in made])
     scaled = (values - values.mean(axis=0)) / values.std(axis=0)
@@ -74,25 +74,25 @@ def test_confidences_are_those_of_a_weighted_logistic_regression():
 def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_threshold():
     made = rows(500)
     made[2]["features"] = {}  # no answer: no confidence
-    found = fit(made, 0.2, 0.1)
+    found = fit_calibration(made, 0.2, 0.1)
     ours = Calibration.model_validate(found)
     sure = [confidence_of(row, ours) for row in made if row["gold_read"]]
     assert sum(one < found["threshold"] for one in sure) == len(sure) // 10
-    assert fit(made, 0.2, 0.0)["threshold"] == min(sure)
+    assert fit_calibration(made, 0.2, 0.0)["threshold"] == min(sure)
     for right in (True, False):
         with refused(r"of 20 answers on the folds are right; wanted some right and some wrong"):
-            fit([row | {"right": right} for row in rows(10)], 0.2, 0.1)
+            fit_calibration([row | {"right": right} for row in rows(10)], 0.2, 0.1)
 
 
 def test_what_is_measured_is_of_folds_that_were_not_fitted_on():
-    found = cross_fitted(rows(400), 0.2, 0.1)
+    found = cross_validate(rows(400), 0.2, 0.1)
     assert found["false_abstentions"] == pytest.approx(10, abs=4)
     assert found["true_abstentions"] > 60
     assert found["AUROC"] > 80
     assert found["ECE"] < 8
     # Where features tell nothing within the other folds, they tell nothing of this one.
     noise = [row | {"features": {"margin": random.Random(n).random()}} for n, row in enumerate(rows(200))]
-    assert 30 < cross_fitted(noise, 0.2, 0.1)["AUROC"] < 70
+    assert 30 < cross_validate(noise, 0.2, 0.1)["AUROC"] < 70
 
 
 def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, weights, monkeypatch):
@@ -178,6 +178,6 @@ def test_equal_questions_and_those_that_share_a_gold_passage_are_in_one_fold():
         Question("c", "one", (), ()),
     ]
     others = [Question(f"o/{n}", f"Other {n}?", (), (f"gold {n}",)) for n in range(5)]
-    of = folds([*linked, *others], 2, 0)
+    of = assign_folds([*linked, *others], 2, 0)
     assert (len(set(of[:3])), sorted(map(of.count, (0, 1)))) == (1, [4, 4])
-    assert folds([*linked, *others], 2, 0) == of
+    assert assign_folds([*linked, *others], 2, 0) == of

@@ -17,10 +17,10 @@ from ifqa.protocols import TrainingData
 from ifqa.reading.span.network import encode_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
-from ifqa.training import extractive, span
+from ifqa.training import extractive, extractive_loop
 from ifqa.training.checkpoints import CHECKPOINTS
-from ifqa.training.span import find_targets
-from ifqa.training.trainer import configured
+from ifqa.training.extractive_loop import find_targets
+from ifqa.training.trainer import configure_trainer
 
 ASKED = [
     ("If Ada had won two fewer cups, how many?", "7", "Ada, a rower from Brill in Kent, has won 9 cups in all."),
@@ -35,7 +35,7 @@ SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every
 
 
 def train(data, folder, **settings):
-    return configured(extractive.Extractive, **settings).train(data, folder)
+    return configure_trainer(extractive.Extractive, **settings).train(data, folder)
 
 
 def pair(text, question="If there had been two fewer, how many?"):
@@ -51,7 +51,7 @@ def killed_after(opening):
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(span.logger, "info", kill)
+        patch.setattr(extractive_loop.logger, "info", kill)
         yield
 
 

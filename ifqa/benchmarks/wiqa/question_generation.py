@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.graphs import OUTCOME, OUTSIDE, Graph, letters, read_graphs
-from ifqa.benchmarks.wiqa.release import SPLITS, Item, new_item, read_items, read_topics
+from ifqa.benchmarks.wiqa.release import SPLITS, WiqaQuestion, new_wiqa_question, read_topics, read_wiqa_questions
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.progress import bar
@@ -31,7 +31,7 @@ SAMPLE = "sample-wiqa"  # names the bundled graphs
 _TRIES = 50  # draws for each no-effect question that is wanted; most are possible, unless there are few paragraphs
 
 
-def effects(graph: Graph, *, first_hop: bool = False) -> Iterator[Item]:
+def effect_questions(graph: Graph, *, first_hop: bool = False) -> Iterator[WiqaQuestion]:
     """Every question with an effect: each path of a usable graph, in each phrasing of its two ends.
 
     `first_hop` also asks for the nodes right after those outside the paragraph (Z -> X, V -> X). No released question does, and
@@ -44,10 +44,10 @@ def effects(graph: Graph, *, first_hop: bool = False) -> Iterator[Item]:
         kind = "EXOGENOUS_EFFECT" if outside else "INPARA_EFFECT"
         for number, (change, effect) in enumerate(product(graph.nodes[source], graph.nodes[target])):
             name = f"influence_graph:{graph.paragraph_id}:{graph.id}:{source}-{target}#{number}"
-            yield new_item(graph, name, _stem(change, effect), chain.answer, kind, len(chain.nodes))
+            yield new_wiqa_question(graph, name, _stem(change, effect), chain.answer, kind, len(chain.nodes))
 
 
-def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.Random) -> list[Item]:
+def no_effect_questions(graph: Graph, others: Sequence[Graph], number: int, draw: random.Random) -> list[WiqaQuestion]:
     """Questions with a change of another paragraph's graph: `number` of them, or fewer if few of the draws are possible.
 
     A change with the words of a node of `graph`, or an effect that is one of the other graph, makes no question.
@@ -67,7 +67,7 @@ def no_effects(graph: Graph, others: Sequence[Graph], number: int, draw: random.
             drawn[change, effect] = None
     name = f"out_of_para:{graph.paragraph_id}:{graph.id}"
     return [
-        new_item(graph, f"{name}:{place}", _stem(change, effect), "no_effect", "OUTOFPARA_DISTRACTOR", 0)
+        new_wiqa_question(graph, f"{name}:{place}", _stem(change, effect), "no_effect", "OUTOFPARA_DISTRACTOR", 0)
         for place, (change, effect) in enumerate(drawn)
     ]
 
@@ -76,7 +76,7 @@ def _stem(change: str, effect: str) -> str:
     return f"suppose {change} happens, how will it affect {effect.removesuffix('.')}."
 
 
-def balanced(items: Sequence[Item], seed: int) -> list[Item]:
+def balance_labels(items: Sequence[WiqaQuestion], seed: int) -> list[WiqaQuestion]:
     """As many "more" as "less" of each type, and at most a third "no effect", drawn at random; in the order given."""
     draw = random.Random(seed)
     places: dict[tuple[str, str], list[int]] = {}
@@ -92,19 +92,19 @@ def balanced(items: Sequence[Item], seed: int) -> list[Item]:
     return [items[place] for place in sorted(kept)]
 
 
-def questions(graphs: Sequence[Graph], seed: int) -> list[Item]:
+def make_balanced_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQuestion]:
     """Balanced questions of all graphs, whose paragraphs are one split: changes without effect come from among them too."""
-    items: list[Item] = []
+    items: list[WiqaQuestion] = []
     with bar("questions from graphs", len(graphs)) as advance:
         for graph in graphs:
-            with_effect = [*effects(graph)]
+            with_effect = [*effect_questions(graph)]
             draw = random.Random(f"{seed}:{graph.id}")
-            items += with_effect + no_effects(graph, graphs, (len(with_effect) + 1) // 2, draw)
+            items += with_effect + no_effect_questions(graph, graphs, (len(with_effect) + 1) // 2, draw)
             advance(1)
-    return balanced(items, seed)
+    return balance_labels(items, seed)
 
 
-def whole(graphs: Sequence[Graph], seed: int) -> list[Item]:
+def make_complete_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQuestion]:
     """All questions of each graph in one phrasing, drawn, of each node; half as many have no effect.
 
     So every chain is there with all of its hops, which the measures of consistency need.
@@ -113,16 +113,16 @@ def whole(graphs: Sequence[Graph], seed: int) -> list[Item]:
     for graph in graphs:
         draw = random.Random(f"{seed}:{graph.id}")
         chosen.append(replace(graph, nodes={name: (draw.choice(texts),) for name, texts in graph.nodes.items()}))
-    items: list[Item] = []
+    items: list[WiqaQuestion] = []
     for graph in chosen:
-        with_effect = [*effects(graph, first_hop=True)]
+        with_effect = [*effect_questions(graph, first_hop=True)]
         foreign = [other for other in chosen if other.paragraph_id != graph.paragraph_id]
         draw = random.Random(f"{seed}:{graph.id}:no effect")
-        items += with_effect + no_effects(graph, foreign, len(with_effect) // 2, draw)
+        items += with_effect + no_effect_questions(graph, foreign, len(with_effect) // 2, draw)
     return items
 
 
-def split(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dict[str, str]:
+def assign_splits(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dict[str, str]:
     """Paragraph -> split. Those that are not `known` go to train, dev and test by a hash of the seed: 80, 10 and 10 percent."""
     wanted = {*paragraphs}
     settled = {paragraph: known[paragraph] for paragraph in wanted if paragraph in known}
@@ -131,7 +131,7 @@ def split(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dic
     return settled | {paragraph: SPLITS[sum(place >= end for end in ends)] for place, paragraph in enumerate(free)}
 
 
-def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
+def write_questions(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     """Write data/wiqa/made-{train,dev,test}.jsonl, and their graphs to made-graphs.jsonl; yields a line for each file.
 
     A paragraph that the release has, in files that are there, or the sample stays in its split. So no question is made for
@@ -157,9 +157,9 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     if left := len(graphs) - len(usable):
         logger.info(f"{pluralize(left, 'graph')} left out: marked as without effect on the outcome")
     folder = root / "data" / "wiqa"
-    parts = split((graph.paragraph_id for graph in usable.values()), seed, known_splits(folder))
+    parts = assign_splits((graph.paragraph_id for graph in usable.values()), seed, read_known_splits(folder))
     by_split = {name: [graph for graph in usable.values() if parts[graph.paragraph_id] == name] for name in SPLITS}
-    derived = {name: questions(those, seed) for name, those in by_split.items()}
+    derived = {name: make_balanced_questions(those, seed) for name, those in by_split.items()}
     for name, items in derived.items():
         path, those = folder / f"made-{name}.jsonl", by_split[name]
         write_jsonl(path, (item.record() for item in items))
@@ -169,12 +169,12 @@ def make(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     yield f"{folder / 'made-graphs.jsonl'}: {pluralize(len(usable), 'graph')}"
 
 
-def known_splits(folder: Path) -> dict[str, str]:
+def read_known_splits(folder: Path) -> dict[str, str]:
     """Paragraph -> split, as far as the sample and the release's files in a folder tell."""
     known = {record["para_id"]: record["split"] for _, record in read_jsonl(FOLDER / "processes.jsonl")}
     if (topics := folder / "topics.tsv").exists():
         known |= {name: topic.split for name, topic in read_topics(topics).items() if topic.split in SPLITS}
     for name in SPLITS:
         if (path := folder / f"{name}.jsonl").exists():
-            known |= dict.fromkeys((item.metadata.para_id for item in read_items(path)), name)
+            known |= dict.fromkeys((item.metadata.para_id for item in read_wiqa_questions(path)), name)
     return known

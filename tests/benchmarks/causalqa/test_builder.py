@@ -13,8 +13,8 @@ from command_line import ifqa_here
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.causalqa import corpus
-from ifqa.benchmarks.causalqa.corpus import build, splits_of
+from ifqa.benchmarks.causalqa import builder
+from ifqa.benchmarks.causalqa.builder import build_causalqa, question_splits
 from ifqa.errors import IfqaError
 from ifqa.formats.causalqa_files import QuestionDetails
 
@@ -28,18 +28,18 @@ def content(root):
 
 
 def parts_of(number, split="", dataset="paq", seed=0):
-    return splits_of(QuestionDetails(str(number), "", (), split), dataset, seed)
+    return question_splits(QuestionDetails(str(number), "", (), split), dataset, seed)
 
 
 @given(st.text("ab0 é\n", min_size=1), st.sampled_from(["train", "valid", "both", ""]), st.integers(0, 9))
 def test_a_question_is_in_one_random_part_and_in_its_original_one(number, split, seed):
-    found = splits_of(QuestionDetails(number, "", ["x"], split), "paq", seed)
+    found = question_splits(QuestionDetails(number, "", ["x"], split), "paq", seed)
     [random] = [name for name in found if name.startswith("random-")]
     original = [name for name in found if name.startswith("original-")]
     part = random.removeprefix("random-")
     assert original == {"": [], "both": [f"original-{part}"]}.get(split, [f"original-{split}"])
     assert (
-        splits_of(QuestionDetails(number, "other", ["y"], split), "paq", seed) == found
+        question_splits(QuestionDetails(number, "other", ["y"], split), "paq", seed) == found
     )  # of id, dataset and seed alone
 
 
@@ -80,29 +80,29 @@ def publishers(tmp_path_factory):
 def test_a_build_that_is_killed_resumes_to_the_same_bytes(at, publishers, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     (tmp_path / "whole").mkdir()
-    list(build(tmp_path / "whole", publishers))
+    list(build_causalqa(tmp_path / "whole", publishers))
     command = [sys.executable, "-c", KILLED, str(at), "data", "causalqa", "--from", str(publishers)]
     killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert not (tmp_path / "data/causalqa").exists()
-    list(build(tmp_path, publishers))
+    list(build_causalqa(tmp_path, publishers))
     assert content(tmp_path) == content(tmp_path / "whole")
 
 
 def test_a_resumed_build_reads_no_complete_dataset_twice(tmp_path, monkeypatch):
     write_publishers(tmp_path, "paq", "eli5")
-    parsed, plain = [], corpus.matched
+    parsed, match = [], builder.match_rules
 
     def matched(question, rules):
         parsed.append(question)
         if len(parsed) == 14:  # the fourth question of the second dataset
             raise KeyboardInterrupt
-        return plain(question, rules)
+        return match(question, rules)
 
-    monkeypatch.setattr(corpus, "matched", matched)
+    monkeypatch.setattr(builder, "match_rules", matched)
     with pytest.raises(KeyboardInterrupt):
-        list(build(tmp_path, tmp_path))
-    told = list(build(tmp_path, tmp_path))
+        list(build_causalqa(tmp_path, tmp_path))
+    told = list(build_causalqa(tmp_path, tmp_path))
     assert len(parsed) == 10 + 4 + 10  # the dataset that was interrupted begins again
     assert told[0].startswith("paq: 10 questions, 4 causal")
     assert told[4].startswith("eli5: 10 questions, 3 causal, 1 without an answer")
@@ -111,36 +111,38 @@ def test_a_resumed_build_reads_no_complete_dataset_twice(tmp_path, monkeypatch):
     whole = path.read_text()
     path.write_text("{")
     with pytest.raises(IfqaError, match=r"unfiltered-web-dev.json:1: the JSON ends too early"):
-        list(build(tmp_path, tmp_path))
+        list(build_causalqa(tmp_path, tmp_path))
     path.write_text(whole.replace("lamp 6", "lamp 60"))
-    list(build(tmp_path, tmp_path))  # without what was left of another file
+    list(build_causalqa(tmp_path, tmp_path))  # without what was left of another file
     assert b"why does lamp 60 glow" in content(tmp_path)[0]["original-valid/triviaqa.jsonl"]
 
 
 def test_a_dataset_that_was_built_before_is_copied_and_leaves_with_its_folder(tmp_path, monkeypatch):
     write_publishers(tmp_path, "paq", "squad2")
-    list(build(tmp_path, tmp_path))
+    list(build_causalqa(tmp_path, tmp_path))
     before, _, _ = content(tmp_path)
     write_publishers(tmp_path, "eli5")
-    parsed, plain = [], corpus.matched
-    monkeypatch.setattr(corpus, "matched", lambda question, rules: parsed.append(question) or plain(question, rules))
-    told = list(build(tmp_path, tmp_path))
+    parsed, match = [], builder.match_rules
+    monkeypatch.setattr(
+        builder, "match_rules", lambda question, rules: parsed.append(question) or match(question, rules)
+    )
+    told = list(build_causalqa(tmp_path, tmp_path))
     after, _, facts = content(tmp_path)
     assert len(parsed) == 10
     assert before.items() < after.items()
     assert facts["paq"]["questions"] == 10
-    assert told == list(build(tmp_path, tmp_path))  # nothing to do
-    list(build(tmp_path, tmp_path, seed=1))
+    assert told == list(build_causalqa(tmp_path, tmp_path))  # nothing to do
+    list(build_causalqa(tmp_path, tmp_path, seed=1))
     assert len(parsed) == 10 + 30
     assert content(tmp_path)[0].keys() == after.keys()
     write_publishers(tmp_path / "one", "squad2")
-    told = list(build(tmp_path, tmp_path / "one"))
+    told = list(build_causalqa(tmp_path, tmp_path / "one"))
     assert {Path(name).name for name in content(tmp_path)[0]} == {"squad2.jsonl"}
     assert f"eli5: absent, {tmp_path / 'one/eli5'} is not there; wanted in it: train_eli5.jsonl" in told[4]
     (tmp_path / "none/squad2").mkdir(parents=True)
     (tmp_path / "none/squad2/train.tar.gz").write_bytes(b"")
     with pytest.raises(IfqaError, match=r"squad2: wanted train-v2.0.json and dev-v2.0.json; found train.tar$"):
-        list(build(tmp_path, tmp_path / "none"))
+        list(build_causalqa(tmp_path, tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
@@ -190,10 +192,10 @@ def test_the_rules_choose_other_questions_and_absent_datasets_are_named(tmp_path
 def test_the_statistics_are_those_of_the_files_and_stand_beside_the_papers(publishers, tmp_path):
     told = ifqa_here("stats", "causal-corpus", folder=tmp_path)
     assert (told.returncode, "run: ifqa data causalqa --from FOLDER" in told.stderr) == (2, True)
-    list(build(tmp_path, publishers))
+    list(build_causalqa(tmp_path, publishers))
     files, _, facts = content(tmp_path)
     for name, fact in facts.items():
-        for split in corpus.SPLITS:
+        for split in builder.SPLITS:
             records = [json.loads(line) for line in files[f"{split}/{name}.jsonl"].splitlines()]
             words = [(len(record["question"].split()), len(record["answers"][0].split())) for record in records]
             assert fact["splits"][split] == [len(records), sum(q for q, _ in words), sum(a for _, a in words)]

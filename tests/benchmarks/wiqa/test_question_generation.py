@@ -4,13 +4,19 @@ import random
 from collections import Counter
 from itertools import product
 
-from ifqa.benchmarks.wiqa.derive import balanced, effects, no_effects, questions, split
-from ifqa.benchmarks.wiqa.graphs import read_graph
+from ifqa.benchmarks.wiqa.graphs import parse_graph
+from ifqa.benchmarks.wiqa.question_generation import (
+    assign_splits,
+    balance_labels,
+    effect_questions,
+    make_balanced_questions,
+    no_effect_questions,
+)
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED
 
 RECORDS = [record for _, record in read_jsonl(BUNDLED / "wiqa" / "graphs.jsonl")]
-GRAPHS = [read_graph(record, "x") for record in RECORDS]
+GRAPHS = [parse_graph(record, "x") for record in RECORDS]
 BREAD = GRAPHS[0]
 
 
@@ -33,7 +39,7 @@ def by_hand(record):
 
 def test_questions_with_an_effect_are_those_written_down_by_hand():
     for record, graph in zip(RECORDS, GRAPHS, strict=True):
-        items = [*effects(graph)]
+        items = [*effect_questions(graph)]
         assert {item.question.stem: (item.question.answer_label, item.metadata.path_len) for item in items} == by_hand(
             record
         )
@@ -43,17 +49,17 @@ def test_questions_with_an_effect_are_those_written_down_by_hand():
 
 
 def test_the_first_hop_from_outside_is_asked_only_on_demand_and_no_effect_makes_no_question():
-    more = {effect.question.stem: effect.question.answer_label for effect in effects(BREAD, first_hop=True)}
-    new = more.keys() - {effect.question.stem for effect in effects(BREAD)}
+    more = {effect.question.stem: effect.question.answer_label for effect in effect_questions(BREAD, first_hop=True)}
+    new = more.keys() - {effect.question.stem for effect in effect_questions(BREAD)}
     assert {stem.partition("affect ")[2] for stem in new} == {"the yeast gives off more gas."}
     assert Counter(more[stem] for stem in new) == {"more": 2, "less": 2}
-    assert [*effects(read_graph(RECORDS[0] | {"Y_affects_outcome": "no_effect"}, "x"))] == []
-    (item, *_) = effects(read_graph(RECORDS[0] | {"Y": "the dough swells."}, "x"))
+    assert [*effect_questions(parse_graph(RECORDS[0] | {"Y_affects_outcome": "no_effect"}, "x"))] == []
+    (item, *_) = effect_questions(parse_graph(RECORDS[0] | {"Y": "the dough swells."}, "x"))
     assert item.question.stem.endswith("how will it affect the dough swells.")
 
 
 def test_a_change_without_effect_comes_from_another_paragraph():
-    items = no_effects(BREAD, GRAPHS, 200, random.Random(0))
+    items = no_effect_questions(BREAD, GRAPHS, 200, random.Random(0))
     foreign = {text for graph in GRAPHS[1:] for text in graph.changes}
     own = {text for name in "XYWAD" for text in BREAD.nodes[name]}
     for item in items:
@@ -61,31 +67,33 @@ def test_a_change_without_effect_comes_from_another_paragraph():
         assert (change in foreign, effect.removesuffix(".") in own) == (True, True)
         assert (item.question.answer_label, item.kind, item.metadata.path_len) == ("no_effect", "no_effect", 0)
     assert len({item.question.stem for item in items}) == 200
-    few = no_effects(BREAD, GRAPHS[:2], 10_000, random.Random(0))
+    few = no_effect_questions(BREAD, GRAPHS[:2], 10_000, random.Random(0))
     assert len(few) == 10 * 6  # compost has 10 changes, bread has 6 phrasings of effects
-    same = read_graph(RECORDS[0] | {"para_id": "twin", "graph_id": "twin"}, "x")
-    assert no_effects(BREAD, [BREAD, same], 10, random.Random(0)) == []
+    same = parse_graph(RECORDS[0] | {"para_id": "twin", "graph_id": "twin"}, "x")
+    assert no_effect_questions(BREAD, [BREAD, same], 10, random.Random(0)) == []
 
 
 def test_balance_cuts_the_more_frequent_answers():
-    items = [effect for graph in GRAPHS for effect in effects(graph)] + no_effects(BREAD, GRAPHS, 400, random.Random(0))
+    items = [effect for graph in GRAPHS for effect in effect_questions(graph)] + no_effect_questions(
+        BREAD, GRAPHS, 400, random.Random(0)
+    )
     before = Counter((item.kind, item.question.answer_label) for item in items)
     assert before["in_para", "less"] > before["in_para", "more"]
-    after = balanced(items, 1)
+    after = balance_labels(items, 1)
     counts = Counter((item.kind, item.question.answer_label) for item in after)
     assert counts["in_para", "less"] == counts["in_para", "more"] == before["in_para", "more"]
     assert counts["out_of_para", "less"] == counts["out_of_para", "more"]
     assert counts["no_effect", "no_effect"] == sum(counts.values()) // 3
-    assert after == balanced(items, 1) != balanced(items, 2)
+    assert after == balance_labels(items, 1) != balance_labels(items, 2)
     assert [item for item in items if item in after] == after
-    drawn = questions(GRAPHS, 3)
-    assert drawn == questions(GRAPHS, 3) != questions(GRAPHS, 4)
+    drawn = make_balanced_questions(GRAPHS, 3)
+    assert drawn == make_balanced_questions(GRAPHS, 3) != make_balanced_questions(GRAPHS, 4)
     assert len(set(Counter(item.question.answer_label for item in drawn).values())) == 1
 
 
 def test_paragraphs_keep_their_known_split_and_others_are_divided():
     names = [str(n) for n in range(100)]
-    parts = split(iter(names), 0, {"5": "test", "x": "dev"})
+    parts = assign_splits(iter(names), 0, {"5": "test", "x": "dev"})
     assert parts["5"] == "test"
     assert Counter(parts.values()) == {"train": 79, "dev": 10, "test": 11}
-    assert parts == split(names, 0, {"5": "test"}) != split(names, 1, {"5": "test"})
+    assert parts == assign_splits(names, 0, {"5": "test"}) != assign_splits(names, 1, {"5": "test"})

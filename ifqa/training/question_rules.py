@@ -90,7 +90,7 @@ _Questions = Iterator[tuple[str, tuple[str, ...]]]  # questions with their answe
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class SyntheticQuestion:
     """A question that a rule made of a passage, with every form of its answer."""
 
     rule: str
@@ -117,33 +117,33 @@ class _Clause:
         return "been" if self.verb in _BE else _VERBS[self.verb]
 
 
-def make(text: str, title: str, seed: str) -> list[Made]:
+def make_questions(text: str, title: str, seed: str) -> list[SyntheticQuestion]:
     """One question by each rule that fits a passage, drawn from those that it makes; equal for equal arguments.
 
     `title` is of its article, empty if it is unknown; `seed` such as "0 PASSAGE_ID".
     """
-    clauses, questions = [clause for each in split_sentences(text) if (clause := _clause(each, title))], []
+    clauses, questions = [clause for each in split_sentences(text) if (clause := _parse_clause(each, title))], []
     for rule in RULES:
         draw = random.Random(f"{seed} {rule}")
         if rule == "cause":
             drafts = list(_causes(text))
         else:
-            drafts = [draft for clause in clauses for draft in _OF_A_CLAUSE[rule](clause, draw)]
+            drafts = [draft for clause in clauses for draft in _CLAUSE_RULES[rule](clause, draw)]
         if drafts:
             question, answers = draw.choice(list(dict.fromkeys(drafts)))
-            questions.append(Made(rule, question[0].upper() + question[1:], answers))
+            questions.append(SyntheticQuestion(rule, question[0].upper() + question[1:], answers))
     return questions
 
 
-def _clause(sentence: str, title: str = "") -> _Clause | None:
+def _parse_clause(sentence: str, title: str = "") -> _Clause | None:
     """The clause at the beginning of a sentence without its brackets; None if no pattern fits."""
-    plain = _unbracketed(sentence)
+    plain = _remove_brackets(sentence)
     lead = _LEAD.match(plain)
     start, year = (lead.end(), lead["year"] or "") if lead else (0, "")
     about = re.sub(r"\s*\(.*", "", title)
     if about and (pronoun := re.match(r"(?:He|he|She|she) ", plain[start:])):
         plain, start = f"{about} {plain[start + pronoun.end() :]}", 0
-    match = _CLAUSE.match(_capital(plain[start:]))
+    match = _CLAUSE.match(_capitalize(plain[start:]))
     rest = (match["rest"] or "").strip() if match else ""
     if not match or _NO_SUBJECT.match(match["subject"]) or len(rest.split()) > _REST:
         return None
@@ -152,18 +152,18 @@ def _clause(sentence: str, title: str = "") -> _Clause | None:
     verb = match["verb"]
     if re.match(r"(?:been|not|\w+ly|\w+ed)\b" if verb == "had" else r"by\b", rest) and verb not in _BE:
         return None  # "had been built", "led by Ann": no past tense
-    return _Clause(_lowered(match["subject"]), verb, rest, year)
+    return _Clause(_lowercase_article(match["subject"]), verb, rest, year)
 
 
-def _unbracketed(sentence: str) -> str:
+def _remove_brackets(sentence: str) -> str:
     return re.sub(r"\s*\([^()]*\)", "", sentence).strip()
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _lowered(phrase: str) -> str:
+def _lowercase_article(phrase: str) -> str:
     """A phrase as it stands within a sentence: its article is not capitalised."""
     return re.sub(r"^(?:The|An?)\b", lambda word: word[0].lower(), phrase)
 
@@ -232,13 +232,13 @@ def _defeat(clause: _Clause, draw: random.Random) -> _Questions:
 
 def _causes(text: str) -> _Questions:
     for sentence in split_sentences(text):
-        plain = _unbracketed(sentence).removesuffix(".")
+        plain = _remove_brackets(sentence).removesuffix(".")
         if first := _CAUSE_FIRST.match(plain):
-            effect, condition = _clause(_capital(first["rest"])), _without(first["cause"])
+            effect, condition = _parse_clause(_capitalize(first["rest"])), _without_cause(first["cause"])
         elif last := _CAUSE.match(plain):
-            effect, condition = _clause(last["effect"]), _without(last["cause"])
+            effect, condition = _parse_clause(last["effect"]), _without_cause(last["cause"])
         elif because := _BECAUSE.match(plain):
-            effect, reason = _clause(because["effect"]), _clause(_capital(because["cause"]))
+            effect, reason = _parse_clause(because["effect"]), _parse_clause(_capitalize(because["cause"]))
             condition = reason.supposed(reason.rest, negated=True) if reason else ""
         else:
             continue
@@ -247,15 +247,15 @@ def _causes(text: str) -> _Questions:
             yield question, tuple(dict.fromkeys((effect.subject, re.sub(r"^(?:the|an?) ", "", effect.subject))))
 
 
-def _without(cause: str) -> str:
+def _without_cause(cause: str) -> str:
     """A cause that is taken away; empty where it points to something outside the sentence."""
     if re.match(r"(?:this|that|these|those|it|its|his|her|their|them|which|what|how)\b", cause.strip(), re.IGNORECASE):
         return ""
-    return f"it had not been for {_lowered(cause.strip())}"
+    return f"it had not been for {_lowercase_article(cause.strip())}"
 
 
-_OF_A_CLAUSE: dict[str, Callable[[_Clause, random.Random], _Questions]] = {
+_CLAUSE_RULES: dict[str, Callable[[_Clause, random.Random], _Questions]] = {
     "year": _year, "number": _number, "until": _until, "name": _name, "schedule": _schedule, "move": _move,
     "succession": _succession, "defeat": _defeat,
 }  # fmt: skip
-RULES = (*_OF_A_CLAUSE, "cause")
+RULES = (*_CLAUSE_RULES, "cause")

@@ -24,7 +24,7 @@ from typing_extensions import TypedDict
 
 from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.benchmark import SPLITS
-from ifqa.benchmarks.causalqa.rules import RULES, matched
+from ifqa.benchmarks.causalqa.rules import RULES, match_rules
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.formats.causalqa_datasets import PUBLISHERS
 from ifqa.formats.causalqa_files import Candidates, CausalTest, DatasetFile, FileReader, QuestionDetails, list_files
@@ -45,11 +45,11 @@ from ifqa.storage.files import (
 
 VERSION = 2  # raised when the same files become other lines
 STATE = ".facts.json"  # ends the name of a file that says that a dataset is complete, while others are made
-_SHOWN = 64  # files of a dataset whose names the manifest lists
+_LISTED_FILES = 64  # files of a dataset whose names the manifest lists
 _LARGE = 64_000_000  # bytes
 
 
-class Facts(TypedDict):
+class DatasetFacts(TypedDict):
     """What the manifest's `record` says of a dataset, and the state of one that is complete while others are made."""
 
     key: str  # the identity of what it was made from
@@ -59,11 +59,11 @@ class Facts(TypedDict):
     splits: dict[str, list[int]]  # split -> questions, words of them, words of their first answers
 
 
-class _Record(TypedDict):
-    datasets: dict[str, Facts]
+class _ManifestRecord(TypedDict):
+    datasets: dict[str, DatasetFacts]
 
 
-class Source(NamedTuple):
+class DatasetSource(NamedTuple):
     """Where a dataset is read from: "publisher" or "release", its parts, and what gives their questions."""
 
     origin: str
@@ -73,7 +73,7 @@ class Source(NamedTuple):
     inputs: dict[str, object]
 
 
-def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 0) -> Iterator[str]:
+def build_causalqa(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 0) -> Iterator[str]:
     """Build the corpus in `root`/data; yields a line for each dataset, the absent ones too. An error leaves it as it was.
 
     `folder` has the publishers' files, or the authors' release; None fetches the release into data/causalqa-release. `rules` is a
@@ -83,11 +83,11 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
         raise unknown_name("reading of the rules", rules, RULES)
     if folder is None:
         folder = root / "data" / "causalqa-release"
-        if not (folder.is_dir() and release.find(folder)):
+        if not (folder.is_dir() and release.find_release(folder)):
             download_file(release.URL, folder / Path(release.URL).name)
     if not folder.is_dir():
         raise IfqaError(f"--from {folder}: no such folder")
-    sources, absent = find(folder)
+    sources, absent = find_sources(folder)
     if not sources:
         raise IfqaError(
             f"--from {folder}: wanted folders named {', '.join(PUBLISHERS)} in it, or {release.NAME}-v-1.0; found none of them"
@@ -97,35 +97,35 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
     common["patterns"] = {name: pattern.pattern for name, pattern in RULES[rules].items()}
 
     def inputs() -> dict[str, object]:
-        present, _ = find(folder)
+        present, _ = find_sources(folder)
         return {"stage": "causalqa", **common, "datasets": {name: source.inputs for name, source in present.items()}}
 
-    told: dict[str, Facts] = {}
+    told: dict[str, DatasetFacts] = {}
     with Artifact(place).make(inputs, resume="any") as draft:
         if draft is None:
-            told = facts_of(place)
+            told = read_facts(place)
         else:
             for name, source in sources.items():
                 key = compute_fingerprint({**common, "dataset": source.inputs})
                 state = draft.folder / f"{name}{STATE}"
-                facts = _kept(state, key) or _taken(place, draft.folder, name, key)
+                facts = _read_state(state, key) or _copy_finished(place, draft.folder, name, key)
                 if facts is None:
                     state.unlink(missing_ok=True)
-                    facts = _filled(draft.folder, name, source, key, rules, seed)
+                    facts = _write_dataset(draft.folder, name, source, key, rules, seed)
                     write_json(state, facts)
                 told[name] = facts
             for path in [*draft.folder.glob(f"*{STATE}*"), *draft.folder.glob("*/*.jsonl*")]:
                 if path.parent == draft.folder or path.stem not in told:  # of a dataset that an earlier attempt had
                     path.unlink()
             draft.record |= {"datasets": told, "absent": absent}
-            draft.record["questions"] = sum(causal(facts) for facts in told.values())
+            draft.record["questions"] = sum(count_causal(facts) for facts in told.values())
     for name in PUBLISHERS:
-        yield f"{name}: absent, {absent[name]}" if name in absent else _line(name, told[name])
+        yield f"{name}: absent, {absent[name]}" if name in absent else _summary_line(name, told[name])
 
 
-def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
+def find_sources(folder: Path) -> tuple[dict[str, DatasetSource], dict[str, str]]:
     """Dataset -> source of those in a folder; and dataset -> why it is absent."""
-    released = release.find(folder)
+    released = release.find_release(folder)
     sources, absent = {}, {}
     for name, publisher in PUBLISHERS.items():
         place = folder / name
@@ -135,11 +135,13 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
             if not chosen:
                 names = ", ".join(part.base for part in available[:5]) or "no files"
                 raise IfqaError(f"{place}: wanted {publisher.wanted}; found {names}")
-            facts = _facts(chosen, publisher.fingerprint_lines(place))
-            sources[name] = Source("publisher", chosen, publisher.size(chosen), publisher.questions, facts)
+            facts = _fingerprint_parts(chosen, publisher.fingerprint_lines(place))
+            sources[name] = DatasetSource("publisher", chosen, publisher.size(chosen), publisher.questions, facts)
         elif name in released and release.has_texts(released[name]):
-            chosen, questions = released[name], partial(release.questions, name)
-            sources[name] = Source("release", chosen, sum(part.size for part in chosen), questions, _facts(chosen))
+            chosen, questions = released[name], partial(release.read_candidates, name)
+            sources[name] = DatasetSource(
+                "release", chosen, sum(part.size for part in chosen), questions, _fingerprint_parts(chosen)
+            )
         elif name in released:
             absent[name] = f"the release has its ids alone; put {publisher.wanted} into {place}"
         else:
@@ -147,13 +149,13 @@ def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
     return sources, absent
 
 
-def _facts(chosen: Sequence[DatasetFile], aside: Iterable[str] = ()) -> dict[str, object]:
+def _fingerprint_parts(chosen: Sequence[DatasetFile], aside: Iterable[str] = ()) -> dict[str, object]:
     """The identity of a source: one SHA-256 over the names and the SHA-256 of its files, and of a few files the names."""
     files = {path: _sha256(path) for path in {part.path for part in chosen}}
     digest = hashlib.sha256()
     for line in (*(f"{part.name} {files[part.path]}" for part in chosen), *aside):
         digest.update(f"{line}\n".encode("utf-8", "surrogateescape"))
-    names = {path.name: files[path] for path in sorted(files)} if len(files) <= _SHOWN else {}
+    names = {path.name: files[path] for path in sorted(files)} if len(files) <= _LISTED_FILES else {}
     return {"parts": len(chosen), "sha256": digest.hexdigest(), "files": names}
 
 
@@ -162,15 +164,15 @@ def _sha256(path: Path) -> str:
     return cached_sha256(path) if path.stat().st_size > _LARGE else sha256(path)  # a bar for a large one alone
 
 
-def _kept(state: Path, key: str) -> Facts | None:
+def _read_state(state: Path, key: str) -> DatasetFacts | None:
     """The facts of a dataset that an earlier attempt completed from the same; else None."""
-    facts = check_shape(Facts, read_json(state), str(state), "remove it") if state.exists() else None
+    facts = check_shape(DatasetFacts, read_json(state), str(state), "remove it") if state.exists() else None
     return facts if facts and facts["key"] == key else None
 
 
-def _taken(finished: Path, folder: Path, name: str, key: str) -> Facts | None:
+def _copy_finished(finished: Path, folder: Path, name: str, key: str) -> DatasetFacts | None:
     """Copy a dataset's files from the finished corpus, if they were made from the same, and give its facts; else None."""
-    manifest, facts = read_manifest(finished), facts_of(finished).get(name)
+    manifest, facts = read_manifest(finished), read_facts(finished).get(name)
     if manifest is None or facts is None or facts["key"] != key:
         return None
     if any(path.endswith(f"/{name}.jsonl") for path in damaged_files(finished, manifest)):
@@ -181,22 +183,22 @@ def _taken(finished: Path, folder: Path, name: str, key: str) -> Facts | None:
     return facts
 
 
-def _filled(folder: Path, name: str, source: Source, key: str, rules: str, seed: int) -> Facts:
+def _write_dataset(folder: Path, name: str, source: DatasetSource, key: str, rules: str, seed: int) -> DatasetFacts:
     """Write the causal questions of a source, and count them."""
     released, counts = source.origin == "release", {split: [0, 0, 0] for split in SPLITS}
-    facts: Facts = {"key": key, "origin": source.origin, "questions": 0, "unanswered": 0, "splits": counts}
+    facts: DatasetFacts = {"key": key, "origin": source.origin, "questions": 0, "unanswered": 0, "splits": counts}
     seen = 0.0
     with ExitStack() as stack:
         handles = {split: stack.enter_context(atomic_write(folder / split / f"{name}.jsonl")) for split in SPLITS}
         advance = stack.enter_context(bar(name, source.size, unit="bytes"))
         reading = stack.enter_context(FileReader())
-        candidates = source.questions(reading, source.parts, lambda question: bool(matched(question, rules)))
+        candidates = source.questions(reading, source.parts, lambda question: bool(match_rules(question, rules)))
         for number, candidate in enumerate(stack.enter_context(closing(candidates)), start=1):
             if number % 1024 == 0:
                 advance(reading.position - seen)
                 seen = reading.position
             facts["questions"] += not released
-            names = matched(candidate.question, rules)
+            names = match_rules(candidate.question, rules)
             if not (names or released):
                 continue
             details = candidate.details()
@@ -204,15 +206,15 @@ def _filled(folder: Path, name: str, source: Source, key: str, rules: str, seed:
             if not answers:
                 facts["unanswered"] += not details.split.startswith("original-")  # the release has each twice
                 continue
-            line, words = _record(candidate.question, details, answers, names)
-            for split in splits_of(details, name, seed):
+            line, words = _json_record(candidate.question, details, answers, names)
+            for split in question_splits(details, name, seed):
                 write_bytes(handles[split], line)
                 for place, more in enumerate((1, *words)):
                     counts[split][place] += more
     return facts
 
 
-def _record(
+def _json_record(
     question: str, details: QuestionDetails, answers: list[str], names: Sequence[str]
 ) -> tuple[bytes, tuple[int, int]]:
     """A line of the corpus, and the words of the question and of the first answer."""
@@ -228,7 +230,7 @@ def _clean(text: str) -> str:
     return text.replace("\t", " ").strip().encode("utf-8", "replace").decode()
 
 
-def splits_of(details: QuestionDetails, dataset: str, seed: int) -> list[str]:
+def question_splits(details: QuestionDetails, dataset: str, seed: int) -> list[str]:
     """The names of the splits that a question goes to."""
     if details.split in SPLITS:
         return [details.split]
@@ -238,21 +240,21 @@ def splits_of(details: QuestionDetails, dataset: str, seed: int) -> list[str]:
     return [f"random-{part}", *([f"original-{original}"] if original else [])]
 
 
-def facts_of(place: Path) -> dict[str, Facts]:
+def read_facts(place: Path) -> dict[str, DatasetFacts]:
     """What a finished corpus's manifest says of its datasets; empty if there is none."""
     manifest = read_manifest(place)
     if manifest is None:
         return {}
     where, mend = f"{place / MANIFEST}: 'record'", f"remove the folder {place} to make it anew"
-    return check_shape(_Record, manifest["record"], where, mend)["datasets"]
+    return check_shape(_ManifestRecord, manifest["record"], where, mend)["datasets"]
 
 
-def causal(facts: Facts) -> int:
+def count_causal(facts: DatasetFacts) -> int:
     """Causal questions of a dataset: all are in the random split."""
     return sum(facts["splits"][split][0] for split in SPLITS if split.startswith("random"))
 
 
-def _line(name: str, facts: Facts) -> str:
+def _summary_line(name: str, facts: DatasetFacts) -> str:
     read = f"{facts['questions']:,} questions, " if facts["origin"] == "publisher" else "from the release, "
     sizes = ", ".join(f"{split} {facts['splits'][split][0]:,}" for split in SPLITS)
-    return f"{name}: {read}{causal(facts):,} causal, {facts['unanswered']:,} without an answer left out; {sizes}"
+    return f"{name}: {read}{count_causal(facts):,} causal, {facts['unanswered']:,} without an answer left out; {sizes}"

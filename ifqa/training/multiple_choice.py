@@ -24,7 +24,7 @@ from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive, Share
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import Passes, Settings, refuse_family, require
+from ifqa.training.trainer import DataclassTrainer, EpochTrainer, refuse_family, require_any
 
 if TYPE_CHECKING:
     from sklearn.ensemble import AdaBoostClassifier
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
-class AdaBoost(Settings):
+class AdaBoost(DataclassTrainer):
     """Train boosted trees over the words of change and effect, for questions of multiple choice.
 
     Attributes:
@@ -58,10 +58,10 @@ class AdaBoost(Settings):
         from sklearn.ensemble import AdaBoostClassifier
         from sklearn.tree import DecisionTreeClassifier
 
-        data = usable(data)
-        classes = classes_of(data.questions)
+        data = select_multiple_choice(data)
+        classes = shared_classes(data.questions)
         inputs = {"reader": "adaboost"} | self.inputs(data) | {"classes": classes}
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
         stems = [question.text for question in data.questions]
         holders = Counter(word for stem in stems for word in {*baselines.tagged_words(stem)})
@@ -70,11 +70,11 @@ class AdaBoost(Settings):
             raise IfqaError(
                 f"training setting 'least': no word is in {self.least} of {len(stems)} training questions; lower it"
             )
-        targets = labels_of(data.questions, classes)
+        targets = class_labels(data.questions, classes)
         stump = DecisionTreeClassifier(max_depth=self.depth)
         boosted = AdaBoostClassifier(stump, n_estimators=self.rounds, random_state=self.seed)
         try:
-            trees = trees_of(boosted.fit(baselines.count_words(stems, words), targets))
+            trees = export_trees(boosted.fit(baselines.count_words(stems, words), targets))
         except ValueError as error:
             if "worse than random" not in str(error):
                 raise
@@ -84,10 +84,10 @@ class AdaBoost(Settings):
         logger.info(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
         write_json(folder / baselines.TREES_FILE, {"words": words, "trees": [tree.model_dump() for tree in trees]})
         record = {"trees": len(trees), "words": len(words), "examples": len(stems)}
-        checkpoints.finish(folder, inputs, record, [baselines.TREES_FILE])
+        checkpoints.finish_training(folder, inputs, record, [baselines.TREES_FILE])
 
 
-def trees_of(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
+def export_trees(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
     """The trees of a fitted AdaBoostClassifier whose classes are numbers."""
     return [
         baselines.Tree(
@@ -101,7 +101,7 @@ def trees_of(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
 
 
 @dataclass(kw_only=True)
-class ChoiceTrainer(Passes):
+class ChoiceTrainer(EpochTrainer):
     """Trains a network that scores choices."""
 
     libraries = ("accelerate",)
@@ -141,7 +141,7 @@ class ChoiceTrainer(Passes):
 
         draws = [random.Random(f"{self.seed} {turn}") for turn in range(self.epochs)]
         rows = [n for draw in draws for n in draw.sample(range(len(labels)), len(labels))]
-        record = checkpoints.fit_by(
+        record = checkpoints.train_with_loss(
             loss, model, rows, batch, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
             every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
         )  # fmt: skip
@@ -170,11 +170,11 @@ class DecompAttn(ChoiceTrainer):
 
         from ifqa.reading.multiple_choice.attention import build_network, encode_stem, pad_ids
 
-        data = usable(data)
-        classes = classes_of(data.questions)
+        data = select_multiple_choice(data)
+        classes = shared_classes(data.questions)
         inputs = {"reader": "decomp-attn"} | self.inputs(data)
         inputs |= {"classes": classes, "encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
         pairs = [encode_stem(question.text) for question in data.questions]
 
@@ -184,10 +184,10 @@ class DecompAttn(ChoiceTrainer):
 
         set_seed(self.seed)
         model = build_network(inputs["settings"], len(classes))
-        labels = labels_of(data.questions, classes)
+        labels = class_labels(data.questions, classes)
         record = self.fit(model, folder, labels, collate, lambda model, features: model(**features))
         checkpoints.save_tensors(folder / baselines.NETWORK_FILE, model.state_dict())
-        checkpoints.finish(folder, inputs, record, [baselines.NETWORK_FILE])
+        checkpoints.finish_training(folder, inputs, record, [baselines.NETWORK_FILE])
 
 
 @dataclass(kw_only=True)
@@ -219,12 +219,12 @@ class Choice(ChoiceTrainer):
         import torch
         from transformers import set_seed
 
-        data = usable(data)
+        data = select_multiple_choice(data)
         if (Path(self.encoder) / "manifest.json").exists():
             refuse_family(self.encoder, load_choice_manifest(self.encoder, "choice").family, data)
         inputs = {"reader": "choice"} | self.inputs(data)
         inputs["start"] = {"name": self.encoder, "sha256": model_fingerprint(self.encoder)}
-        if not checkpoints.begin(folder, inputs):
+        if not checkpoints.begin_training(folder, inputs):
             return
         set_seed(self.seed)  # the head is drawn when the encoder is opened
         opened = open_choice_encoder(self.encoder, untrained=True)
@@ -237,13 +237,13 @@ class Choice(ChoiceTrainer):
                 "counts": torch.tensor([len(each) for each in options])
             }
 
-        record = self.fit(opened.model.train(), folder, [*map(right, data.questions)], collate, logits_of_options)
+        record = self.fit(opened.model.train(), folder, [*map(gold_choice, data.questions)], collate, option_logits)
         opened.model.save_pretrained(folder)
         opened.tokenizer.save_pretrained(folder)
-        checkpoints.finish(folder, inputs, record, ["model*.safetensors"])
+        checkpoints.finish_training(folder, inputs, record, ["model*.safetensors"])
 
 
-def logits_of_options(model: "nn.Module", features: Features) -> "Tensor":
+def option_logits(model: "nn.Module", features: Features) -> "Tensor":
     """Logits [questions, options] of sequences; those of similar length go through the network together.
 
     A step has long paragraphs and none side by side.
@@ -260,17 +260,17 @@ def logits_of_options(model: "nn.Module", features: Features) -> "Tensor":
     return pad_sequence(list(options), batch_first=True, padding_value=float("-inf"))
 
 
-def usable(data: TrainingData) -> TrainingData:
+def select_multiple_choice(data: TrainingData) -> TrainingData:
     """The questions that offer choices and have an answer, with their passages."""
     multiple = "questions of multiple choice, such as those of sample-wiqa"
-    require(data, lambda question: question.choices and question.answers, "choices and an answer", multiple)
+    require_any(data, lambda question: question.choices and question.answers, "choices and an answer", multiple)
     chosen = data.select([n for n, question in enumerate(data.questions) if question.choices and question.answers])
     for question in chosen.questions:
-        right(question)
+        gold_choice(question)
     return chosen
 
 
-def right(question: Question) -> int:
+def gold_choice(question: Question) -> int:
     """The place of a question's answer among its choices; an IfqaError if it is not offered."""
     answers = {normalize_choice(answer) for answer in question.answers}
     place = next((n for n, choice in enumerate(question.choices) if normalize_choice(choice) in answers), None)
@@ -282,12 +282,12 @@ def right(question: Question) -> int:
     return place
 
 
-def labels_of(questions: Sequence[Question], classes: Sequence[str]) -> list[int]:
+def class_labels(questions: Sequence[Question], classes: Sequence[str]) -> list[int]:
     """The class of each question's right choice."""
-    return [classes.index(normalize_choice(question.choices[right(question)])) for question in questions]
+    return [classes.index(normalize_choice(question.choices[gold_choice(question)])) for question in questions]
 
 
-def classes_of(questions: Sequence[Question]) -> list[str]:
+def shared_classes(questions: Sequence[Question]) -> list[str]:
     """The choices that all training questions share, as a classifier's classes, in the order of the first question."""
     classes = list(dict.fromkeys(map(normalize_choice, questions[0].choices)))
     for question in questions:
@@ -296,7 +296,7 @@ def classes_of(questions: Sequence[Question]) -> list[str]:
                 f"training question {question.id} offers {', '.join(question.choices)}, and the first {', '.join(classes)}; "
                 "this reader learns one set of answers; train the reader 'choice' on such questions"
             )
-    if len({question.choices[right(question)] for question in questions}) < 2:
+    if len({question.choices[gold_choice(question)] for question in questions}) < 2:
         raise IfqaError(
             f"all {len(questions)} training questions have the same answer; wanted questions with several answers"
         )

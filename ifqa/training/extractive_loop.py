@@ -81,10 +81,10 @@ class Example:
 
 def find_targets(pairs: Sequence[EncodedPair], answers: Sequence[str]) -> list[Targets]:
     """Targets in each gold passage of one question; empty lists if a passage has none."""
-    forms = {_digits(answer) for answer in answers}
-    computed = [_computed(pair, forms) for pair in pairs]
+    forms = {_normalize_numbers(answer) for answer in answers}
+    computed = [_computed_targets(pair, forms) for pair in pairs]
     same = [
-        [(n.start, n.end) for n in find_numbers(pair.text) if _digits(pair.text[n.start : n.end]) in forms]
+        [(n.start, n.end) for n in find_numbers(pair.text) if _normalize_numbers(pair.text[n.start : n.end]) in forms]
         for pair in pairs
     ]
     nearest = [_nearest_spans(pair.text, answers, pair.question) for pair in pairs]
@@ -100,7 +100,7 @@ def find_targets(pairs: Sequence[EncodedPair], answers: Sequence[str]) -> list[T
     return targets
 
 
-def _computed(pair: EncodedPair, forms: set[str]) -> list[tuple[int, int, int]]:
+def _computed_targets(pair: EncodedPair, forms: set[str]) -> list[tuple[int, int, int]]:
     return [
         (i, j, operation)
         for i, row in enumerate(pair.computed)
@@ -110,7 +110,7 @@ def _computed(pair: EncodedPair, forms: set[str]) -> list[tuple[int, int, int]]:
     ]
 
 
-def _digits(text: str) -> str:
+def _normalize_numbers(text: str) -> str:
     """The normalised text, its small number words as digits: "Seven goals" -> "7 goals"."""
     return " ".join(DIGITS.get(word, word) for word in normalize(text).split())
 
@@ -120,7 +120,7 @@ def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[fl
 
     The best span begins and ends with a word of the answer, so only such spans are scored.
     """
-    pieces = [_trimmed(text, match.start(), match.end()) for match in _PIECE.finditer(text)]
+    pieces = [_trim_punctuation(text, match.start(), match.end()) for match in _PIECE.finditer(text)]
     best = 0.0
     nearest: set[tuple[int, int]] = set()
     for answer in answers:
@@ -137,7 +137,7 @@ def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[fl
     return best, sorted(nearest)
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
     """The piece without surrounding punctuation; currency, percent and degree signs stay."""
     while start < end and not (text[start].isalnum() or text[start] in "$£€"):
         start += 1
@@ -194,11 +194,11 @@ def train_phase(
                 losses.append(_step(model, optimiser, examples, plan.negatives, rate, f"{plan.seed} {step}"))
             advance(1)
             if step % plan.checkpoint_every == 0 and step < plan.steps:
-                _save(checkpoints.checkpoint_of(folder, step), model, optimiser)
-                checkpoints.keep_newest(folder)
+                _save(checkpoints.checkpoint_folder(folder, step), model, optimiser)
+                checkpoints.prune_checkpoints(folder)
                 logger.info(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
                 losses.clear()
-    return written(model, folder, inputs, {"examples": count, "steps": plan.steps, "precision": str(precision)})
+    return save_training(model, folder, inputs, {"examples": count, "steps": plan.steps, "precision": str(precision)})
 
 
 def _step(
@@ -228,14 +228,14 @@ def _save(checkpoint: Path, model: SpanModel, optimiser: torch.optim.Optimizer) 
     for index, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in state.items()}
     checkpoints.save_tensors(checkpoint / _STATE, tensors)
-    checkpoints.seal(checkpoint)
+    checkpoints.mark_complete(checkpoint)
 
 
 def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
     """Load the newest whole checkpoint if there is one; returns the number of steps done."""
     from safetensors.torch import load_file
 
-    checkpoint = checkpoints.newest(folder)
+    checkpoint = checkpoints.newest_checkpoint(folder)
     if not checkpoint:
         return 0
     tensors, saved = load_file(checkpoint / _STATE), optimiser.state_dict()
@@ -245,10 +245,10 @@ def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) ->
         _, index, field = name.split(".")
         saved["state"].setdefault(int(index), {})[field] = tensor
     optimiser.load_state_dict(saved)
-    return checkpoints.step_of(checkpoint)
+    return checkpoints.checkpoint_step(checkpoint)
 
 
-def network(found: EncoderFiles, start: str, seed: int, dropout: float) -> SpanModel:
+def open_network(found: EncoderFiles, start: str, seed: int, dropout: float) -> SpanModel:
     """The encoder with fresh heads, or the network of a training."""
     model = SpanModel(open_encoder(found.folder, dropout))
     model.initialise(torch.Generator().manual_seed(seed))
@@ -257,7 +257,7 @@ def network(found: EncoderFiles, start: str, seed: int, dropout: float) -> SpanM
     return model
 
 
-def written(model: SpanModel, folder: Path, inputs: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+def save_training(model: SpanModel, folder: Path, inputs: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
     """Write the weights and last the manifest, and remove what only a resumed training needs."""
     save_weights(model, folder, inputs["settings"]["rank"])
-    return checkpoints.finish(folder, inputs, record, [ADAPTER, HEADS], flat=True)
+    return checkpoints.finish_training(folder, inputs, record, [ADAPTER, HEADS], flat=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.training.synthetic import make
+from ifqa.training.question_rules import make_questions
 
 #: Rule, passage, a pattern of the question, and the answer; NUMBER is the step, by which the answer is computed.
 CASES = [
@@ -30,7 +30,7 @@ _STEPS = "zero one two three four five six seven eight nine".split()
 
 
 def made(rule, text, title=""):
-    return [one for one in make(text, title, "0 p") if one.rule == rule]
+    return [one for one in make_questions(text, title, "0 p") if one.rule == rule]
 
 
 @pytest.mark.parametrize(("rule", "text", "pattern", "number"), CASES)
@@ -57,13 +57,13 @@ def test_what_happened_is_undone_and_the_answer_stands_in_the_passage(rule, text
     ],
 )  # fmt: skip
 def test_what_is_not_sure_gives_no_question(text):
-    assert make(text, "", "0 p") == []
+    assert make_questions(text, "", "0 p") == []
 
 
 def test_draws_depend_on_the_seed_alone():
     text = "The mill was built in 1905. The tower was opened in 1911. Ann Lee won 50 medals."
-    assert make(text, "", "0 p") == make(text, "", "0 p")
-    assert len({tuple(make(text, "", f"{seed} p")) for seed in range(9)}) > 3
+    assert make_questions(text, "", "0 p") == make_questions(text, "", "0 p")
+    assert len({tuple(make_questions(text, "", f"{seed} p")) for seed in range(9)}) > 3
     (one,) = made("year", "She died in 1905.", title="Ann Lee (singer)")  # the article's subject
     assert one.text.startswith("If Ann Lee had died ")
 
@@ -75,6 +75,6 @@ WORDS = 'The Ann Lee Kiel by instead was were won built in 1905 from to original
 
 @given(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), st.sampled_from(["", "(", "T"]))
 def test_any_text_is_taken(text, title):
-    for one in make(text, title, "0 p"):
+    for one in make_questions(text, title, "0 p"):
         assert one.text.endswith("?")
         assert all(one.answers)
