@@ -29,7 +29,9 @@ def test_a_file_that_is_not_the_published_one_is_replaced_when_that_came_from_it
             list(downloads.fetch_benchmark(benchmark, place))
         assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"mine"}
         there.write_bytes(b"[]")
-        assert [line.partition(": ")[2] for line in downloads.fetch_benchmark(benchmark, place)] == ["verified (4f53cda18c2b…)"]
+        assert [line.partition(": ")[2] for line in downloads.fetch_benchmark(benchmark, place)] == [
+            "verified (4f53cda18c2b…)"
+        ]
         assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"[]"}
     _, absent = downloads.fetch_benchmark(published(tmp_path / "b", there, tmp_path / "test.json"), there.parent)
     assert absent.endswith(f"test.json: not in {there.parent}, left out")

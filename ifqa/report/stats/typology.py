@@ -5,7 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ifqa.benchmarks.causalqa.typology import ASPECTS, LabellerScore, QuestionKey, classify_question, kappa, read_annotations, score_labels
+from ifqa.benchmarks.causalqa.typology import (
+    ASPECTS,
+    LabellerScore,
+    QuestionKey,
+    classify_question,
+    kappa,
+    read_annotations,
+    score_labels,
+)
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import iter_questions
 from ifqa.formatting import pluralize

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ifqa.benchmarks.wiqa.question_generation import FOLDER, SAMPLE
 from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
-from ifqa.benchmarks.wiqa.release import CHOICES, check_label, read_wiqa_questions, read_topics
+from ifqa.benchmarks.wiqa.question_generation import FOLDER, SAMPLE
+from ifqa.benchmarks.wiqa.release import CHOICES, check_label, read_topics, read_wiqa_questions
 from ifqa.errors import IfqaError
 from ifqa.report.table import Table
 from ifqa.storage.files import read_jsonl
