@@ -26,14 +26,14 @@ def test_a_file_that_is_not_the_published_one_is_replaced_when_that_came_from_it
         benchmark.folder.mkdir()
         (benchmark.folder / "dev.json").write_bytes(b"mine")
         with pytest.raises(IfqaError, match=r"the downloaded file has SHA256 .*, published is 4f53cda18c2b…"):
-            list(downloads.fetch_benchmark(benchmark, place))
+            list(downloads.fetch_files(benchmark, place))
         assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"mine"}
         there.write_bytes(b"[]")
-        assert [line.partition(": ")[2] for line in downloads.fetch_benchmark(benchmark, place)] == [
+        assert [line.partition(": ")[2] for line in downloads.fetch_files(benchmark, place)] == [
             "verified (4f53cda18c2b…)"
         ]
         assert {path.name: path.read_bytes() for path in benchmark.folder.iterdir()} == {"dev.json": b"[]"}
-    _, absent = downloads.fetch_benchmark(published(tmp_path / "b", there, tmp_path / "test.json"), there.parent)
+    _, absent = downloads.fetch_files(published(tmp_path / "b", there, tmp_path / "test.json"), there.parent)
     assert absent.endswith(f"test.json: not in {there.parent}, left out")
 
 
@@ -55,7 +55,7 @@ def test_a_broken_reply_is_an_error_and_nothing_is_kept(tmp_path, reply):
         url = f"http://127.0.0.1:{server.getsockname()[1]}/dev.json"
         benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads={"dev.json": (url, None)})
         with pytest.raises(IfqaError, match=r"^cannot fetch http://.*; download it elsewhere and put it at"):
-            list(downloads.fetch_benchmark(benchmark))
+            list(downloads.fetch_files(benchmark))
     assert not (benchmark.folder / "dev.json").exists()
 
 
@@ -64,13 +64,13 @@ def test_a_file_without_a_published_checksum_is_recorded_and_may_not_change(tmp_
     there.write_bytes(b"[]")
     files = {name: (there.as_uri(), None) for name in ("dev.json", "test.json")}
     benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads=files)
-    list(downloads.fetch_benchmark(benchmark))
+    list(downloads.fetch_files(benchmark))
     checksum = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"  # printf '[]' | sha256sum
     assert (benchmark.folder / "SHA256SUMS").read_text() == f"{checksum}  dev.json\n{checksum}  test.json\n"
-    assert [line.endswith("there already") for line in downloads.fetch_benchmark(benchmark)] == [True, True]
+    assert [line.endswith("there already") for line in downloads.fetch_files(benchmark)] == [True, True]
     (benchmark.folder / "test.json").write_bytes(b"[1]")
     with pytest.raises(IfqaError, match=r"test.json: SHA-256 is .*SHA256SUMS has 4f53cda18c2b"):
-        list(downloads.fetch_benchmark(benchmark))
+        list(downloads.fetch_files(benchmark))
     (benchmark.folder / "test.json").unlink()
-    list(downloads.fetch_benchmark(benchmark))
+    list(downloads.fetch_files(benchmark))
     assert (benchmark.folder / "test.json").read_bytes() == b"[]"
