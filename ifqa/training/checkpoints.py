@@ -63,7 +63,7 @@ def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
         there = _require_same(folder, MANIFEST, inputs)
         file = damaged_file(folder, there.get("record", there).get("files", {}))
         if not file:
-            logger.info(f"{folder}: nothing to do, trained by exactly this before")
+            logger.info(f"{folder}: up to date")
             return False
         logger.info(f"{folder}: {file} is missing or altered; training again")
     if (folder / INPUTS).exists():

@@ -84,7 +84,7 @@ def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     assert load_experiment("experiments/sample.toml") == load_experiment("sample")
     assert load_experiment("./experiments/sample.toml").name == "sample"
-    with pytest.raises(IfqaError, match="that names no other folder"):
+    with pytest.raises(IfqaError, match="that begins with a letter or digit"):
         load_experiment("elsewhere/sample.toml")
     with pytest.raises(IfqaError, match="unknown experiment 'sampel'; did you mean 'sample'"):
         load_experiment("sampel")
@@ -148,7 +148,7 @@ def test_any_value_of_a_file_is_taken_as_it_is_or_refused_in_one_line(key, inner
         ("[passages]\nsources = ['a']\n", r"wanted at least one \[\[passages.sources\]\], found \['a'\]"),
         ("index = 3\n[[passages.sources]]\n", "wanted a table, found 3"),
         ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "the folder of the passages"),
-        ("[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n", "names no other folder"),
+        ("[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n", "begins with a letter or digit"),
         ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n", "has no index to build"),
     ],
 )

@@ -32,7 +32,7 @@ def test_flops_are_those_that_torch_counts(ways, tokens):
     data = ways.Data(ids, torch.ones_like(ids, dtype=torch.bool), 3)
     with FlopCounterMode(display=False) as counter, torch.inference_mode():
         if tokens:
-            ways.original(model, data, 2, tokens, ways.Budget(1, 1), length=0, drop=True)
+            ways.original(model, data, 2, tokens, ways.BatchLimits(1, 1), length=0, drop=True)
         else:
             model.encoder(input_ids=ids)
     assert counter.get_total_flops() == ways.flops(model, data, tokens)

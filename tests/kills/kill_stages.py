@@ -55,7 +55,7 @@ def child(arguments: list[str], folder: Path, spec: dict[str, Any]) -> None:
     if spec["kind"] == "lucene":
         from ifqa.retrieval import bm25
 
-        bm25.run = lambda *_, **__: die("while Lucene reads")  # type: ignore[assignment]
+        bm25.run_java = lambda *_, **__: die("while Lucene reads")  # type: ignore[assignment]
     from ifqa.cli.app import main
 
     try:

@@ -37,7 +37,7 @@ def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(t
     assert [*json.loads((tmp_path / "manifest.json").read_text())["record"]["files"]] == ["ranker.json"]
     capsys.readouterr()
     configure_trainer(Ranker).train(DATA, tmp_path)
-    assert "nothing to do" in capsys.readouterr().err
+    assert "up to date" in capsys.readouterr().err
     with refused(r"another training \(changed: settings\)"):
         configure_trainer(Ranker, penalty=2.0).train(DATA, tmp_path)
 

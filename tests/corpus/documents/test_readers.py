@@ -324,7 +324,7 @@ def test_the_limits_in_the_docs_are_those_of_the_readers():
         "seconds to read a file": f"{worker.SECONDS:g}",
         "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
         "one part of a `.docx` or `.epub`, unpacked": f"{office.LARGEST_PART / 1e6:.1f} MB",
-        "all parts that are unpacked": f"{office.LARGEST / 1e6:.0f} MB",
+        "all unpacked parts": f"{office.LARGEST / 1e6:.0f} MB",
         "text of a PDF": f"{LARGEST_TEXT / 1e6:.0f} million characters",
         "depth of lists and quotations in Markdown": f"{markup.DEEPEST}",
     }

@@ -182,7 +182,7 @@ def test_the_weights_of_several_seeds_are_averaged(tmp_path, settings, capsys):
     assert [path.name for path in (tmp_path / "both" / "seeds").iterdir()] == []
     capsys.readouterr()
     train(MATERIAL, tmp_path / "both", **averaged)
-    assert f"{tmp_path / 'both'}: nothing to do, trained by exactly this before\n" in capsys.readouterr().err
+    assert f"{tmp_path / 'both'}: up to date\n" in capsys.readouterr().err
 
 
 def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(tmp_path, well_read):
