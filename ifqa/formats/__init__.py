@@ -1,1 +1,1 @@
-"""File formats of other tools: runs, retrieved passages with texts, questions, relevance judgements."""
+"""File formats of other tools: TREC runs and qrels, ctxs JSON, questions, annotation tasks, and CausalQA's datasets."""

@@ -1,16 +1,16 @@
-"""Questions that people write about passages, the votes of those who verify them, and the files of both.
+"""Annotation: tasks in which people write questions and vote on them, as Label Studio JSON or CSV.
 
 A first worker gets a passage and writes a question with its answer. The fields are those of the IfQA paper (Yu et al., EMNLP
-2023): question, answer, other valid answers, the kind of answer, and whether the question is about the passage given or about
-another one ("free-form annotation"). A second and a third worker then vote on each question. It is kept if most of its workers
-are for it, its writer among them: with two votes, one for it is enough.
+2023): question, answer, other valid answers, answer type, and whether the question is about another passage ("free-form
+annotation"). A second and a third worker then vote on each question. It is kept if the majority is for it; the writer counts as
+a vote for it.
 
-A file of tasks is the JSON that Label Studio imports and exports (labelstud.io/guide/task_format, the export named "JSON"), or
-CSV, a row for each annotation, whose columns are the data and the fields to fill in:
+A task file is the JSON that Label Studio imports and exports (labelstud.io/guide/task_format, the export named "JSON"), or CSV
+with a row for each annotation, whose columns are the data and the fields to fill in:
 
-    [{"data": {"passage_id": "12-0", "passage": "…"}}, …]                                          a task, to be imported
+    [{"data": {"passage_id": "12-0", "passage": "…"}}, …]                                          for import
     [{"id": 1, "data": {…}, "annotations": [{"completed_by": 7, "result": [{"from_name": "question",
-        "type": "textarea", "value": {"text": ["If …?"]}}]}]}]                                     and as it is exported
+        "type": "textarea", "value": {"text": ["If …?"]}}]}]}]                                     exported
 """
 
 import csv
@@ -30,35 +30,37 @@ from ifqa.records import Question
 from ifqa.scoring.statistics import krippendorff_alpha
 from ifqa.storage.files import atomic_write, typed_field, unicode_text, write_bytes
 
-Row = dict[str, list[str]]  # the texts of each column or field, without blank ones
-WORKER = "worker"  # the row's key and column for who annotated
-LABEL = "label"  # the name of labels in the benchmark `file`
+Row = dict[str, list[str]]  # column or field -> its non-blank texts
+WORKER = "worker"  # the row's key for the annotator
+LABEL = "label"  # the label's name in the benchmark `file`
 FREE_FORM = "free-form"
 KINDS = ("entity", "number", "date", "others")
 RIGHT = "right"
 VERDICTS = (RIGHT, "wrong answer", "not answerable", "not counterfactual")
 _YES_NO = ("no", "yes")
-_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a cell that begins so
+_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with these
 
 
 @dataclass(frozen=True)
 class AnnotationField:
-    """A field to fill in: a text, or one of `choices`."""
+    """A field to fill in: free text, or one of `choices`."""
 
     name: str
     about: str
     choices: tuple[str, ...] = ()
-    several: bool = False  # any number of texts, or none; else one, which is required
+    multiple: bool = False  # any number of texts; else exactly one
 
 
 WRITING_FIELDS = (
     AnnotationField("question", "A question that supposes something that did not happen: If ..., who would ...?"),
     AnnotationField("answer", "Its answer in the imagined world, as short as possible"),
-    AnnotationField("other_answers", "Other valid answers, and other forms of it: 5, five. One a line", several=True),
+    AnnotationField(
+        "other_answers", "Other valid answers, and other forms of it: 5, five. One per line", multiple=True
+    ),
     AnnotationField("answer_type", "The kind of answer", KINDS),
     AnnotationField("free_form", "Is the question about another passage than this one?", _YES_NO),
     AnnotationField(
-        "other_passages", "Further passages that it needs; of free form: its passages. One a line", several=True
+        "other_passages", "Further passages that it needs; if free-form: its passages. One per line", multiple=True
     ),
 )
 VERIFICATION_FIELDS = (
@@ -67,7 +69,7 @@ VERIFICATION_FIELDS = (
         "Is the question counterfactual, can it be answered from the passages, is the answer right?",
         VERDICTS,
     ),
-    AnnotationField("another_answer", "Another valid answer, if there is one. One a line", several=True),
+    AnnotationField("another_answer", "Another valid answer, if there is one. One per line", multiple=True),
 )
 
 
@@ -78,24 +80,24 @@ def write_tasks(
     copies: int = 1,
     force: bool = False,
 ) -> list[Path]:
-    """Write tasks to fill in: `.json` for Label Studio, with the labelling interface beside it as `.xml`, or `.csv`.
+    """Write annotation tasks: `.csv`, or `.json` for Label Studio with its labelling interface in an `.xml` next to it.
 
     Args:
-        path: the file; its suffix says which format.
-        rows: the data of each task, with the same keys; `passage` is the text that is shown.
+        path: the file; its suffix gives the format.
+        rows: the data of each task, all with the same keys; annotators see `passage`.
         fields: to fill in.
-        copies: rows of CSV for each task, one a worker. In Label Studio workers share a task.
-        force: whether files that are there are overwritten.
+        copies: CSV rows per task, one per worker. In Label Studio workers share a task.
+        force: overwrite existing files.
 
     Returns:
         The files written.
 
     Raises:
-        IfqaError: the suffix is another, there is no task, or a file is there already.
+        IfqaError: the suffix is another, there is no task, or a file exists.
     """
     files = refuse_existing(path, force)
     if not rows:
-        raise IfqaError(f"{path} would hold no task; nothing is written")
+        raise IfqaError(f"{path} would hold no task; nothing was written")
     if path.suffix == ".csv":
         table = io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
@@ -116,20 +118,18 @@ def refuse_existing(path: Path, force: bool = False) -> list[Path]:
     """The files that `write_tasks` writes.
 
     Raises:
-        IfqaError: the suffix is neither .json nor .csv, or a file is there already, and not to be overwritten.
+        IfqaError: the suffix is neither .json nor .csv, or a file exists and `force` is not set.
     """
     if path.suffix not in (".json", ".csv"):
-        raise IfqaError(
-            f"{path}: wanted a file that ends in .json (Label Studio) or .csv; found {path.suffix or 'no suffix'!r}"
-        )
+        raise IfqaError(f"{path}: wanted a .json (Label Studio) or .csv file; found {path.suffix or 'no suffix'!r}")
     files = [path] if path.suffix == ".csv" else [path, path.with_suffix(".xml")]
-    if there := [file for file in files if file.exists() and not force]:
-        raise IfqaError(f"{there[0]} is there already; overwrite it with --force")
+    if existing := [file for file in files if file.exists() and not force]:
+        raise IfqaError(f"{existing[0]} exists already; overwrite it with --force")
     return files
 
 
 def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[AnnotationField]) -> str:
-    """Label Studio's labelling interface (its settings, "Labeling Interface", "Code"): the data of a row, then the fields."""
+    """Label Studio's labelling configuration (Settings, "Labeling Interface", "Code"): the data of a row, then the fields."""
     lines = ["<View>"]
     for name, value in row.items():
         if name == "passage":
@@ -139,37 +139,37 @@ def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[An
             lines.append(f'  <Text name="{name}_" value="${name}"/>')
     for column in fields:
         lines.append(f'  <Header size="4" value={quoteattr(column.about)}/>')
-        common = f'name="{column.name}" toName="passage" required="{str(not column.several).lower()}"'
+        common = f'name="{column.name}" toName="passage" required="{str(not column.multiple).lower()}"'
         if column.choices:
             choices = "".join(f"<Choice value={quoteattr(choice)}/>" for choice in column.choices)
             lines.append(f'  <Choices {common} choice="single">{choices}</Choices>')
         else:
-            most = "" if column.several else ' maxSubmissions="1"'
-            lines.append(f'  <TextArea {common} rows="2" editable="true"{most}/>')
+            limit = "" if column.multiple else ' maxSubmissions="1"'
+            lines.append(f'  <TextArea {common} rows="2" editable="true"{limit}/>')
     return "\n".join([*lines, "</View>", ""])
 
 
 def _format_cell(value: str | list[str]) -> str:
-    """A value as a cell. What a spreadsheet would compute, and a text that begins as a list, are written as a list."""
+    """A value as a CSV cell. Formulas and texts that start with "[" become JSON lists."""
     if isinstance(value, str) and not value.startswith((*_FORMULA_PREFIXES, "[")):
         return value
     return json.dumps([value] if isinstance(value, str) else value, ensure_ascii=False) if value else ""
 
 
 def holds_tasks(path: Path) -> bool:
-    """Whether a file holds annotation tasks: a table, or a JSON list whose first entry has Label Studio's `data`."""
+    """Whether a file holds annotation tasks: CSV, or a JSON list whose first entry has Label Studio's `data`."""
     if unpacked_suffix(path) != ".json" or not is_json_list(path):
         return unpacked_suffix(path) == ".csv"
     return isinstance(next(iter_entries(path), {}).get("data"), dict)
 
 
 def read_tasks(path: Path) -> list[tuple[str, Row]]:
-    """Each annotation of a file as a row, with its place in the file; a task that nobody annotated is a row of its data.
+    """Each annotation of a file as a row, with its location; a task without annotations is a row of its data.
 
-    A skipped annotation is left out. Cells of CSV may be lists as in JSON.
+    Skipped annotations are left out. CSV cells may be JSON lists.
 
     Raises:
-        IfqaError: the file is missing or of another layout; the message has the place.
+        IfqaError: the file is missing or has another layout; the message has the location.
     """
     if unpacked_suffix(path) == ".csv":
         return [
@@ -180,30 +180,32 @@ def read_tasks(path: Path) -> list[tuple[str, Row]]:
     for number, task in enumerate(iter_entries(path), start=1):
         where = f"{path}: task {number}"
         row = {name: _parse_texts(value, name, where) for name, value in typed_field(task, "data", dict, where).items()}
-        filled = [
+        annotations = [
             _parse_annotation(annotation, where)
             for annotation in objects_field({"annotations": [], **task}, "annotations", where)
             if not annotation.get("was_cancelled")
         ]
-        rows += [(where, row | fields) for fields in filled or [{}]]
+        rows += [(where, row | fields) for fields in annotations or [{}]]
     return rows
 
 
 def _parse_annotation(annotation: Mapping[str, object], where: str) -> Row:
-    """The fields of an annotation as Label Studio exports it."""
-    filled: Row = {}
+    """The fields of an annotation that Label Studio exported."""
+    fields: Row = {}
     for result in objects_field(annotation, "result", where):
         name, value = typed_field(result, "from_name", str, where), typed_field(result, "value", dict, where)
-        filled.setdefault(name, []).extend(_parse_texts(value.get("text", value.get("choices")), name, where))
-    by = annotation.get("completed_by")  # a number, or an object with the person's e-mail address
-    return filled | {WORKER: _parse_texts(by.get("email", by.get("id")) if isinstance(by, dict) else by, WORKER, where)}
+        fields.setdefault(name, []).extend(_parse_texts(value.get("text", value.get("choices")), name, where))
+    worker = annotation.get("completed_by")  # a number, or an object with the worker's e-mail address
+    if isinstance(worker, dict):
+        worker = worker.get("email", worker.get("id"))
+    return fields | {WORKER: _parse_texts(worker, WORKER, where)}
 
 
 def _parse_cell(cell: object) -> object:
     if isinstance(cell, str) and cell.lstrip().startswith('["'):
         try:
             return json.loads(cell)
-        except (ValueError, RecursionError):  # a text that begins so
+        except (ValueError, RecursionError):  # plain text after all
             return cell
     return cell
 
@@ -217,45 +219,45 @@ def _parse_texts(value: object, name: str, where: str) -> list[str]:
 
 
 def _split_lines(texts: Sequence[str]) -> list[str]:
-    """The texts of a field; of a single text each line that is not blank is one."""
+    """The texts of a field; a single text is split into its non-blank lines."""
     lines = texts[0].splitlines() if len(texts) == 1 else texts
     return [line.strip() for line in lines if line.strip()]
 
 
 class AnnotationSet(NamedTuple):
-    """The questions of an annotation file that are to be kept, in its order, and what is said of the file."""
+    """The accepted questions of an annotation file, in its order, and a summary of the file."""
 
     questions: list[Question]
     summary: str
 
 
 def read_annotated(path: Path) -> AnnotationSet:
-    """The questions of an annotation file: all that were written, or of a file of votes those that the votes keep.
+    """The questions of an annotation file: all written questions, or those that the votes of a voting file accept.
 
     Raises:
-        IfqaError: the file has another layout, a field is empty or has a value that is none of its choices, or a worker
-            votes twice on a question, or on one of his own. The message has the place.
+        IfqaError: the file has another layout, a field is empty or has a value outside its choices, or a worker votes twice
+            on a question or on their own. The message has the location.
     """
     rows = read_tasks(path)
     if any("question_id" in row for _, row in rows):
         return _count_votes(rows, path)
     written, unused = _parse_questions(rows)
     if not written:
-        raise IfqaError(f"{path}: wanted questions that were written about the passages; found none")
+        raise IfqaError(f"{path}: wanted questions about the passages; found none")
     return AnnotationSet(
         [question for question, _ in written], f"{len(written):,} questions; {unused:,} passages without one"
     )
 
 
 def verification_tasks(path: Path) -> list[dict[str, str | list[str]]]:
-    """The tasks for the second and third worker, from a file of written questions.
+    """The voting tasks for the second and third worker, from a file of written questions.
 
     Raises:
-        IfqaError: as `read_annotated`, or the file is itself one of votes.
+        IfqaError: as `read_annotated`, or the file already holds votes.
     """
     rows = read_tasks(path)
     if any("question_id" in row for _, row in rows):
-        raise IfqaError(f"{path} holds votes already; wanted the file in which questions were written")
+        raise IfqaError(f"{path} already holds votes; wanted the file of written questions")
     return [
         {
             "question_id": question.id,
@@ -272,31 +274,31 @@ def verification_tasks(path: Path) -> list[dict[str, str | list[str]]]:
 
 
 def _parse_questions(rows: Sequence[tuple[str, Row]]) -> tuple[list[tuple[Question, str]], int]:
-    """The questions of rows, each with its writer, and the number of passages without one."""
-    written: list[tuple[Question, str]] = []
-    about: Counter[str] = Counter()
+    """The questions of rows, each with its writer, and the number of passages without a question."""
+    questions: list[tuple[Question, str]] = []
+    counts: Counter[str] = Counter()  # questions of each passage
     for where, row in rows:
         name = _require_text(row, "passage_id", where)
         if name.split() != [name]:
-            raise IfqaError(f"{where}: passage_id {name!r} holds white space; wanted the id that the task came with")
+            raise IfqaError(f"{where}: passage_id {name!r} holds white space; wanted the task's own id")
         if not any(row.get(column.name) for column in WRITING_FIELDS if not column.choices):
-            about[name] += 0
+            counts[name] += 0
             continue
-        about[name] += 1
+        counts[name] += 1
         labels = _parse_labels(row, where)
         others = _split_lines(row.get("other_passages", []))
         if len(labels) > 1 and not others:
-            raise IfqaError(f"{where}: a question of free form names its passages in 'other_passages'; found none")
+            raise IfqaError(f"{where}: a free-form question needs 'other_passages'; found none")
         passages = others if len(labels) > 1 else [_require_text(row, "passage", where), *others]
         question = Question(
-            f"{name}-{about[name]}" if about[name] > 1 else name,
+            f"{name}-{counts[name]}" if counts[name] > 1 else name,
             _require_text(row, "question", where),
             tuple(dict.fromkeys([_require_text(row, "answer", where), *_split_lines(row.get("other_answers", []))])),
             tuple(dict.fromkeys(passages)),
             labels=labels,
         )
-        written.append((question, "".join(row.get(WORKER, []))))
-    return written, sum(count == 0 for count in about.values())
+        questions.append((question, "".join(row.get(WORKER, []))))
+    return questions, sum(count == 0 for count in counts.values())
 
 
 def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
@@ -305,48 +307,48 @@ def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
     for where, row in rows:
         name, text = (_require_text(row, key, where) for key in ("question_id", "question"))
         if not row.get("answers") or not row.get("passages"):
-            raise IfqaError(f"{where}: 'passages' or 'answers' is empty; wanted the tasks as they were written")
+            raise IfqaError(f"{where}: 'passages' or 'answers' is empty; wanted the tasks unchanged")
         question = Question(name, text, tuple(row["answers"]), tuple(row["passages"]), labels=_parse_labels(row, where))
         if questions.setdefault(name, question) != question:
-            raise IfqaError(f"{where}: question {name} is another one in an earlier row; wanted the tasks unchanged")
+            raise IfqaError(f"{where}: question {name} differs from an earlier row; wanted the tasks unchanged")
         by_worker = votes.setdefault(name, {})
         if row.get("verdict"):
             worker = _require_text(row, WORKER, where)
             if worker in (*by_worker, *row.get("writer", [])):
-                why = f"votes twice on question {name}" if worker in by_worker else "votes on a question of his own"
-                raise IfqaError(f"{where}: {worker!r} {why}; wanted one vote each, of other workers than the writer")
+                problem = f"votes twice on question {name}" if worker in by_worker else "votes on their own question"
+                raise IfqaError(f"{where}: {worker!r} {problem}; wanted one vote per worker, and none from the writer")
             by_worker[worker] = (
                 _parse_choice(row, "verdict", VERDICTS, where),
                 _split_lines(row.get("another_answer", [])),
             )
     verdicts = [[verdict for verdict, _ in by_worker.values()] for by_worker in votes.values() if by_worker]
     if not verdicts:
-        raise IfqaError(f"{path}: wanted a verdict on the questions; found none filled in")
+        raise IfqaError(f"{path}: wanted verdicts on the questions; found none")
     kept: list[Question] = []
     dropped: Counter[str] = Counter()
     for name, question in questions.items():
-        cast = votes[name].values()
-        against = Counter(verdict for verdict, _ in cast if verdict != RIGHT)
-        if not cast:
+        ballots = votes[name].values()
+        against = Counter(verdict for verdict, _ in ballots if verdict != RIGHT)
+        if not ballots:
             dropped["without a vote"] += 1
-        elif 1 + len(cast) - against.total() <= against.total():  # the writer is for it
+        elif 1 + len(ballots) - against.total() <= against.total():  # the writer votes for it
             dropped[against.most_common(1)[0][0]] += 1
         else:
-            more = [answer for verdict, answers in cast if verdict == RIGHT for answer in answers]
-            kept.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *more]))))
+            new_answers = [answer for verdict, answers in ballots if verdict == RIGHT for answer in answers]
+            kept.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *new_answers]))))
     workers = {worker for by_worker in votes.values() for worker in by_worker}
-    why = ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common())
     agreement = krippendorff_alpha(verdicts)
     summary = (
         f"{len(kept):,} questions kept by {sum(map(len, verdicts)):,} votes of {len(workers):,} workers; "
-        f"{dropped.total():,} dropped{f' ({why})' if why else ''}; Krippendorff's alpha of the verdicts: "
+        f"{dropped.total():,} dropped{f' ({reasons})' if reasons else ''}; Krippendorff's alpha of the verdicts: "
         f"{'not defined' if agreement is None else f'{agreement:.3f}'}"
     )
     return AnnotationSet(kept, summary)
 
 
 def _parse_labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:
-    """The labels of a question: the kind of its answer and, if so, "free-form"."""
+    """The labels of a question: its answer type, and "free-form" if it is."""
     kind, free = (
         _parse_choice(row, "answer_type", KINDS, where),
         _parse_choice(row, "free_form", _YES_NO, where, default="no"),
@@ -357,7 +359,7 @@ def _parse_labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:
 def _require_text(row: Row, name: str, where: str) -> str:
     text = "\n\n".join(row.get(name, []))
     if not text:
-        raise IfqaError(f"{where}: {name!r} is empty; wanted it filled in")
+        raise IfqaError(f"{where}: {name!r} is empty; fill it in")
     return text
 
 

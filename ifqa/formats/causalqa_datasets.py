@@ -1,4 +1,4 @@
-"""The ten datasets of CausalQA: the files of their publishers, and where these have questions, contexts and answers."""
+"""The layouts of CausalQA's ten datasets: their files, and where these have questions, contexts and answers."""
 
 import os
 import re
@@ -24,62 +24,62 @@ from ifqa.storage.json_stream import JsonStream
 
 
 class PAQ(Publisher):
-    """65 million questions that a model asked about passages of Wikipedia (Lewis et al., TACL 2021).
+    """65 million questions that a model generated from passages of Wikipedia (Lewis et al., TACL 2021).
 
     A line of `PAQ.metadata.jsonl` (github.com/facebookresearch/PAQ):
 
         {"question": "...", "answer": "...", "answers": [{"passage_id": "123", "offset": 7, "text": "..."}], ...}
 
-    The context is the passage of the first of `answers`, of DPR's `psgs_w100.tsv` beside it, unpacked; else it is empty.
-    Passage ids are not unique, so an id is the number of the line. PAQ has no split: the random one stands for it.
+    The context is the passage of the first answer, from an uncompressed `psgs_w100.tsv` (DPR's) in the same folder; without that
+    file it is empty. Passage ids are not unique, so a question's id is its line number. PAQ has no split; the random one is used.
     """
 
     wanted = "PAQ.metadata.jsonl and psgs_w100.tsv"
     files = ((r"PAQ\.metadata\.jsonl",),)
-    beside = r"psgs_w100\.tsv"
+    lookup_pattern = r"psgs_w100\.tsv"
 
-    def __init__(self, reading: FileReader, beside: Sequence[DatasetFile], causal: CausalTest) -> None:
-        super().__init__(reading, beside, causal)
-        self._passages = PassageTable(reading, beside[0]) if beside else None
+    def __init__(self, reading: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
+        super().__init__(reading, lookup_files, causal)
+        self._passages = PassageTable(reading, lookup_files[0]) if lookup_files else None
 
     def details(self, record: Record) -> QuestionDetails:
-        places, context = record.records("answers"), ""
-        if self._passages and places:
-            context = self._passages.text(places[0].identifier("passage_id"), record.where)
+        answers, context = record.records("answers"), ""
+        if self._passages and answers:
+            context = self._passages.text(answers[0].identifier("passage_id"), record.where)
         return QuestionDetails(record.where.rpartition(":")[2], context, [record.optional("answer")], "both")
 
 
 class PassageTable:
-    """Texts of DPR's passages by id, read from their places in the file. The ids count from 1, as the lines after the head do."""
+    """Looks up texts of DPR's passages in their file by id. An id is the number of a line after the header, from 1."""
 
-    def __init__(self, reading: FileReader, part: DatasetFile) -> None:
-        """Find the lines.
+    def __init__(self, reading: FileReader, file: DatasetFile) -> None:
+        """Find the offset of each line.
 
         Raises:
-            IfqaError: the file is packed, which allows no look-up.
+            IfqaError: the file is compressed, which allows no look-up.
         """
-        if part.member or part.path.suffix != ".tsv":
+        if file.member or file.path.suffix != ".tsv":
             raise IfqaError(
-                f"{part}: passages are looked up in an unpacked file; unpack it beside, and remove this one"
+                f"{file}: look-ups need an uncompressed file; decompress it in its folder, and remove this one"
             )
-        self._path = part.path
-        self._handle = reading.hold_open(part.path)
+        self._path = file.path
+        self._handle = reading.hold_open(file.path)
         self._starts = array("Q", [0])  # of each line, and the end: 170 MB for DPR's 21 million passages
-        told = 0
-        with bar(f"lines of {part.path.name}", part.size, unit="bytes") as advance:
+        reported = 0
+        with bar(f"lines of {file.path.name}", file.size, unit="bytes") as advance:
             for line in self._handle:
                 self._starts.append(self._starts[-1] + len(line))
                 if len(self._starts) % 65_536 == 0:
-                    advance(self._starts[-1] - told)
-                    told = self._starts[-1]
+                    advance(self._starts[-1] - reported)
+                    reported = self._starts[-1]
 
     def text(self, passage_id: str, where: str) -> str:
         """The text of a passage.
 
         Raises:
-            IfqaError: there is no such passage; `where` opens the message.
+            IfqaError: there is no such passage; the message starts with `where`.
         """
-        line = int(passage_id) if passage_id.isdecimal() and len(passage_id) < 12 else 0  # line 0 is the head
+        line = int(passage_id) if passage_id.isdecimal() and len(passage_id) < 12 else 0  # line 0 is the header
         if 0 < line < len(self._starts) - 1:
             self._handle.seek(self._starts[line])
             row = self._handle.readline().decode("utf-8", "replace").rstrip("\r\n")
@@ -87,66 +87,66 @@ class PassageTable:
             if len(fields) == 3 and fields[0] == passage_id:
                 return fields[1]
         raise IfqaError(
-            f"{where}: passage {passage_id!r} is not at its line of {self._path}; wanted PAQ's own psgs_w100.tsv"
+            f"{where}: passage {passage_id!r} is not on its line of {self._path}; wanted PAQ's own psgs_w100.tsv"
         )
 
 
 class GooAQ(Publisher):
-    """Questions of Google's auto-complete with the answers of its answer boxes (Khashabi et al., EMNLP Findings 2021).
+    """Questions from Google's auto-complete with answers from its answer boxes (Khashabi et al., EMNLP Findings 2021).
 
     A line of `gooaq.jsonl` (github.com/allenai/gooaq), and its `split.json`:
 
         {"id": 1032187, "question": "...", "short_answer": null, "answer": "...", "answer_type": "feat_snip"}
         {"train": [[id, similarity], ...], "dev": [id, ...], "test": [id, ...]}
 
-    The gold answer is `answer`, else `short_answer`. `dev` is the original validation part; questions in `test` or in no list
-    are in the random split alone.
+    The gold answer is `answer`, else `short_answer`. `dev` is the original validation set; questions in `test` or in no list
+    are in the random split only.
     """
 
     wanted = "gooaq.jsonl, and split.json for the original split"
     files = ((r"gooaq\.jsonl",),)
-    beside = r"split\.json"
-    _LARGEST = 1 << 27  # of an id; the release's go up to about 8 million
+    lookup_pattern = r"split\.json"
+    _LARGEST = 1 << 27  # limit of an id; the release has ids up to about 8 million
     _SPLITS = ("", "train", "dev")
 
-    def __init__(self, reading: FileReader, beside: Sequence[DatasetFile], causal: CausalTest) -> None:
-        super().__init__(reading, beside, causal)
-        self._of_ids = bytearray()  # the split of every id: three million ids in a set would take 20 times the memory
-        for part in beside:
-            with reading.json(part) as stream:
+    def __init__(self, reading: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
+        super().__init__(reading, lookup_files, causal)
+        self._splits_by_id = bytearray()  # a set of three million ids would take 20 times the memory
+        for file in lookup_files:
+            with reading.json(file) as stream:
                 for name in stream.members():
                     if name in self._SPLITS[1:]:
                         for _ in stream.elements():
-                            self._note(stream.value(), self._SPLITS.index(name), f"{part}:{stream.line}")
+                            self._add_id(stream.value(), self._SPLITS.index(name), f"{file}:{stream.line}")
 
-    def _note(self, value: object, split: int, where: str) -> None:
+    def _add_id(self, value: object, split: int, where: str) -> None:
         number = value[0] if isinstance(value, list) and value else value
         if isinstance(number, float) and number.is_integer():
             number = int(number)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < self._LARGEST:
             raise IfqaError(f"{where}: wanted the id of a question, found {value!r:.40}")
-        if number >= len(self._of_ids):
-            self._of_ids.extend(bytes(max(number + 1 - len(self._of_ids), len(self._of_ids))))
-        self._of_ids[number] = split
+        if number >= len(self._splits_by_id):
+            self._splits_by_id.extend(bytes(max(number + 1 - len(self._splits_by_id), len(self._splits_by_id))))
+        self._splits_by_id[number] = split
 
     def details(self, record: Record) -> QuestionDetails:
         number, answer = record.identifier("id"), record.optional("answer") or record.optional("short_answer")
-        known = number.isdecimal() and len(number) < 12 and int(number) < len(self._of_ids)
+        known = number.isdecimal() and len(number) < 12 and int(number) < len(self._splits_by_id)
         return QuestionDetails(
-            number, "", [answer], parse_split(self._SPLITS[self._of_ids[int(number)]]) if known else ""
+            number, "", [answer], parse_split(self._SPLITS[self._splits_by_id[int(number)]]) if known else ""
         )
 
 
 class MSMARCO(Publisher):
-    """Question answering v2.1: queries of Bing with ten passages and answers that people wrote (Nguyen et al. 2016).
+    """Question answering v2.1: Bing queries with ten passages and answers written by people (Nguyen et al. 2016).
 
     `train_v2.1.json`, `dev_v2.1.json` and `eval_v2.1_public.json` (github.com/microsoft/MSMARCO-Question-Answering) are each
-    one JSON object of columns:
+    a JSON object of columns:
 
         {"answers": {"0": ["..."]}, "passages": {"0": [{"passage_text": "...", ...}]}, "query": {"0": "..."}, "query_id": ...}
 
-    A file is read twice, because its queries come last: for the causal rows, and for all else that these have. The gold answers
-    are `answers` without "No Answer Present."; the context is the ten passages, a line each. `eval` only counts.
+    A file is read twice, because its queries come last: once to find the causal rows, once for their other columns. The gold
+    answers are `answers` without "No Answer Present."; the context is the ten passages, one per line. `eval` only counts.
     """
 
     wanted = "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json"
@@ -154,28 +154,28 @@ class MSMARCO(Publisher):
     reads = 2
     key = "query"
 
-    def records(self, part: DatasetFile) -> Iterator[Record]:
+    def records(self, file: DatasetFile) -> Iterator[Record]:
         rows: dict[str, dict[str, object]] = {}
-        for _, row, stream in self._columns(part, "query"):
+        for _, row, stream in self._columns(file, "query"):
             query = stream.value()
             if not isinstance(query, str):
-                raise IfqaError(f"{part}:{stream.line}: query {row!r} must be a string, found {type(query).__name__}")
+                raise IfqaError(f"{file}:{stream.line}: query {row!r} must be a string, found {type(query).__name__}")
             if self.causal(query):
                 rows[row] = {"query": query}
             else:
-                yield Record({"query": ""}, str(part), part)
-        for key, row, stream in self._columns(part, "query_id", "passages", "answers"):
+                yield Record({"query": ""}, str(file), file)
+        for key, row, stream in self._columns(file, "query_id", "passages", "answers"):
             if row in rows:
                 rows[row][key] = stream.value()
         for row, values in rows.items():
             if "passages" not in values:
-                raise IfqaError(f"{part}: row {row!r} has a query and no passages; fetch the file again")
-            yield Record(values, f"{part}: row {row!r}", part)
+                raise IfqaError(f"{file}: row {row!r} has a query and no passages; download the file again")
+            yield Record(values, f"{file}: row {row!r}", file)
 
-    def _columns(self, part: DatasetFile, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
-        """Column, row and cursor of each value of some columns, which must be there, but for the answers: eval has none."""
+    def _columns(self, file: DatasetFile, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
+        """Column, row and cursor of each value of the given columns, which must exist, except answers: eval has none."""
         seen = []
-        with self.reading.json(part) as stream:
+        with self.reading.json(file) as stream:
             for key in stream.members():
                 seen.append(key)
                 if key in keys:
@@ -183,7 +183,7 @@ class MSMARCO(Publisher):
                         yield key, row, stream
         if missing := next((key for key in keys if key not in (*seen, "answers")), ""):
             names = ", ".join(map(repr, seen[:9])) or "no columns"
-            raise IfqaError(f"{part}: column {missing!r} is missing; found {names}")
+            raise IfqaError(f"{file}: column {missing!r} is missing; found {names}")
 
     def details(self, record: Record) -> QuestionDetails:
         answers = record.texts("answers") if "answers" in record.values else []
@@ -193,16 +193,16 @@ class MSMARCO(Publisher):
 
 
 class NaturalQuestions(Publisher):
-    """Queries of Google with a Wikipedia page and annotated spans (Kwiatkowski et al., TACL 2019).
+    """Google queries with a Wikipedia page and annotated spans (Kwiatkowski et al., TACL 2019).
 
-    A line of `simplified-nq-train.jsonl` (github.com/google-research-datasets/natural-questions); one of `nq-dev-all.jsonl` and
-    of the original `nq-train-00.jsonl` has `document_tokens`, a list of {"token", "html_token"}, for the text:
+    A line of `simplified-nq-train.jsonl` (github.com/google-research-datasets/natural-questions); lines of `nq-dev-all.jsonl`
+    and the original `nq-train-00.jsonl` have `document_tokens`, a list of {"token", "html_token"}, in place of the text:
 
         {"example_id": 3902, "question_text": "...", "document_text": "<P> A string is ... </P>",
          "annotations": [{"short_answers": [{"start_token": 5, "end_token": 8}], ...}], ...}
 
-    The gold answers are the short answers of all annotators, each span on its own, with repetitions, as in the authors'
-    release. The context is the whole page without its tags (the authors cut it at 10,000 tokens). There is no test part.
+    The gold answers are the short answers of all annotators, each span separately, with repetitions, as in the authors'
+    release. The context is the whole page without its tags (the authors cut it at 10,000 tokens). There is no test set.
     """
 
     wanted = (
@@ -224,18 +224,18 @@ class NaturalQuestions(Publisher):
         return QuestionDetails(record.identifier("example_id"), _join_tokens(tokens), answers, record.split)
 
     def _tokens(self, question: Record) -> list[str]:
-        """The page's tokens, with an empty string for each tag, so that spans count right."""
-        if "document_text" in question.values:  # split at single blanks, says the publisher: others are within tokens
+        """The page's tokens, with an empty string for each tag, so that span offsets stay right."""
+        if "document_text" in question.values:  # separated by single blanks; other white space is within tokens
             return ["" if self._TAG.fullmatch(token) else token for token in question.text("document_text").split(" ")]
         tokens = question.records("document_tokens")
         return ["" if token.values.get("html_token") else token.text("token") for token in tokens]
 
 
 def _span_bounds(span: Record, start: str, end: str, length: int) -> tuple[int, int]:
-    """The ends of a span, by the names of their keys, in a text of that many tokens or characters."""
+    """Start and end of a span, read from two keys, in a text of `length` tokens or characters."""
     first, last = span.number(start), span.number(end)
     if not 0 <= first <= last <= length:
-        raise IfqaError(f"{span.where}: an answer goes from {first} to {last}; its text ends at {length}")
+        raise IfqaError(f"{span.where}: an answer spans {first} to {last}, but its text ends at {length}")
     return first, last
 
 
@@ -244,16 +244,16 @@ def _join_tokens(tokens: Sequence[str]) -> str:
 
 
 class ELI5(Publisher):
-    """Questions and answers of the forum "Explain like I'm five" (Fan et al., ACL 2019).
+    """Questions and answers from the forum "Explain Like I'm Five" (Fan et al., ACL 2019).
 
-    The authors took Hugging Face's (a line of `train_eli5.jsonl`, saved with `to_json`), which can hardly be had any more; KILT
-    has the same questions (a line of `eli5-train-kilt.jsonl`, github.com/facebookresearch/KILT):
+    The authors used Hugging Face's copy (a line of `train_eli5.jsonl`, saved with `to_json`), which is hard to get now; KILT has
+    the same questions (a line of `eli5-train-kilt.jsonl`, github.com/facebookresearch/KILT):
 
         {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"text": ["..."], ...}, ...}
         {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}}, {"provenance": [...]}]}
 
-    The question is the title with the text below it: titles alone do not reach the 32.5 words of the paper's causal questions.
-    Every answer is a gold answer. As in the paper, the training part alone is read, and the random split stands for the original.
+    The question is the title with the text below it: titles alone are shorter than the paper's 32.5 words. Every answer is a gold
+    answer. As in the paper, only the training set is read, and the random split replaces the original.
     """
 
     wanted = "train_eli5.jsonl, or eli5-train-kilt.jsonl"
@@ -262,8 +262,8 @@ class ELI5(Publisher):
     def question(self, record: Record) -> str:
         if "input" in record.values:
             return record.text("input")
-        pieces = record.text("title"), record.optional("selftext")
-        return " ".join(piece.strip() for piece in pieces if piece.strip())
+        texts = record.text("title"), record.optional("selftext")
+        return " ".join(text.strip() for text in texts if text.strip())
 
     def details(self, record: Record) -> QuestionDetails:
         if "input" in record.values:
@@ -273,55 +273,55 @@ class ELI5(Publisher):
 
 
 class SearchQA(Publisher):
-    """Questions of the quiz Jeopardy! with snippets that Google found (Dunn et al. 2017).
+    """Questions of the quiz show Jeopardy! with snippets from Google (Dunn et al. 2017).
 
-    `train.zip`, `val.zip` and `test.zip` of data_json (github.com/nyu-dl/dl4ir-searchQA), or the folders unpacked, hold a JSON
+    `train.zip`, `val.zip` and `test.zip` of data_json (github.com/nyu-dl/dl4ir-searchQA), or the extracted folders, hold a JSON
     file for each question:
 
         {"id": "000000", "question": "...", "answer": "...", "search_results": [{"snippet": "...", ...}], ...}
 
-    The context is the snippets, a line each. `val` is the validation part; questions of `test` are in the random split alone.
+    The context is the snippets, one per line. `val` is the validation set; questions of `test` are in the random split only.
     """
 
     wanted = "train.zip, val.zip and test.zip (of data_json)"
 
     @classmethod
     def choose_files(cls, available: Sequence[DatasetFile]) -> list[DatasetFile]:
-        chosen = [part for part in available if _split_folder(part) and re.fullmatch(r"\w+\.json", part.base)]
+        chosen = [file for file in available if _split_folder(file) and re.fullmatch(r"\w+\.json", file.base)]
         for first, second in pairwise(chosen):
             if first.name == second.name:
-                raise IfqaError(f"{first} and {second}: one question twice; keep the archive or the folder")
+                raise IfqaError(f"{first} and {second} hold the same question; keep the archive or the folder")
         return chosen
 
-    def records(self, part: DatasetFile) -> Iterator[Record]:
-        with self.reading.json(part) as stream:
-            where = f"{part}:{stream.line}"
-            yield Record.of(stream.value(), where, part)
+    def records(self, file: DatasetFile) -> Iterator[Record]:
+        with self.reading.json(file) as stream:
+            where = f"{file}:{stream.line}"
+            yield Record.of(stream.value(), where, file)
 
     def details(self, record: Record) -> QuestionDetails:
-        folder, name = _split_folder(record.part), record.part.base.removesuffix(".json")
+        folder, name = _split_folder(record.file), record.file.base.removesuffix(".json")
         snippets = filter(None, (page.optional("snippet") for page in record.records("search_results")))
         return QuestionDetails(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], parse_split(folder))
 
 
-def _split_folder(part: DatasetFile) -> str:
+def _split_folder(file: DatasetFile) -> str:
     """The last folder named train, val or test; empty if there is none."""
-    pieces = reversed(PurePosixPath(part.name).parts[:-1])
-    return next((piece for piece in pieces if piece in ("train", "val", "test")), "")
+    folders = reversed(PurePosixPath(file.name).parts[:-1])
+    return next((folder for folder in folders if folder in ("train", "val", "test")), "")
 
 
 class SQuAD2(Publisher):
-    """SQuAD 2.0: questions on paragraphs of Wikipedia; a third of them have no answer there (Rajpurkar et al., ACL 2018).
+    """SQuAD 2.0: questions on paragraphs of Wikipedia; a third have no answer (Rajpurkar et al., ACL 2018).
 
-    The gold answers are those of all annotators, with repetitions, as in the authors' release; the context is the paragraph.
+    The gold answers are those of all annotators, repetitions included, as in the authors' release; the context is the paragraph.
     """
 
     wanted = "train-v2.0.json and dev-v2.0.json"
     files = ((r"(train|dev)-v2\.0\.json",),)
     array = "data"
 
-    def records(self, part: DatasetFile) -> Iterator[Record]:
-        for article in super().records(part):
+    def records(self, file: DatasetFile) -> Iterator[Record]:
+        for article in super().records(file):
             for paragraph in article.records("paragraphs"):
                 context = paragraph.text("context")
                 yield from (question.extend(context=context) for question in paragraph.records("qas"))
@@ -332,14 +332,14 @@ class SQuAD2(Publisher):
 
 
 class NewsQA(Publisher):
-    """Questions on stories of CNN, answered by a span of the story (Trischler et al. 2017).
+    """Questions on CNN stories, answered by a span of the story (Trischler et al. 2017).
 
-    `combined-newsqa-data-v1.json`, which the publisher's script (github.com/Maluuba/newsqa) makes:
+    `combined-newsqa-data-v1.json`, from the publisher's script (github.com/Maluuba/newsqa):
 
         {"data": [{"storyId": "./cnn/stories/2e1d4", "text": "...", "type": "train",
                    "questions": [{"q": "...", "consensus": {"s": 115, "e": 125}, ...}]}], "version": "1"}
 
-    The gold answer is the consensus, which may be that there is none; the context is the story.
+    The gold answer is the consensus, which may be "no answer"; the context is the story.
     """
 
     wanted = "combined-newsqa-data-v1.json"
@@ -347,28 +347,28 @@ class NewsQA(Publisher):
     array = "data"
     key = "q"
 
-    def records(self, part: DatasetFile) -> Iterator[Record]:
-        for story in super().records(part):
+    def records(self, file: DatasetFile) -> Iterator[Record]:
+        for story in super().records(file):
             name, text = text_field(story.values, "storyId", story.where), story.text("text")
             split = parse_split(story.text("type"))
             for number, question in enumerate(story.records("questions")):
                 yield question.extend(id=f"{name}/{number}", text=text, split=split)
 
     def details(self, record: Record) -> QuestionDetails:
-        agreed, text = record.record("consensus"), record.text("text")
-        answers = [text[slice(*_span_bounds(agreed, "s", "e", len(text)))]] if "s" in agreed.values else []
+        consensus, text = record.record("consensus"), record.text("text")
+        answers = [text[slice(*_span_bounds(consensus, "s", "e", len(text)))]] if "s" in consensus.values else []
         return QuestionDetails(record.text("id"), text, answers, record.text("split"))
 
 
 class HotpotQA(Publisher):
-    """Questions that take two paragraphs of Wikipedia to answer (Yang et al., EMNLP 2018).
+    """Questions that need two paragraphs of Wikipedia (Yang et al., EMNLP 2018).
 
     Each file (github.com/hotpotqa/hotpot) is a list of
 
         {"_id": "5a8b...", "question": "...", "answer": "...", "context": [["Title", ["A sentence.", " Another."]], ...], ...}
 
-    The context is all its paragraphs, a line each, as "Title: sentences". The test part has no answers and only counts. The
-    paper's 112,662 questions seem to count dev in both settings (distractor and fullwiki), which this does not.
+    The context is all its paragraphs, one per line, as "Title: sentences". The test set has no answers and only counts. The
+    paper's 112,662 questions seem to count dev in both settings (distractor and fullwiki); here dev counts once.
     """
 
     wanted = "hotpot_train_v1.1.json, hotpot_dev_distractor_v1.json, hotpot_test_fullwiki_v1.json"
@@ -388,12 +388,12 @@ class HotpotQA(Publisher):
 def _format_paragraph(pair: object, where: str) -> str:
     title, sentences = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
     if not isinstance(title, str) or not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
-        raise IfqaError(f"{where}: 'context' must hold pairs of a title and a list of sentences, found {pair!r:.60}")
+        raise IfqaError(f"{where}: 'context' must hold pairs of a title and its sentences, found {pair!r:.60}")
     return f"{title}: {''.join(sentences).strip()}"
 
 
 class TriviaQA(Publisher):
-    """Questions of quiz pages with documents found for them (Joshi et al., ACL 2017).
+    """Questions from quiz sites with documents retrieved for them (Joshi et al., ACL 2017).
 
     `unfiltered-web-train.json` and so on (nlp.cs.washington.edu/triviaqa; else `web-train.json` of the archive "rc"), and the
     documents, `evidence/wikipedia/FILENAME` and `evidence/web/FILENAME` of the archive "rc":
@@ -402,8 +402,8 @@ class TriviaQA(Publisher):
           "EntityPages": [{"Filename": "A_page.txt", ...}],
           "SearchResults": [{"Description": "...", "Filename": "1/1_2.txt", ...}]}], ...}
 
-    The gold answers are the value and its aliases. The context is the first document that is there, Wikipedia's pages
-    first, else the descriptions of the search results. The test part has no answers and only counts.
+    The gold answers are the value and its aliases. The context is the first available document, Wikipedia pages first, or
+    else the descriptions of the search results. The test set has no answers and only counts.
     """
 
     wanted = (
@@ -415,7 +415,7 @@ class TriviaQA(Publisher):
 
     @classmethod
     def fingerprint_lines(cls, folder: Path) -> Iterable[str]:
-        """Name and size of every document, in the place of 650,000 checksums."""
+        """Name and size of every document; hashing 650,000 files would take too long."""
         for place, folders, files in os.walk(folder):
             folders.sort()
             below = Path(place).relative_to(folder).parts
@@ -431,9 +431,9 @@ class TriviaQA(Publisher):
         return QuestionDetails(record.identifier("QuestionId"), self._context(record), answers, record.split)
 
     def _context(self, question: Record) -> str:
-        folder = question.part.path.parent  # documents lie beside the questions, or up to two folders higher
-        places = (up / "evidence" for up in (folder, *list(folder.parents)[:2]))
-        evidence = next((place for place in places if place.is_dir()), None)
+        folder = question.file.path.parent  # `evidence` is here, or up to two folders up
+        candidates = (parent / "evidence" for parent in (folder, *list(folder.parents)[:2]))
+        evidence = next((path for path in candidates if path.is_dir()), None)
         descriptions = []
         for key, kind in (("EntityPages", "wikipedia"), ("SearchResults", "web")):
             for page in question.records(key) if key in question.values else []:
@@ -444,7 +444,7 @@ class TriviaQA(Publisher):
 
 
 def _read_document(folder: Path, name: str) -> str:
-    """A document's text; empty if it is not there, or if its name leads out of the folder."""
+    """A document's text; empty if it is absent, or if its name leads out of the folder."""
     path = Path(os.path.normpath(folder / name)) if name and "\0" not in name else folder
     if path == folder or not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():
         return ""
@@ -452,7 +452,7 @@ def _read_document(folder: Path, name: str) -> str:
         return handle.read(LONGEST_LINE).decode("utf-8", "replace").strip()
 
 
-#: Name of a dataset -> its layout, in the paper's order.
+#: Dataset name -> layout, in the paper's order.
 PUBLISHERS: dict[str, type[Publisher]] = {
     "paq": PAQ,
     "gooaq": GooAQ,

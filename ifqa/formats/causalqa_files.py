@@ -1,6 +1,6 @@
-"""How the files of a publisher are read: one reader and one set of checks for all; a dataset says where a record has what.
+"""The reader of CausalQA's source datasets: opens their files and checks their records; a subclass knows one dataset's layout.
 
-A file may be packed, or a member of a zip archive. What is read is counted, for the progress.
+A file may be compressed, or a member of a zip archive.
 """
 
 import csv
@@ -27,7 +27,7 @@ _SKIPPED_FOLDERS = {"evidence", "__MACOSX"}  # TriviaQA's documents are 650,000 
 
 @dataclass(frozen=True)
 class DatasetFile:
-    """A file of a publisher, or a member of a zip archive; `name`: its path below the folder, without a packer's suffix."""
+    """A file of a dataset, or a member of a zip archive; `name`: its path below the folder, without a suffix such as .gz."""
 
     path: Path
     name: str
@@ -39,12 +39,12 @@ class DatasetFile:
 
     @property
     def base(self) -> str:
-        """The last piece of the name."""
+        """The last component of the name."""
         return PurePosixPath(self.name).name
 
 
 def list_files(folder: Path) -> list[DatasetFile]:
-    """All files below a folder, and the members of its zip archives, by name, without hidden files; or of one archive.
+    """All visible files below a folder and members of its zip archives, by name; or the members of one archive.
 
     Raises:
         IfqaError: an archive is damaged.
@@ -52,15 +52,15 @@ def list_files(folder: Path) -> list[DatasetFile]:
     if folder.is_file():
         return list(_list_members(folder, folder.parent))
     available = []
-    for place, folders, files in os.walk(folder):
+    for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith("."))
-        for file in files:
-            path = Path(place, file)
-            if not file.startswith(".") and path.is_file():
+        for name in names:
+            path = Path(place, name)
+            if not name.startswith(".") and path.is_file():
                 available += (
-                    list(_list_members(path, folder)) if file.endswith(".zip") else [_describe_file(path, folder)]
+                    list(_list_members(path, folder)) if name.endswith(".zip") else [_describe_file(path, folder)]
                 )
-    return sorted(available, key=lambda part: (part.name, str(part)))
+    return sorted(available, key=lambda file: (file.name, str(file)))
 
 
 def _describe_file(path: Path, folder: Path) -> DatasetFile:
@@ -77,28 +77,28 @@ def _list_members(path: Path, folder: Path) -> Iterator[DatasetFile]:
                     inner = _SUFFIXES.sub("", info.filename)
                     yield DatasetFile(path, f"{name}/{inner}", info.compress_size, info.filename)
     except (zipfile.BadZipFile, OSError) as error:
-        raise IfqaError(f"{path}: not a zip archive that can be read ({error}); fetch it again") from error
+        raise IfqaError(f"{path}: not a readable zip archive ({error}); download it again") from error
 
 
 def match_files(available: Sequence[DatasetFile], *patterns: str) -> list[DatasetFile]:
-    """The parts whose last piece fits the first pattern that any of them fits.
+    """The files whose base name matches the first pattern that matches any.
 
     Raises:
-        IfqaError: two of them have the same name, so that its questions would count twice.
+        IfqaError: two files have the same name, so their questions would count twice.
     """
     for pattern in patterns:
-        chosen = [part for part in available if re.fullmatch(pattern, part.base)]
-        names = [part.base for part in chosen]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            first, second, *_ = (part for part in chosen if part.base == twice)
-            raise IfqaError(f"{first} and {second}: two files of one name; keep one of them")
+        chosen = [file for file in available if re.fullmatch(pattern, file.base)]
+        names = [file.base for file in chosen]
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
+            first, second, *_ = (file for file in chosen if file.base == duplicate)
+            raise IfqaError(f"{first} and {second} have the same name; keep one of them")
         if chosen:
             return chosen
     return []
 
 
 class FileReader(ExitStack):
-    """Opens parts, while the `with` block lasts, and counts the bytes of them that were read."""
+    """Opens files within a `with` block, and counts the bytes read, for progress."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,77 +108,77 @@ class FileReader(ExitStack):
 
     @property
     def position(self) -> float:
-        """Bytes read so far, as they lie on the disk."""
+        """Bytes read so far, as stored on disk."""
         return self._done + self._now()
 
     @contextmanager
-    def open(self, part: DatasetFile) -> Iterator[BufferedReader]:
-        """A handle on a part's bytes, as they lie in the file or the archive.
+    def open(self, file: DatasetFile) -> Iterator[BufferedReader]:
+        """Open a file or a member of an archive for reading its bytes.
 
         Raises:
-            IfqaError: the archive is damaged, or packed in a way that cannot be read.
+            IfqaError: the archive is damaged, or its compression is unsupported.
         """
         try:
-            with self._handle(part) as handle:
-                whole = self._archives[part.path].getinfo(part.member).file_size if part.member else part.size
-                share = part.size / max(whole, 1)
+            with self._handle(file) as handle:
+                whole = self._archives[file.path].getinfo(file.member).file_size if file.member else file.size
+                share = file.size / max(whole, 1)
                 self._now = lambda: handle.tell() * share
                 yield handle
         except zipfile.BadZipFile as error:
-            raise IfqaError(f"{part}: the archive is damaged ({error}); fetch it again") from error
+            raise IfqaError(f"{file}: the archive is damaged ({error}); download it again") from error
         finally:
             self._now = lambda: 0
-            self._done += part.size
+            self._done += file.size
 
     def hold_open(self, path: Path) -> BufferedReader:
-        """A handle for look-ups in an unpacked file, open until the reading ends; what it reads is not counted."""
+        """Open an uncompressed file for look-ups until the `with` block ends; its reads are not counted."""
         return self.enter_context(open(path, "rb"))
 
-    def _handle(self, part: DatasetFile) -> BufferedReader:
-        if not part.member:
-            return open(part.path, "rb")
-        if part.path not in self._archives:
-            self._archives[part.path] = self.enter_context(zipfile.ZipFile(part.path))
+    def _handle(self, file: DatasetFile) -> BufferedReader:
+        if not file.member:
+            return open(file.path, "rb")
+        if file.path not in self._archives:
+            self._archives[file.path] = self.enter_context(zipfile.ZipFile(file.path))
         try:
-            return BufferedReader(self._archives[part.path].open(part.member))  # type: ignore[arg-type]
-        except (RuntimeError, NotImplementedError) as error:  # encrypted, or another kind of packing
-            raise IfqaError(f"{part}: cannot be read ({error}); unpack the archive and remove it") from error
+            return BufferedReader(self._archives[file.path].open(file.member))  # type: ignore[arg-type]
+        except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unknown compression
+            raise IfqaError(f"{file}: cannot be read ({error}); extract the archive and remove it") from error
 
-    def lines(self, part: DatasetFile) -> Iterator[tuple[int, str]]:
-        """Number and text of each line of a part, packed or not."""
-        with self.open(part) as handle:
-            yield from read_lines(Path(str(part)), handle)
+    def lines(self, file: DatasetFile) -> Iterator[tuple[int, str]]:
+        """Number and text of each line of a file, compressed or not."""
+        with self.open(file) as handle:
+            yield from read_lines(Path(str(file)), handle)
 
     @contextmanager
-    def table(self, part: DatasetFile) -> Iterator["csv.DictReader[str]"]:
-        """The rows of a part with comma-separated values, packed or not.
+    def table(self, file: DatasetFile) -> Iterator["csv.DictReader[str]"]:
+        """The rows of a CSV file, compressed or not.
 
         Raises:
-            IfqaError: a row cannot be read.
+            IfqaError: the CSV is invalid.
         """
         csv.field_size_limit(LONGEST_LINE)
-        rows = csv.DictReader(f"{line}\n" for _, line in self.lines(part))
+        rows = csv.DictReader(f"{line}\n" for _, line in self.lines(file))
         try:
             yield rows
         except csv.Error as error:
-            raise IfqaError(f"{part}:{rows.line_num}: not comma-separated values ({error})") from error
+            raise IfqaError(f"{file}:{rows.line_num}: invalid CSV ({error})") from error
 
     @contextmanager
-    def json(self, part: DatasetFile) -> Iterator[JsonStream]:
-        """A cursor in a part that is one JSON document, packed or not.
+    def json(self, file: DatasetFile) -> Iterator[JsonStream]:
+        """A cursor in a file that is one JSON document, compressed or not.
 
         Raises:
             IfqaError: the file is damaged.
         """
-        with self.open(part) as handle, open_unpacked(Path(str(part)), handle) as unpacked:
-            yield JsonStream(Path(str(part)), unpacked)
+        with self.open(file) as handle, open_unpacked(Path(str(file)), handle) as unpacked:
+            yield JsonStream(Path(str(file)), unpacked)
 
 
 class QuestionDetails(NamedTuple):
-    """What belongs to a question.
+    """A question's id, context, answers and split.
 
-    `split` is the publisher's, "train" or "valid"; "both" if the publisher has none, so that the random one stands for it;
-    empty for a question of neither; of the authors' release, the name of the split.
+    `split` is "train" or "valid" as published, empty if the question is in neither, and "both" if the dataset has no split, so
+    that the random one replaces it; in the authors' release it is the split's name.
     """
 
     id: str
@@ -199,16 +199,16 @@ CausalTest = Callable[[str], bool]
 
 
 class Record(NamedTuple):
-    """A JSON object of a part; `where` ("file:line") opens the messages about its values."""
+    """A JSON object of a file; messages about its values start with `where` ("file:line")."""
 
     values: dict[str, object]
     where: str
-    part: DatasetFile
+    file: DatasetFile
 
     @classmethod
-    def of(cls, value: object, where: str, part: DatasetFile) -> "Record":
-        """A decoded value, if it is an object."""
-        return cls(_require_object(value, where), where, part)
+    def of(cls, value: object, where: str, file: DatasetFile) -> "Record":
+        """The record of a decoded value, which must be an object."""
+        return cls(_require_object(value, where), where, file)
 
     def text(self, key: str) -> str:
         """The value of a key, which must be text."""
@@ -223,14 +223,14 @@ class Record(NamedTuple):
         return "" if self.values.get(key) is None else typed_field(self.values, key, str, self.where)
 
     def identifier(self, key: str) -> str:
-        """The value of a key as an id: a string that is not empty, or a whole number."""
+        """The value of a key as an id: a non-empty string or a whole number."""
         value = self.values.get(key)
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-            raise IfqaError(f"{self.where}: {key!r} must be an id, a string or a whole number; found {value!r:.40}")
+            raise IfqaError(f"{self.where}: {key!r} must be an id (a string or a whole number), found {value!r:.40}")
         return str(value)
 
     def texts(self, key: str) -> list[str]:
-        """The value of a key, which must be a list of strings; empty ones may be among them."""
+        """The value of a key, which must be a list of strings, some of them perhaps empty."""
         value = self.values.get(key)
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise IfqaError(f"{self.where}: {key!r} must be a list of strings, found {value!r:.60}")
@@ -248,13 +248,13 @@ class Record(NamedTuple):
         return [self._replace(values=_require_object(element, f"{self.where}: {key!r}")) for element in value]
 
     def extend(self, **values: object) -> "Record":
-        """The record with further values, such as those of the record that it stands in."""
+        """The record with further values, such as those of its parent."""
         return self._replace(values=self.values | values)
 
     @property
     def split(self) -> str:
-        """The split that the name of its file tells."""
-        return parse_split(self.part.base)
+        """The split in its file's name."""
+        return parse_split(self.file.base)
 
 
 def _require_object(value: object, where: str) -> dict[str, object]:
@@ -264,30 +264,30 @@ def _require_object(value: object, where: str) -> dict[str, object]:
 
 
 class Publisher(ABC):
-    """One dataset's layout. A subclass names the files, and gives what belongs to the question of a record; this class reads.
+    """One dataset's layout. A subclass names the files and finds the details of a record's question; this class reads the files.
 
     Attributes:
-        wanted: the files' names, for messages.
-        files: patterns of the files with questions; of each group, the first that fits any file counts.
-        beside: the pattern of files that are looked up in.
-        array: None for JSON lines; else the member of the document that is the array of records, empty for the document.
+        wanted: the file names, for messages.
+        files: groups of patterns for the files with questions; in each group, the first pattern that matches a file is used.
+        lookup_pattern: matches the files for look-ups.
+        array: None for JSON lines; else the key of the array of records, empty if the document is that array.
         key: of a record's question.
-        reads: how often a file is read, for the progress.
+        reads: how often a file is read, for progress.
     """
 
     wanted: ClassVar[str]
     files: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    beside: ClassVar[str] = ""
+    lookup_pattern: ClassVar[str] = ""
     array: ClassVar[str | None] = None
     key: ClassVar[str] = "question"
     reads: ClassVar[int] = 1
 
-    def __init__(self, reading: FileReader, beside: Sequence[DatasetFile], causal: CausalTest) -> None:
-        """Open what is looked up in.
+    def __init__(self, reading: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
+        """Open the files for look-ups.
 
         Args:
-            reading: opens the parts.
-            beside: the parts to look up in.
+            reading: opens files.
+            lookup_files: files for look-ups.
             causal: whether a question is causal, so that its details will be read.
         """
         self.reading = reading
@@ -295,42 +295,42 @@ class Publisher(ABC):
 
     @classmethod
     def choose_files(cls, available: Sequence[DatasetFile]) -> list[DatasetFile]:
-        """Of the parts of a folder, those that are read; empty if the dataset is not there."""
-        chosen = [part for patterns in cls.files for part in match_files(available, *patterns)]
-        return chosen + match_files(available, cls.beside) if chosen and cls.beside else chosen
+        """The files to read; empty if the dataset is absent."""
+        chosen = [file for patterns in cls.files for file in match_files(available, *patterns)]
+        return chosen + match_files(available, cls.lookup_pattern) if chosen and cls.lookup_pattern else chosen
 
     @classmethod
     def size(cls, chosen: Sequence[DatasetFile]) -> int:
-        """Bytes that will be read, but for what is looked up in."""
-        return sum(part.size * cls.reads for part in chosen if not re.fullmatch(cls.beside, part.base))
+        """Bytes to read, without look-ups."""
+        return sum(file.size * cls.reads for file in chosen if not re.fullmatch(cls.lookup_pattern, file.base))
 
     @classmethod
     def fingerprint_lines(cls, folder: Path) -> Iterable[str]:
-        """Lines for the identity of what is read beside the parts."""
+        """Fingerprint lines of the files that are opened by name only."""
         return ()
 
     @classmethod
     def questions(cls, reading: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
-        """The questions of the chosen parts, always in the same order."""
-        beside = [part for part in chosen if re.fullmatch(cls.beside, part.base)]
-        publisher = cls(reading, beside, causal)
-        for part in chosen:
-            if part not in beside:
-                for record in publisher.records(part):
+        """The questions of the chosen files, always in the same order."""
+        lookup_files = [file for file in chosen if re.fullmatch(cls.lookup_pattern, file.base)]
+        publisher = cls(reading, lookup_files, causal)
+        for file in chosen:
+            if file not in lookup_files:
+                for record in publisher.records(file):
                     yield Candidate(publisher.question(record), partial(publisher.details, record))
 
-    def records(self, part: DatasetFile) -> Iterator[Record]:
-        """The records of a part, one for each question."""
+    def records(self, file: DatasetFile) -> Iterator[Record]:
+        """The records of a file, one for each question."""
         if self.array is None:
-            for number, line in self.reading.lines(part):
+            for number, line in self.reading.lines(file):
                 if line and not line.isspace():
-                    yield Record(decode_object(line, f"{part}:{number}", json.loads), f"{part}:{number}", part)
+                    yield Record(decode_object(line, f"{file}:{number}", json.loads), f"{file}:{number}", file)
             return
-        with self.reading.json(part) as stream:
+        with self.reading.json(file) as stream:
             for _ in stream.member(self.array) if self.array else (None,):
                 for _ in stream.elements():
-                    where = f"{part}:{stream.line}"
-                    yield Record.of(stream.value(), where, part)
+                    where = f"{file}:{stream.line}"
+                    yield Record.of(stream.value(), where, file)
 
     def question(self, record: Record) -> str:
         """The text of a record's question."""
@@ -338,11 +338,11 @@ class Publisher(ABC):
 
     @abstractmethod
     def details(self, record: Record) -> QuestionDetails:
-        """What belongs to the question of a record."""
+        """The details of a record's question."""
 
 
 def parse_split(name: str) -> str:
-    """The split that a name tells: "train", "valid", or empty (a test file)."""
+    """The split in a name: "train", "valid", or empty (a test file)."""
     if "train" in name:
         return "train"
     return "valid" if re.search(r"dev|val", name) else ""

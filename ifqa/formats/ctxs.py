@@ -1,11 +1,11 @@
-"""Retrieved passages with their texts, as DPR writes and FiD reads them: the `ctxs` JSON.
+"""The `ctxs` JSON: retrieved passages with their texts, as DPR writes and FiD reads them.
 
-A JSON list, or JSON lines, with one entry for each question and its passages best first:
+A JSON list, or JSON lines, with an entry per question and its passages, best first:
 
     {"question": "…", "answers": ["…"], "ctxs": [{"id": "wiki:7", "title": "…", "text": "…", "score": "82.3",
                                                  "has_answer": true}]}
 
-A file of 8,757 questions with 100 passages each has 600 MB, so entries are read and written one at a time.
+A file of 8,757 questions with 100 passages each takes 600 MB, so entries are streamed.
 """
 
 import codecs
@@ -32,50 +32,50 @@ from ifqa.storage.files import (
 )
 from ifqa.storage.json_stream import JsonStream
 
-_PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
+_PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")  # protocol 2 or later
 _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | re.DOTALL)
 
 
 def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]]]]:
-    """Each entry's question, and its passages with scores, best first; one entry in memory at a time.
+    """Stream each entry's question, and its passages with scores, best first.
 
-    The question has the file's "id" ("" if there is none) and its non-blank "answers". Passages are sorted by score, equal
-    scores in the file's order, as in FiD (src/data.py:64-68), but numerically: DPR writes its scores as text. If a passage
-    of an entry has no score, the entry's passages get the scores 1, 1/2, 1/3, … in the file's order.
+    The question has the file's "id" (or "") and its non-blank "answers". Passages are sorted by score, ties in the file's order,
+    as in FiD (src/data.py:64-68), but numerically: DPR writes scores as text. If any passage of an entry lacks a score, the
+    entry's passages get the scores 1, 1/2, 1/3, … in the file's order.
 
-    An id names one passage throughout the file; white space in it becomes "_". A passage without an id, or with the id of an
-    earlier passage of other content, gets the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. A passage
-    that is twice in an entry counts once, at its best score.
+    Ids are unique within the file; white space in them becomes "_". A passage that has no id, or the id of an earlier passage
+    with other content, gets the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. Duplicates within an entry are
+    merged at their best score.
 
     Raises:
-        IfqaError: the file is missing, cut short, a pickle or not JSON, or an entry is not as above; the message has its
-            number, from 1.
+        IfqaError: the file is missing, truncated, a pickle or not JSON, or an entry has another layout; the message has
+            its number, from 1.
     """
     refuse_pickle(path)
-    known: dict[str, str] = {}
+    contents: dict[str, str] = {}  # id -> hash of its passage
     for number, entry in enumerate(iter_entries(path), start=1):
         where = f"{path}: entry {number}"
         question = Question(_parse_id(entry, where), text_field(entry, "question", where), _parse_answers(entry, where))
-        yield question, _parse_ranking(typed_field(entry, "ctxs", list, where), known, where)
+        yield question, _parse_ranking(typed_field(entry, "ctxs", list, where), contents, where)
 
 
 def write_ctxs(
     path: Path, questions: Iterable[Question], rankings: Iterable[Sequence[Hit]], passages: Iterable[Sequence[Passage]]
 ) -> int:
-    """Write a list with an entry for each question, atomically; returns the number of entries.
+    """Write a JSON list with an entry for each question, atomically; return their number.
 
-    Scores are written as numbers, not as DPR's text, because FiD sorts them as they are (src/data.py:64-68) and would put
-    "9.5" before "82.3". "has_answer" is DPR's: whether the text, without the title, holds an answer.
+    Scores are numbers, not text as in DPR, because FiD sorts them as they are (src/data.py:64-68) and would put "9.5" before
+    "82.3". "has_answer" is DPR's: whether the text, without the title, holds an answer.
 
     Args:
         path: the file to write.
-        questions: the questions; ids and answers are written with them.
+        questions: written with their ids and answers.
         rankings: the ranking of each question, best first.
-        passages: the passages of each ranking, in the same order.
+        passages: the passages of each ranking, in its order.
     """
     count = 0
     with atomic_write(path) as handle:
-        for question, hits, of_question in zip(questions, rankings, passages, strict=True):
+        for question, hits, hit_passages in zip(questions, rankings, passages, strict=True):
             ctxs = [
                 {
                     "id": passage.id,
@@ -84,7 +84,7 @@ def write_ctxs(
                     "score": float(hit.score),
                     "has_answer": has_answer(passage.text, question.answers),
                 }
-                for hit, passage in zip(hits, of_question, strict=True)
+                for hit, passage in zip(hits, hit_passages, strict=True)
             ]
             entry = {"id": question.id, "question": question.text, "answers": list(question.answers), "ctxs": ctxs}
             line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -95,54 +95,59 @@ def write_ctxs(
 
 
 def is_ctxs(path: Path) -> bool:
-    """Whether a file, compressed or not, begins as JSON, and so is no TREC run."""
+    """Whether a file, compressed or not, starts as JSON, and so is no TREC run."""
     return _read_head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
 
 
 def is_json_list(path: Path) -> bool:
-    """Whether a file, compressed or not, begins as a JSON list."""
+    """Whether a file, compressed or not, starts as a JSON list."""
     return _read_head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def refuse_pickle(path: Path) -> None:
-    """Refuse a pickle, such as the embeddings of DPR and FiD (`wikipedia_passages_00`): loading a pickle runs its code.
+    """Refuse a pickle, such as the embeddings of DPR and FiD (`wikipedia_passages_00`): loading it would run its code.
 
     Raises:
-        IfqaError: the file's name or first bytes are a pickle's, or the file is missing.
+        IfqaError: the file has the name or first bytes of a pickle, or is missing.
     """
     if _PICKLE_NAME.fullmatch(path.name) or _PICKLE_MAGIC.match(_read_head(path)):
         raise IfqaError(
-            f"{path} is a pickle, which ifqa never loads, because loading one runs whatever code is in it; encode the "
-            "passages again (ifqa index CORPUS, its dense index on facebook/dpr-ctx_encoder-single-nq-base), or, where "
-            "you trust the file, save its arrays as .npy yourself"
+            f"{path} is a pickle; ifqa never loads pickles, because that runs the code in them; encode the passages again (ifqa "
+            "index CORPUS with a dense index of facebook/dpr-ctx_encoder-single-nq-base)"
         )
 
 
-def _parse_ranking(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple[Passage, float]]:
+def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> list[tuple[Passage, float]]:
     passages, scores = [], []
     for number, ctx in enumerate(ctxs, start=1):
-        at = f"{where}, passage {number}"
+        ctx_where = f"{where}, passage {number}"
         if not isinstance(ctx, dict):
-            raise IfqaError(f"{at}: wanted an object, found {type(ctx).__name__}")
-        title = "" if ctx.get("title") is None else unicode_text(typed_field(ctx, "title", str, at), "title", at)
-        text = unicode_text(typed_field(ctx, "text", str, at), "text", at)
+            raise IfqaError(f"{ctx_where}: wanted an object, found {type(ctx).__name__}")
+        title = (
+            ""
+            if ctx.get("title") is None
+            else unicode_text(typed_field(ctx, "title", str, ctx_where), "title", ctx_where)
+        )
+        text = unicode_text(typed_field(ctx, "text", str, ctx_where), "text", ctx_where)
         content = hashlib.sha1(f"{title}\0{text}".encode(), usedforsecurity=False).hexdigest()
-        passages.append(Passage(_unique_id("_".join(_parse_id(ctx, at).split()), content, known), title, text))
-        scores.append(_parse_score(ctx.get("score"), at))
-    ranked_by = [score for score in scores if score is not None]
-    if len(ranked_by) < len(scores):
-        ranked_by = [1 / rank for rank in range(1, len(scores) + 1)]
+        passages.append(
+            Passage(_unique_id("_".join(_parse_id(ctx, ctx_where).split()), content, contents), title, text)
+        )
+        scores.append(_parse_score(ctx.get("score"), ctx_where))
+    numbers = [score for score in scores if score is not None]
+    if len(numbers) < len(scores):
+        numbers = [1 / rank for rank in range(1, len(scores) + 1)]
     best: dict[str, tuple[Passage, float]] = {}
-    for passage, score in sorted(zip(passages, ranked_by, strict=True), key=lambda pair: -pair[1]):
+    for passage, score in sorted(zip(passages, numbers, strict=True), key=lambda pair: -pair[1]):
         best.setdefault(passage.id, (passage, score))
     return list(best.values())
 
 
-def _unique_id(identifier: str, content: str, known: dict[str, str]) -> str:
-    """The first possible id of a passage that no other content has; it is added to `known`."""
+def _unique_id(identifier: str, content: str, contents: dict[str, str]) -> str:
+    """The passage's id, or one made of its hash if another passage has that id; it is added to `contents`."""
     names = [identifier] if identifier else []
     names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
-    return next(name for name in names if known.setdefault(name, content) == content)
+    return next(name for name in names if contents.setdefault(name, content) == content)
 
 
 def _parse_id(record: dict[str, object], where: str) -> str:
@@ -172,14 +177,14 @@ def _parse_score(value: object, where: str) -> float | None:
 
 
 def iter_entries(path: Path) -> Iterator[dict[str, object]]:
-    """The objects of a JSON list, or of JSON lines, each as soon as it is complete.
+    """Stream the objects of a JSON list, or of JSON lines.
 
     Raises:
-        IfqaError: the file is missing or cut short, not JSON, or an entry is no object; the message has its number, from 1.
+        IfqaError: the file is missing, truncated or not JSON, or an entry is no object; the message has its number, from 1.
     """
     number = 1
-    with open_unpacked(path) as data:
-        stream = JsonStream(path, data, LONGEST_LINE, lambda: f"{path}: entry {number}")
+    with open_unpacked(path) as handle:
+        stream = JsonStream(path, handle, LONGEST_LINE, lambda: f"{path}: entry {number}")
         is_list = stream.peek() == "["
         for _ in stream.elements() if is_list else stream.documents():
             if (char := stream.peek()) != "{":
@@ -191,5 +196,5 @@ def iter_entries(path: Path) -> Iterator[dict[str, object]]:
 
 
 def _read_head(path: Path) -> bytes:
-    with open_unpacked(path) as data:
-        return data.read(1024)
+    with open_unpacked(path) as handle:
+        return handle.read(1024)

@@ -1,4 +1,4 @@
-"""Questions in the formats of other tools: read, and written as topics."""
+"""Reads questions from the formats of other tools, and writes them as Pyserini topics."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,16 +18,16 @@ from ifqa.formats.tables import (
 from ifqa.records import Question
 from ifqa.storage.files import atomic_write, text_field, texts_field, typed_field, unicode_text, write_bytes
 
-_ORIGIN_KEYS = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
+_ORIGIN_KEYS = ("source", "licence")  # kept as labels, for the manifests of models trained on the questions
 _CAUSAL_LABELS = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
-_ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
+_ANSWER_KEYS = ("answers", "answer", "target")  # SQuAD and DPR, nq_open, lm-eval tasks
 
 
 def write_topics(path: Path, questions: Sequence[Question]) -> int:
-    """Write Pyserini's topics, `id TAB text`, white space in a text squeezed to blanks; returns how many.
+    """Write Pyserini topics, `id TAB text`, with white space collapsed to single blanks; return their number.
 
     Raises:
-        IfqaError: an id holds white space, or an id or a text half a surrogate pair.
+        IfqaError: an id holds white space, or an id or text a lone surrogate.
     """
     with atomic_write(path) as handle:
         for question in questions:
@@ -37,22 +37,22 @@ def write_topics(path: Path, questions: Sequence[Question]) -> int:
 
 
 def iter_questions(path: Path) -> Iterator[Question]:
-    """Each question of a file: its text, its id, its dataset as `group`, and "true" or "false" as its label "causal".
+    """Each question of a file: its text, id, dataset (as `group`) and label "causal" ("true" or "false").
 
     A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; else its number from 1), `dataset` and `causal`. A
-    .tsv or .txt whose first line names no columns has `id TAB question` (Pyserini's topics), or a question a line.
+    .tsv or .txt without a header has `id TAB question` (Pyserini topics), or one question per line.
 
     Raises:
-        IfqaError: as `read_rows`, or a row is not as above, or there is none.
+        IfqaError: as `read_rows`, or a row has another layout, or there is no question.
     """
     return _parse_file(path, _parse_brief)
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The questions of a file, each with an id of its own; those of JSON with all that they have.
+    """The questions of a file, with unique ids; from JSON also with their answers, passages and choices.
 
-    Beside what `iter_questions` reads, a record may have: `answers`, `answer` or `target`: a text, a list, or the objects of
-    SQuAD or TriviaQA; `passages` or `context`: a text or a list; `choices`; `source` and `licence`, which become labels. This
+    Besides the fields of `iter_questions`, a record may have `answers`, `answer` or `target` (a text, a list, or the objects of
+    SQuAD or TriviaQA); `passages` or `context` (a text or a list); `choices`; `source` and `licence`, which become labels. This
     covers SQuAD, lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible questions have no answers.
 
     Raises:
@@ -66,17 +66,17 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
-    """The questions of a file, once it is known that there are some and that each has an id of its own.
+    """The questions, if there are any and their ids are unique.
 
     Raises:
-        IfqaError: there is none, or two have the same id.
+        IfqaError: there is no question, or two have the same id.
     """
     if not questions:
         raise IfqaError(f"{path}: wanted questions, found none")
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
-            raise IfqaError(f"{path}: two questions have the id {question.id!r}; wanted an id of its own for each")
+            raise IfqaError(f"{path}: two questions have the id {question.id!r}; wanted unique ids")
         seen.add(question.id)
     return questions
 
@@ -96,13 +96,13 @@ def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Quest
 
 
 def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Iterator[Question]:
-    """Questions without names of columns."""
+    """The questions of a table without a header."""
     for number, line in lines:
         name, tab, text = line.partition("\t") if are_topics else (str(number), "", line)
         if not line.strip():
             continue
         if are_topics != bool(tab) or "\t" in text or name.split() != [name.strip()] or not text.strip():
-            layout = "'id TAB question', the id without white space," if are_topics else "'a question'"
+            layout = "'id TAB question', without white space in the id," if are_topics else "'question'"
             raise IfqaError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}")
         yield Question(name.strip(), text)
 
@@ -122,26 +122,24 @@ def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
 def _parse_full(record: dict[str, object], where: str, number: int) -> Question:
     key = next((key for key in _ANSWER_KEYS if key in record), "")
     answers = record.get(key)
-    if isinstance(answers, dict):  # as `datasets` has SQuAD and TriviaQA
+    if isinstance(answers, dict):  # SQuAD and TriviaQA as `datasets` has them
         answers = answers.get("text", answers.get("aliases"))
-    if isinstance(answers, list) and any(
-        isinstance(answer, dict) for answer in answers
-    ):  # with their places, as in SQuAD
+    if isinstance(answers, list) and any(isinstance(answer, dict) for answer in answers):  # with offsets, as in SQuAD
         texts = [typed_field(answer, "text", str, where) if isinstance(answer, dict) else answer for answer in answers]
-        answers = list(dict.fromkeys(texts))  # one of each annotator, often the same
-    gold = "passages" if "passages" in record else "context"
+        answers = list(dict.fromkeys(texts))  # annotators often agree
+    gold_key = "passages" if "passages" in record else "context"
     return Question(
         row_id(record, where) or str(number),
         text_field(record, "question", where),
         _parse_texts(answers, key, where),
-        _parse_texts(record.get(gold), gold, where),
+        _parse_texts(record.get(gold_key), gold_key, where),
         _parse_texts(record.get("choices"), "choices", where),
         labels=tuple((name, text_field(record, name, where)) for name in _ORIGIN_KEYS if record.get(name)),
     )
 
 
 def _parse_texts(value: object, key: str, where: str) -> tuple[str, ...]:
-    """A text or a list of texts as a tuple; empty for None and for a blank text."""
+    """A text or a list of texts, as a tuple; empty for None and for a blank text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
     return texts_field({key: [value] if isinstance(value, str) else value}, key, where)

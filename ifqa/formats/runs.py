@@ -1,4 +1,4 @@
-"""TREC's formats, which all retrieval tools read: runs, the ranking of each question, and judgements of relevance (qrels)."""
+"""TREC formats: runs (the ranking of each question) and qrels (relevance judgements)."""
 
 import math
 from collections import Counter
@@ -14,13 +14,13 @@ from ifqa.storage.files import atomic_write, read_lines, unicode_text, write_byt
 
 
 def format_ranking(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
-    """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, rank from 1, best first.
+    """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, ranks from 1.
 
-    Scores are written with `repr`, so that they are read back as the same floats. trec_eval sorts by score, not by rank, so
-    scores must not rise from one rank to the next.
+    Scores are written with `repr`, so they are read back as the same floats. trec_eval sorts by score, not by rank, so scores
+    must not rise along the ranking.
 
     Raises:
-        IfqaError: scores rise, or a passage is twice in the ranking.
+        IfqaError: a score rises, or the ranking has a passage twice.
     """
     scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
     for rank in range(1, len(scores)):
@@ -31,7 +31,7 @@ def format_ranking(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
             )
     passage_id, times = next(iter(Counter(hit.passage_id for hit in hits).most_common(1)), ("", 0))
     if times > 1:
-        raise IfqaError(f"ranking of {question_id}: passage {passage_id} is there {times} times; wanted it once")
+        raise IfqaError(f"ranking of {question_id}: passage {passage_id} appears {times} times; wanted it once")
     ranked = enumerate(zip(hits, scores, strict=True), start=1)
     lines = (f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n" for rank, (hit, score) in ranked)
     return "".join(lines).encode()
@@ -45,10 +45,10 @@ def write_run(path: Path, rankings: Mapping[str, Sequence[Hit]], tag: str) -> No
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
-    """The rankings of a TREC run by question, sorted by score as in trec_eval; equal scores keep the order of the file.
+    """The rankings of a TREC run by question id, sorted by score as in trec_eval; ties keep the order of the file.
 
     Raises:
-        IfqaError: a line does not have six fields, a score is no number, or a passage is twice in a ranking.
+        IfqaError: a line does not have six fields, a score is no number, or a ranking has a passage twice.
     """
     rankings: dict[str, dict[str, float]] = {}
     for line in _iter_hits(path):
@@ -57,7 +57,7 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
 
 
 def iter_rankings(path: Path) -> Iterator[tuple[str, list[Hit]]]:
-    """Question and ranking of a TREC run whose lines are in the order of questions; one ranking is in memory at a time."""
+    """Stream question ids and rankings from a TREC run whose lines are grouped by question."""
     for question_id, lines in groupby(_iter_hits(path), key=itemgetter(1)):
         ranking: dict[str, float] = {}
         for line in lines:
@@ -66,7 +66,7 @@ def iter_rankings(path: Path) -> Iterator[tuple[str, list[Hit]]]:
 
 
 def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
-    """Each line's place ("file:line"), question and hit."""
+    """Each line's location ("file:line"), question id and hit."""
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -92,26 +92,28 @@ def _sort_hits(ranking: dict[str, float]) -> list[Hit]:
     return sorted((Hit(*pair) for pair in ranking.items()), key=lambda hit: -hit.score)
 
 
-def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
-    """Write TREC qrels, lines of `question 0 passage relevance`; returns their number.
+def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, int]]) -> int:
+    """Write TREC qrels, lines of `question 0 passage relevance`; return their number.
 
     Args:
         path: the file to write.
-        judged: question id -> passage id -> relevance.
+        qrels: question id -> passage id -> relevance.
     """
     with atomic_write(path) as handle:
-        for question_id, passages in judged.items():
+        for question_id, passages in qrels.items():
             for passage_id, relevance in passages.items():
                 write_bytes(handle, f"{check_id(question_id)} 0 {check_id(passage_id)} {relevance}\n".encode())
-    return sum(map(len, judged.values()))
+    return sum(map(len, qrels.values()))
 
 
 def check_id(name: str) -> str:
-    """An id, checked for formats that are split at white space.
+    """The id, if a format with fields separated by white space can hold it.
 
     Raises:
-        IfqaError: it is empty, or holds white space or half a surrogate pair.
+        IfqaError: it is empty, or holds white space or a lone surrogate.
     """
-    if name.split() != [name] or name.startswith("\ufeff"):  # which readers take for a byte order mark
-        raise IfqaError(f"id {name!r} is empty or holds white space, at which this format is split; give it another")
+    if name.split() != [name] or name.startswith("\ufeff"):  # a byte order mark
+        raise IfqaError(
+            f"id {name!r} is empty or holds white space, which separates fields in this format; choose another id"
+        )
     return unicode_text(name, "id", f"id {name!r}")

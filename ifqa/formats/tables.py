@@ -1,12 +1,12 @@
-"""Rows of a file, one at a time, so that a million take no more memory than one.
+"""Streams the rows of a table or a JSON file, compressed or not.
 
-| file | its rows |
+| file | rows |
 |---|---|
-| `.jsonl` | objects, one a line |
-| `.json` | a list of objects, or SQuAD's object |
-| `.csv`, `.tsv`, `.txt` | columns that a first line names, one of them as the caller wants |
+| `.jsonl` | one object per line |
+| `.json` | a list of objects, or SQuAD's format |
+| `.csv`, `.tsv`, `.txt` | lines below a header, which must have the column that the caller names |
 
-Names of columns may be in capitals, and rows of empty cells are none. Files may be packed: `.xz`, `.gz`, `.bz2`.
+Column names are case-insensitive, and rows of empty cells are skipped. Files may be compressed: `.xz`, `.gz`, `.bz2`.
 """
 
 import csv
@@ -27,26 +27,26 @@ _ID_COLUMNS = ("id", "idx", "qid", "question_id")
 
 
 def unpacked_suffix(path: Path) -> str:
-    """The suffix of a file that can be read here, without that of its packing; empty for another file."""
+    """A file's suffix without `.gz`, `.xz` or `.bz2`; empty if `read_rows` cannot read the file."""
     name = next((path.name.removesuffix(end) for end in _COMPRESSED_SUFFIXES if path.name.endswith(end)), path.name)
     suffix = Path(name).suffix
     return suffix if suffix in JSON_SUFFIXES + TABLE_SUFFIXES else ""
 
 
-def read_rows(path: Path, wanted: str) -> Iterator[Row]:
-    """Each row of a file with named columns, or of JSON.
+def read_rows(path: Path, required: str) -> Iterator[Row]:
+    """Each row of a table with a header, or of a JSON file.
 
     Args:
         path: the file.
-        wanted: a column that the file must have, by which a first line is known to name columns.
+        required: a column that a table must have; it shows that the first line is a header.
 
     Raises:
-        IfqaError: the file is missing, damaged or of another kind, or no column has that name.
+        IfqaError: the file is missing, damaged or of another kind, or lacks that column.
     """
     kind = unpacked_suffix(path)
     if not kind:
         raise IfqaError(
-            f"{path}: wanted a {', '.join(JSON_SUFFIXES + TABLE_SUFFIXES)} file, packed or not; found the suffix {path.suffix!r}"
+            f"{path}: wanted a {', '.join(JSON_SUFFIXES + TABLE_SUFFIXES)} file, compressed or not; found {path.suffix!r}"
         )
     if kind == ".jsonl":
         yield from ((f"{path}:{number}", record) for number, record in read_jsonl(path))
@@ -56,10 +56,8 @@ def read_rows(path: Path, wanted: str) -> Iterator[Row]:
         yield from _read_squad(path)
     else:
         first, lines = read_first_line(path)
-        if wanted not in parse_header(first, kind):
-            raise IfqaError(
-                f"{path}:1: wanted a first line that names columns, one of them {wanted!r}; found {first[:80]!r}"
-            )
+        if required not in parse_header(first, kind):
+            raise IfqaError(f"{path}:1: wanted a header with the column {required!r}; found {first[:80]!r}")
         yield from _read_table(path, lines, _delimiter(kind, first))
 
 
@@ -76,7 +74,7 @@ def row_id(row: Mapping[str, object], where: str) -> str:
 
 
 def _read_squad(path: Path) -> Iterator[Row]:
-    """The questions of SQuAD's object, the paragraph as `passages`; an impossible one has no answers."""
+    """The questions of a SQuAD file, the paragraph as `passages`; an impossible question has no answers."""
     with open_unpacked(path) as unpacked:
         stream = JsonStream(path, unpacked)
         for _ in stream.member("data"):
@@ -92,24 +90,29 @@ def _read_squad(path: Path) -> Iterator[Row]:
 
 
 def objects_field(value: object, key: str, where: str) -> list[dict[str, object]]:
-    """The list of objects that an object has under a key; anything else is refused."""
+    """The list of objects under a key of an object.
+
+    Raises:
+        FormatError: `value` is no object, or its key has no list of objects.
+    """
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
     elements = typed_field(value, key, list, where)
-    if wrong := next((element for element in elements if not isinstance(element, dict)), None):
-        raise IfqaError(f"{where}: {key!r} must be a list of objects, found {type(wrong).__name__} in it")
+    for element in elements:
+        if not isinstance(element, dict):
+            raise IfqaError(f"{where}: {key!r} must be a list of objects, found {type(element).__name__} in it")
     return elements
 
 
 def read_first_line(path: Path) -> tuple[str, Iterator[tuple[int, str]]]:
-    """The first line of a table, and all its numbered lines."""
+    """The first line of a table, and an iterator over all its numbered lines, the first included."""
     lines = read_lines(path)
-    begin = next(lines, (1, ""))
-    return begin[1], chain([begin], lines)
+    first = next(lines, (1, ""))
+    return first[1], chain([first], lines)
 
 
 def parse_header(first: str, kind: str) -> list[str]:
-    """The cells of a first line, as names of columns."""
+    """The column names of a header line."""
     csv.field_size_limit(LONGEST_LINE)
     return [cell.strip().lower() for cell in next(csv.reader([first], delimiter=_delimiter(kind, first)), [])]
 
@@ -117,23 +120,23 @@ def parse_header(first: str, kind: str) -> list[str]:
 def _delimiter(kind: str, first: str) -> str:
     if kind != ".csv" or "\t" in first:
         return "\t"
-    return ";" if ";" in first and "," not in first else ","  # as spreadsheets write it where a comma begins decimals
+    return ";" if ";" in first and "," not in first else ","  # spreadsheets write ";" in locales with a decimal comma
 
 
 def _read_table(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[Row]:
-    """The rows below a first line that names the columns. A quoted cell may go over several lines."""
+    """The rows below a header. A quoted cell may span several lines."""
     rows = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, strict=delimiter != "\t")
     try:
         names = [cell.strip().lower() for cell in next(rows)]
-        if twice := next((name for name in names if names.count(name) > 1), ""):
-            raise IfqaError(f"{path}:1: two columns are called {twice!r}; wanted a name of its own for each")
+        if duplicate := next((name for name in names if names.count(name) > 1), ""):
+            raise IfqaError(f"{path}:1: two columns are called {duplicate!r}; wanted unique names")
         for cells in rows:
             where = f"{path}:{rows.line_num}"
             if delimiter == "\t" and any("\n" in cell for cell in cells):
-                raise IfqaError(f"{where}: a cell goes over several lines; is a quotation mark not closed?")
+                raise IfqaError(f"{where}: a cell spans several lines; is a quotation mark not closed?")
             if cells and len(cells) != len(names):
                 raise IfqaError(f"{where}: wanted {len(names)} columns as in line 1, found {len(cells)}")
             if any(cell.strip() for cell in cells):
                 yield where, dict(zip(names, cells, strict=True))
     except csv.Error as error:
-        raise IfqaError(f"{path}:{rows.line_num}: not CSV that can be read ({error})") from error
+        raise IfqaError(f"{path}:{rows.line_num}: invalid CSV ({error})") from error

@@ -1,4 +1,4 @@
-"""Retrievers by name. A retriever is a class with `search(questions, k) -> list[SearchResult]`."""
+"""Retrievers by plugin name. A retriever is a class with `search(questions, k) -> list[SearchResult]`."""
 
 PLUGINS = {
     "bm25": "ifqa.retrieval.bm25:BM25",

@@ -1,4 +1,4 @@
-"""BM25 through Lucene: the paper's sparse retriever. Rankings equal those of pyserini's command line in every digit.
+"""BM25 with Lucene: the paper's sparse retriever. Rankings and scores equal those of pyserini's command line exactly.
 
 k1 = 0.9 and b = 0.4 are pyserini's defaults (pyserini/search/lucene/_searcher.py:583), not Lucene's.
 """
@@ -23,16 +23,16 @@ from ifqa.storage.files import read_json, read_jsonl, require_file, text_field, 
 
 _FACTS_FILE = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
 _JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
-_BATCH = 64  # questions searched at once where `threads` is 0; bounds the memory of the rankings
-_QUICK_PASSAGES = 50_000  # passages that Java indexes sooner with its quick compiler
-_BUFFER_MB = 256  # Lucene writes a segment when it holds this much; small enough for the smallest heap
-_MAX_TERMS = 1 << 20  # different words in a question; Lucene's own limit of 1,024 guards against generated queries
+_BATCH = 64  # questions per batch if `threads` is 0; bounds memory
+_QUICK_PASSAGES = 50_000  # up to this many passages, Java's quick compiler is faster
+_BUFFER_MB = 256  # Lucene flushes a segment at this size; fits the smallest heap
+_MAX_TERMS = 1 << 20  # distinct words in a question; Lucene's default is 1,024
 _Stemmer = Literal["porter", "krovetz", "none"]
-_START_SECONDS, _PASSAGES_PER_SECOND = 3, 20_000  # seconds until Java runs; passages indexed per second
+_START_SECONDS, _PASSAGES_PER_SECOND = 3, 20_000  # JVM start; indexing speed
 _BYTES_PER_PASSAGE, _INDEXING_MEMORY = (
     330,
     500e6,
-)  # bytes on disk per passage; bytes of memory that Java and Python take to index
+)  # on disk; in memory
 _ADDED = re.compile(r": (\d+) docs added\.$")
 _DISK_FULL_MESSAGES = (
     "No space left on device",
@@ -43,7 +43,7 @@ _DISK_FULL_MESSAGES = (
 
 
 class _LuceneFacts(StoredModel):
-    """bm25.json; its defaults are for an index that pyserini made."""
+    """bm25.json; the defaults are for an index built by pyserini."""
 
     stemmer: _Stemmer = "porter"
     title: bool = True
@@ -51,10 +51,9 @@ class _LuceneFacts(StoredModel):
 
 
 class BM25(IndexedRetriever):
-    """A Lucene index, searched for questions as bags of words.
+    """Searches a Lucene index with questions as bags of words.
 
-    Questions are text, not queries: nothing in them (`AND`, `"`, `title:`) is syntax. Passages of equal score are ranked by
-    the byte order of their ids.
+    Questions are plain text: nothing in them (`AND`, `"`, `title:`) is query syntax. Ties are ranked by the byte order of ids.
     """
 
     version = 1
@@ -71,15 +70,15 @@ class BM25(IndexedRetriever):
         threads: Natural = 0,
         memory_gb: NotNegative = 0.0,
     ) -> None:
-        """Open an index. The first index that a process opens starts the JVM.
+        """Open an index, and start the JVM if this process has none.
 
         Args:
-            index: a folder that `build` filled, or a Lucene index made by pyserini with the porter stemmer.
-            k1: term frequency saturation, from 0. The lower, the sooner further occurrences of a word stop counting.
-            b: length normalisation, 0 to 1. The higher, the lower long passages score.
-            title_weight: this times the title's score is added to the text's; above 0 the index must have titles.
-            threads: questions searched at a time; 0 for one per core. Does not change a ranking.
-            memory_gb: as for `ifqa.retrieval.jvm.load_jnius`. Does not change a ranking.
+            index: a folder from `build`, or a Lucene index of pyserini with the porter stemmer.
+            k1: term frequency saturation, from 0; at a low value, repetitions of a word add little.
+            b: length normalisation, 0 to 1; at a high value, long passages score lower.
+            title_weight: weight of the title's score, added to the text's; above 0 the index needs titles.
+            threads: questions searched at a time; 0 for one per core.
+            memory_gb: as for `ifqa.retrieval.jvm.load_jnius`.
 
         Raises:
             IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
@@ -109,14 +108,14 @@ class BM25(IndexedRetriever):
             self._weights.put("title", name("java.lang.Float")(float(title_weight)))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question, best first; none for a question of stop words alone.
+        """The `k` best passages of each question, best first; none for a question of stop words only.
 
-        Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties, with the passage before
-        it is set 1e-6 lower (ScoreTiesAdjusterReranker). Scores are 32-bit floats, which above 16 are too coarse to show
-        these steps. Scores never rise along a ranking, so a TREC run, which is read by score, keeps the ranking's order.
+        Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties, with its predecessor is
+        lowered by 1e-6 (ScoreTiesAdjusterReranker), a step that 32-bit floats above 16 cannot represent. Scores never rise
+        along a ranking, so a TREC run, which is sorted by score, keeps its order.
 
         Raises:
-            IfqaError: the index turns out to be damaged.
+            IfqaError: the index is damaged.
         """
         array_list = self._jnius.autoclass("java.util.ArrayList")
         rankings: list[SearchResult] = []
@@ -125,19 +124,20 @@ class BM25(IndexedRetriever):
             for number, question in enumerate(batch):
                 queries.add(question.text.encode("utf-8", "replace").decode())  # pyjnius refuses lone surrogates
                 keys.add(str(number))
-            try:  # each text in a thread, up to one per core: batch_search ignores the number of threads that it is given
+            try:  # a thread per question, up to one per core: batch_search_fields ignores its argument `threads`
                 lists = self._searcher.batch_search_fields(
                     queries, keys, min(k, self._count), len(batch), self._weights
                 )
             except self._jnius.JavaException as error:
                 raise self._damaged(error) from error
-            matches = (lists.get(str(number)) for number in range(len(batch)))
-            rankings += [SearchResult([Hit(match.docid, match.score) for match in ranking]) for ranking in matches]
+            for number in range(len(batch)):
+                matches = lists.get(str(number))
+                rankings.append(SearchResult([Hit(match.docid, match.score) for match in matches]))
         return rankings
 
     def _damaged(self, error: Exception) -> IfqaError:
         reason = " ".join(str(error).split())[:200]
-        return IfqaError(  # `ifqa index` finds nothing to do where a newer Lucene wrote the index
+        return IfqaError(  # `ifqa index` does not rebuild an index written by a newer Lucene
             f"Lucene cannot read {self._index} ({reason}); remove that folder, then: ifqa index CORPUS"
         )
 
@@ -146,16 +146,17 @@ class BM25(IndexedRetriever):
     def build(
         cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0
     ) -> None:
-        """Index a folder of passages, in a Java process of its own, several files at a time.
+        """Index a folder of passages in a separate Java process, several files at a time.
 
         Args:
-            passages, folder: with `passages-*.jsonl`; gets Lucene's files.
+            passages: a folder with `passages-*.jsonl`.
+            folder: for Lucene's files.
             stemmer: "porter", "krovetz" or "none".
-            title: also index the titles, as a field of their own, for searches with `title_weight`.
+            title: index the titles too, as a separate field for `title_weight`.
             threads: files indexed at a time; 0 for one per core.
 
         Raises:
-            IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory.
+            IfqaError: there are no passages, a passage is malformed or empty, the disk is full, or Java lacks memory.
         """
         shards, count = count_passages(passages)
         folder.mkdir(parents=True, exist_ok=True)
@@ -163,13 +164,13 @@ class BM25(IndexedRetriever):
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
         options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
         options += ["-fields", "title"] if title else []
-        # Anserini reads every .json, .jsonl and .gz of a folder, manifest.json too: it gets one of nothing but passages
+        # Anserini reads every .json, .jsonl and .gz of a folder, even manifest.json, so link the passages into a new folder
         with tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked, bar("BM25 index", count) as advance:
             for file in shards.values():
                 link = Path(linked) / file.name
                 try:
                     link.symlink_to(file.resolve())
-                except OSError:  # Windows lets few users make symbolic links; a hard link needs the same disk
+                except OSError:  # few Windows users may make symbolic links; a hard link needs the same disk
                     link.hardlink_to(file)
 
             def watch(line: str) -> None:
@@ -180,13 +181,13 @@ class BM25(IndexedRetriever):
             status, output = run_java(
                 "io.anserini.index.IndexCollection", arguments, watch, quick=count <= _QUICK_PASSAGES
             )
-        # Anserini prints a file's error, goes on, and exits as if nothing had failed
+        # Anserini prints the error of a file, continues, and exits with 0
         indexed = _count_documents(folder)
         if status or indexed != count:
             if any(sign in output for sign in _DISK_FULL_MESSAGES):
-                raise IfqaError(f"no room on the disk to write {folder}: make room and run the same command again")
+                raise IfqaError(f"the disk is full at {folder}: free some space and run the same command again")
             if "OutOfMemoryError" in output:
-                raise IfqaError(f"Java ran out of memory indexing into {folder}; set {MEMORY_VARIABLE} to more")
+                raise IfqaError(f"Java ran out of memory while indexing into {folder}; raise {MEMORY_VARIABLE}")
             for file in shards.values():
                 for number, record in read_jsonl(file):
                     for key in ("id", "contents"):
@@ -196,18 +197,18 @@ class BM25(IndexedRetriever):
 
     @classmethod
     def forecast(cls, passages: int, **_: object) -> BuildCost:
-        """What `build` will take, extrapolated from 410,612 passages on two cores."""
+        """The cost of `build`, extrapolated from 410,612 passages on two cores."""
         return BuildCost(
             _START_SECONDS + passages / _PASSAGES_PER_SECOND, passages * _BYTES_PER_PASSAGE, _INDEXING_MEMORY
         )
 
 
 def _count_documents(index: Path) -> int:
-    """How many documents Lucene finds in an index; 0 where it finds no index."""
+    """The number of documents in a Lucene index; 0 if there is no index."""
     jnius = load_jnius()
     try:
         reader = jnius.autoclass("io.anserini.index.IndexReaderUtils").getReader(str(index.resolve()))
-    except jnius.JavaException:  # Anserini's output has the reason, and the caller reports it
+    except jnius.JavaException:  # the caller reports the reason from Anserini's output
         return 0
     try:
         return int(reader.numDocs())

@@ -1,8 +1,8 @@
 """Late interaction (ColBERT; Khattab and Zaharia, SIGIR 2020): a vector for each token, compared token by token.
 
-A passage's score is MaxSim: for each token of the question the highest inner product with a token of the passage, summed. The
-vectors of all passages are stored, so a question costs its own encoding and a matrix product. It reorders the best passages of
-another retriever, exactly; it has no index that finds tokens among millions, as PLAID has (Santhanam et al., CIKM 2022).
+A passage's score is MaxSim: the sum, over the question's tokens, of the highest inner product with a token of the passage. The
+passages' vectors are stored, so a question costs one encoding and a matrix product. It reranks the passages of another
+retriever exactly; it has no index for search among all tokens, as PLAID has (Santhanam et al., CIKM 2022).
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ColBERT(SinglePart, TokenIndexRetriever):
-    """Reorders the passages of its one part, as many as that part returns, by MaxSim."""
+    """Reranks all passages of its part by MaxSim."""
 
     version = 1
     name, kind, arrays = "colbert", "late", ("tokens", "lengths")
@@ -34,7 +34,7 @@ class ColBERT(SinglePart, TokenIndexRetriever):
 
     @check_arguments("setting of retriever 'colbert'")
     def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
-        """Open an index and its model; `device` is for the question's vectors, and MaxSim runs on the CPU.
+        """Open an index and its model; `device` encodes questions, and MaxSim runs on the CPU.
 
         Raises:
             IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.
@@ -46,25 +46,25 @@ class ColBERT(SinglePart, TokenIndexRetriever):
         self.family = self._part.retriever.family
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question by MaxSim, best first; the part's order where scores are equal.
+        """The `k` best passages of each question by MaxSim, best first; ties keep the part's order.
 
         Raises:
             IfqaError: the index lacks a passage of the part's ranking, or the part generates passages.
         """
         rankings, reordered = self._part.search(questions), []
         if any(ranking.generated is not None for ranking in rankings):
-            raise IfqaError('colbert reorders passages of its corpus, and its part generates others; take "rerank"')
+            raise IfqaError('colbert reranks indexed passages, but its part generates passages; use "rerank"')
         queries = query_vectors(self._model, [question.text for question in questions])
         for query, ranking in zip(queries, rankings, strict=True):
-            scores = maxsim(query, *self._stored.of([hit.passage_id for hit in ranking]))
+            scores = maxsim(query, *self._stored.look_up([hit.passage_id for hit in ranking]))
             order = np.argsort(-scores, kind="stable")[:k].tolist()
-            hits = [Hit(ranking[at].passage_id, float(scores[at])) for at in order]
+            hits = [Hit(ranking[position].passage_id, float(scores[position])) for position in order]
             reordered.append(replace(ranking, hits=hits))
         return reordered
 
     @classmethod
     def encode(cls, model: "MultiVectorEncoder", passages: Sequence[Passage], texts: list[str]) -> Arrays:
-        """The vectors of passages' tokens, and how many each passage has."""
+        """The vectors of the passages' tokens, and the number of tokens of each passage."""
         vectors = _encode_tokens(model.encode_document, texts, model)
         lengths = np.array([len(tokens) for tokens in vectors], np.int32)
         ids = np.repeat([passage.id for passage in passages], lengths)
@@ -72,14 +72,14 @@ class ColBERT(SinglePart, TokenIndexRetriever):
 
 
 class TokenVectors:
-    """The vectors of passages' tokens in a finished folder.
+    """The token vectors of an index.
 
     `tokens-00000.npy` is a float16 array [tokens of all passages, dimension], and `lengths-00000.npy` has the number of tokens
     of each passage, int32 [passages].
     """
 
     def __init__(self, shards: Shards) -> None:
-        """Read the lengths, and check them against the vectors, which are mapped and not read.
+        """Read the lengths, and check them against the memory-mapped vectors.
 
         Raises:
             IfqaError: a file is missing or damaged.
@@ -90,44 +90,44 @@ class TokenVectors:
             ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
             if tokens.dtype != np.float16 or (len(lengths), ends[-1]) != (last - first, len(tokens)):
                 raise IfqaError(
-                    f"the tokens of shard {place} of {shards.folder} do not fit its lengths and ids; build the index again"
+                    f"{shards.folder}: the tokens of shard {place} do not match its lengths and ids; build the index again"
                 )
             self._tokens.append(tokens)
             self._ends.append(ends)
 
-    def of(self, ids: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The vectors of passages' tokens, float32 [tokens of all, dimension], and the number of each passage's, [passages].
+    def look_up(self, ids: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The token vectors of passages, float32 [tokens of all, dimension], and the number of tokens of each, [passages].
 
         Raises:
-            IfqaError: the folder has no such passage.
+            IfqaError: the index lacks a passage.
         """
         vectors = [np.empty((0, self._tokens[0].shape[1]), np.float16)]
         rows = self._shards.rows(ids)
         for place, row in zip(self._shards.places(rows).tolist(), rows.tolist(), strict=True):
-            at = row - int(self._shards.starts[place])
-            first, last = self._ends[place][at : at + 2]
+            offset = row - int(self._shards.starts[place])
+            first, last = self._ends[place][offset : offset + 2]
             vectors.append(self._tokens[place][first:last])
         lengths = np.array([len(tokens) for tokens in vectors[1:]], np.int64)
         return np.concatenate(vectors).astype(np.float32), lengths
 
 
 def maxsim(query: NDArray[np.float32], tokens: NDArray[np.float32], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
-    """MaxSim of a question with passages, float32 [passages]; 0 for a passage without tokens.
+    """MaxSim of a question with each passage, float32 [passages]; 0 for a passage without tokens.
 
     Args:
         query: [tokens of the question, dimension].
-        tokens: the tokens of all passages one after another, [tokens, dimension].
+        tokens: the tokens of all passages, concatenated, [tokens, dimension].
         lengths: the number of tokens of each passage, [passages].
     """
-    scores, filled = np.zeros(len(lengths), np.float32), lengths > 0
-    if filled.any():
-        starts = (np.cumsum(lengths) - lengths)[filled]
-        scores[filled] = np.maximum.reduceat(query @ tokens.T, starts, axis=1).sum(axis=0)
+    scores, nonempty = np.zeros(len(lengths), np.float32), lengths > 0
+    if nonempty.any():
+        starts = (np.cumsum(lengths) - lengths)[nonempty]
+        scores[nonempty] = np.maximum.reduceat(query @ tokens.T, starts, axis=1).sum(axis=0)
     return scores
 
 
 def query_vectors(model: "MultiVectorEncoder", texts: Sequence[str]) -> list[NDArray[np.float32]]:
-    """The vectors of each question's tokens, float32 [tokens, dimension]."""
+    """The token vectors of each question, float32 [tokens, dimension]."""
     return _encode_tokens(model.encode_query, [replace_surrogates(text) for text in texts], model)
 
 

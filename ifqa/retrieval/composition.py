@@ -1,4 +1,4 @@
-"""What retrievers share: parts, several rankings as one, the passages of a ranking, and the requests to a language model."""
+"""Building blocks of retrievers: parts, fusion of rankings, passage look-up, and requests to a language model."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: What most retrievers reorder, if a file names no parts.
+#: The default first stage of rerankers.
 DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]
 _UsageCount = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]  # keys of Usage
 _USAGE_COUNTS: tuple[_UsageCount, ...] = get_args(_UsageCount)
-FetchPassages = Callable[[Sequence[str]], list[Passage]]  # ids -> the corpus's passages, in their order
+FetchPassages = Callable[[Sequence[str]], list[Passage]]  # ids -> passages of the corpus, in the same order
 
 
 @dataclass(frozen=True)
@@ -40,71 +40,71 @@ class Part:
 
 
 class SinglePart(Retriever):
-    """A retriever over one other: it knows the questions that its part knows, and reports what its part has used."""
+    """A retriever over one part, whose training questions and usage it inherits."""
 
     def __init__(self, name: str, parts: Sequence[Part]) -> None:
-        """Keep the part; `name` is the retriever's, for messages.
+        """Keep the part; messages use the retriever's `name`.
 
         Raises:
             IfqaError: there is not exactly one part.
         """
         if len(parts) != 1:
             raise IfqaError(
-                f'{name} wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
+                f'{name} needs exactly one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
             )
         self._name, self._part = name, parts[0]
         self.trained_on = tuple(self._part.retriever.trained_on)
 
     def usage(self) -> StageUsage:
-        """What its part reports about the language model; empty where the part asks none."""
+        """The part's usage of the language model; empty if it uses none."""
         return self._part.retriever.usage()
 
 
 def merge_usage(usages: Iterable[StageUsage]) -> StageUsage:
-    """The usage of a language model that several share: the maximum of each count, the cost as the last of them has it."""
+    """The usage of a shared language model: the maximum of each count, and the cost from the last usage."""
     merged: StageUsage = {}
     for usage in usages:
-        before, merged = merged, {**merged, **usage}
+        previous, merged = merged, {**merged, **usage}
         for count in _USAGE_COUNTS:
             if count in usage:
-                merged[count] = max(before.get(count, 0), usage[count])
+                merged[count] = max(previous.get(count, 0), usage[count])
     return merged
 
 
 def prompt_hash(prompt: str, root: Path) -> str:
-    """A hash that changes with a prompt's file."""
+    """A fingerprint of a prompt's file."""
     return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
 
 
 def complete_requests(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> list[list[Completion]]:
-    """The completions of each question's requests, asked for at once; questions that fail or are not asked are counted."""
-    rest = iter(meter.complete([request for of_question in requests for request in of_question]))
-    completions = [[next(rest) for _ in of_question] for of_question in requests]
-    for of_question in completions:
-        errors = [completion.error for completion in of_question if completion.error]
+    """The completions of each question's requests, sent as one batch; failed and unsent questions are counted."""
+    stream = iter(meter.complete([request for question_requests in requests for request in question_requests]))
+    completions = [[next(stream) for _ in question_requests] for question_requests in requests]
+    for question_completions in completions:
+        errors = [completion.error for completion in question_completions if completion.error]
         meter.counts["retry"] += bool(errors)
         meter.counts["not_asked"] += any(error.startswith("not asked") for error in errors)
-        meter.counts["too_long"] += not of_question
+        meter.counts["too_long"] += not question_completions
     return completions
 
 
 def rank_in_order(passages: Sequence[Passage], k: int) -> SearchResult:
-    """The first `k` of generated passages, scored 1, 1/2, 1/3, …; all of them are brought along."""
+    """A ranking of the first `k` generated passages, scored 1, 1/2, 1/3, …; the result keeps all of them."""
     return SearchResult([Hit(passage.id, 1 / rank) for rank, passage in enumerate(passages[:k], start=1)], passages)
 
 
 def look_up_passages(ranking: SearchResult, fetch: FetchPassages) -> list[Passage]:
-    """The passage of each hit: one that the retriever generated, or else the corpus's."""
+    """The passage of each hit, generated or from the corpus."""
     generated = {passage.id: passage for passage in ranking.generated or ()}
     stored = iter(fetch([hit.passage_id for hit in ranking if hit.passage_id not in generated]))
     return [generated.get(hit.passage_id) or next(stored) for hit in ranking]
 
 
 def join_generated(rankings: Sequence[SearchResult], conflict: str) -> list[Passage] | None:
-    """All passages that several searches for a question generated, each once; None where none generates passages.
+    """The distinct passages that several searches for a question generated; None if none generates passages.
 
     Raises:
-        IfqaError: two different passages have one id; `conflict` is the message, with {} for the id.
+        IfqaError: two different passages have the same id; `conflict` is the message, with {} for the id.
     """
     if all(ranking.generated is None for ranking in rankings):
         return None
@@ -127,14 +127,14 @@ def fuse_by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rr
 def fuse_by_score(
     rankings: Sequence[Sequence[Hit]], weights: Sequence[float], depths: Sequence[int] = ()
 ) -> dict[str, float]:
-    """Passage id -> weighted sum of scores, each ranking's as a share of its best score.
+    """Passage id -> weighted sum of scores, each divided by the best score of its ranking.
 
-    A share of the best score keeps how far the first passage stands above the rest; ranks and min-max normalisation lose
-    that. A passage that a ranking lacks gets the score of the ranking's last passage. It gets 0 where the ranking is
-    shorter than the depth it was asked for (`depths`), because such a ranking holds every passage that scored at all.
+    Unlike ranks and min-max normalisation, this keeps the lead of the first passage. A passage that a ranking lacks gets the
+    score of the ranking's last passage, or 0 if the ranking is shorter than the requested depth (`depths`), because then it
+    holds every passage with a score.
 
     Raises:
-        IfqaError: a ranking's best score is not above 0, so there are no shares of it.
+        IfqaError: the best score of a ranking is not above 0.
     """
     fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
     for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
@@ -143,7 +143,7 @@ def fuse_by_score(
         top = ranking[0].score
         if top <= 0:
             raise IfqaError(
-                f'weighted fusion wants rankings whose best score is above 0, found {top:g}; take method = "rrf"'
+                f'weighted fusion needs rankings whose best score is above 0, found {top:g}; set method = "rrf"'
             )
         shares = {hit.passage_id: hit.score / top for hit in ranking}
         last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
@@ -153,12 +153,12 @@ def fuse_by_score(
 
 
 def top_hits(fused: dict[str, float], k: int) -> list[Hit]:
-    """The k passages with the highest scores; equal scores keep the order of `fused`."""
+    """The k passages with the highest scores; ties keep the order of `fused`."""
     ranked = sorted(fused.items(), key=lambda pair: -pair[1])
     return [Hit(passage_id, score) for passage_id, score in ranked[:k]]
 
 
 def standardise(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """The values with mean 0 and deviation 1; zeros where they are all the same."""
-    spread = values.std() if len(values) else 0.0
-    return (values - values.mean()) / spread if spread > 1e-9 else values * 0.0
+    """The values scaled to mean 0 and standard deviation 1; zeros if they are all equal."""
+    deviation = values.std() if len(values) else 0.0
+    return (values - values.mean()) / deviation if deviation > 1e-9 else values * 0.0

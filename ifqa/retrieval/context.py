@@ -1,4 +1,4 @@
-"""The texts that come with a question as retrievers: its annotated gold passages, and its context."""
+"""Retrievers over a question's own texts: its annotated gold passages, and its context."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ifqa.settings import Natural, check_arguments
 
 
 class Gold(Retriever):
-    """Ranks a question's own gold passages, in the annotators' order: what a perfect retriever finds. It needs no corpus."""
+    """Ranks a question's gold passages in the annotators' order: the upper bound of a retriever. It needs no corpus."""
 
     version = 1
 
@@ -19,19 +19,22 @@ class Gold(Retriever):
         """There are no settings and no index."""
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation."""
-        texts = [dict.fromkeys(text for text in question.gold_passages if text.strip()) for question in questions]
-        return [rank_in_order([Passage(gold_id(text), "", text) for text in of_question], k) for of_question in texts]
+        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none without annotation."""
+        rankings = []
+        for question in questions:
+            texts = dict.fromkeys(text for text in question.gold_passages if text.strip())
+            rankings.append(rank_in_order([Passage(gold_id(text), "", text) for text in texts], k))
+        return rankings
 
 
 class Context(Retriever):
-    """Ranks the context of a question, whole or cut into passages in their order. It needs no corpus.
+    """Ranks the context of a question, whole or split into passages in text order. It needs no corpus.
 
-    A question without a context gets no passages. Readers cut what they cannot hold: the span reader reads about 170 words of a
-    passage, so give it long contexts in passages of 100 words, and `rank_weight = 0`, because their order says nothing.
+    A question without a context gets no passages. Readers truncate long passages: the span reader reads about 170 words, so
+    split long contexts into passages of 100 words, and set its `rank_weight = 0`, because their order carries no relevance.
 
     Args:
-        words: words of a passage, the last may be shorter; 0 for the whole context as one passage, as it stands.
+        words: words per passage; 0 for the unchanged context as a single passage.
     """
 
     version = 1
@@ -41,11 +44,13 @@ class Context(Retriever):
         self._words = words
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The first `k` passages of each question's context, scored 1, 1/2, 1/3 and so on."""
+        """The first `k` passages of each question's context, scored 1, 1/2, 1/3, …."""
         return [rank_in_order(self._passages(question), k) for question in questions]
 
     def _passages(self, question: Question) -> list[Passage]:
-        whole = [question.context] if question.context.strip() else []
-        texts = split_article(question.context, self._words, wrap=False) if self._words else whole
+        if self._words:
+            texts = split_article(question.context, self._words, wrap=False)
+        else:
+            texts = [question.context] if question.context.strip() else []
         hashes = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] for text in texts}
-        return [Passage(f"context/{identity}", "", text) for text, identity in hashes.items()]
+        return [Passage(f"context/{digest}", "", text) for text, digest in hashes.items()]

@@ -36,11 +36,11 @@ from ifqa.workers.pool import Engine
 
 logger = logging.getLogger(__name__)
 
-_FACTS_FILE = "dense.json"  # beside the vectors: the build settings that a searcher needs
+_FACTS_FILE = "dense.json"  # stored with the vectors: the build settings that a searcher needs
 
 
 class Dense(IndexedRetriever):
-    """Searches vectors of passages exactly or through FAISS."""
+    """Searches passage vectors exactly or with FAISS."""
 
     version = 1
     runtime_only = ("device", "engine", "workers", "memory_gb")
@@ -60,33 +60,37 @@ class Dense(IndexedRetriever):
         """Open an index and its model.
 
         Args:
-            index: a folder that `build` filled.
-            nprobe: cells of an IVF index that are searched; 0 for the default.
-            ef_search: candidates that the search of an HNSW index keeps; 0 for the default.
-            device: of the encoder and of a FAISS index: "cpu", "cuda", or "auto". Vectors are searched exactly on the CPU.
+            index: a folder from `build`.
+            nprobe: lists of an IVF index to search; 0 for the default.
+            ef_search: candidates kept by an HNSW search; 0 for the default.
+            device: "cpu", "cuda", or "auto", for the encoder and a FAISS index. Exact search runs on the CPU.
             memory_gb: memory in 10^9 bytes above which a FAISS index is searched part by part; 0 for most of the free memory.
 
         Raises:
-            IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
-                is absent; faiss is needed and not installed.
+            IfqaError: the index is missing, damaged or of another model; the model or the GPU is missing; faiss is needed and
+                not installed.
         """
         path = require_file(index / _FACTS_FILE, "dense index")
         facts = parse_stored(_DenseFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         refuse_other_weights(index, facts.model, facts.weights, model_fingerprint(facts.model, facts.query_model))
-        same = facts.model_dump(include={"model", "query_model", "max_tokens", "query_prefix", "passage_prefix"})
-        precision: Precision = "bfloat16" if facts.precision == "bfloat16" else "float32"  # once "int8" for passages
+        encoder_facts = facts.model_dump(
+            include={"model", "query_model", "max_tokens", "query_prefix", "passage_prefix"}
+        )
+        precision: Precision = "bfloat16" if facts.precision == "bfloat16" else "float32"  # old indexes may have "int8"
         titles: YesNo = "yes" if facts.titles else "no"
-        self.encoder = cached_encoder(EncoderSettings(**same, titles=titles, precision=precision, device=device))
+        self.encoder = cached_encoder(
+            EncoderSettings(**encoder_facts, titles=titles, precision=precision, device=device)
+        )
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._shards = Shards(index)
         if facts.factory:
             shape = (facts.passages, facts.dimension or 0)
-            where = "cuda" if self.encoder.device == "cuda" else "cpu"  # FAISS runs on no other device
-            self._searcher = vector_index.FaissIndex(index, shape, nprobe, ef_search, where, memory_gb)
+            faiss_device = "cuda" if self.encoder.device == "cuda" else "cpu"  # FAISS supports no other device
+            self._searcher = vector_index.FaissIndex(index, shape, nprobe, ef_search, faiss_device, memory_gb)
         else:
             if nprobe or ef_search:
-                raise IfqaError(f"nprobe and ef_search are for a FAISS index, and {index} is searched exactly")
+                raise IfqaError(f"nprobe and ef_search need a FAISS index, but {index} has none; set them to 0")
             self._searcher = FlatIndex(self._shards)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -121,51 +125,52 @@ class Dense(IndexedRetriever):
         """Encode a folder of passages, and build a FAISS index over the vectors if `factory` is given.
 
         Args:
-            passages, folder: with `passages-*.jsonl`; gets vectors and index, and vectors of a killed build there are reused.
+            passages: a folder with `passages-*.jsonl`.
+            folder: for vectors and index; vectors from an interrupted build are reused.
             model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device: see
                 `ifqa.retrieval.vectors.encoders.EncoderSettings`.
-            factory: FAISS's index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty to search the vectors
+            factory: a FAISS index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty to search the vectors
                 exactly.
-            train_sample: vectors that a FAISS index is trained on; 0 for the default.
-            keep_vectors: keep the vectors beside a FAISS index. Without them another index requires encoding again.
+            train_sample: number of vectors to train a FAISS index on; 0 for the default.
+            keep_vectors: keep the vectors next to a FAISS index; without them, another index needs a new encoding.
             seed: of the sample.
             engine: "local", or "ray" for a cluster.
-            workers: processes that encode; 0 for one per GPU, or one on a CPU.
+            workers: encoding processes; 0 for one per GPU, or one on a CPU.
 
         Raises:
             IfqaError: there are no passages, the model is missing, or a setting is out of range.
         """
         if not factory and not keep_vectors:
-            raise IfqaError("keep_vectors = false leaves nothing to search in; set factory as well")
-        count_passages(passages)  # before the model loads, which takes long
-        precise = precision_name(precision, device)  # here, so that all workers use the same
+            raise IfqaError("keep_vectors = false leaves nothing to search; set factory too")
+        count_passages(passages)  # before the slow loading of the model
+        resolved = precision_name(precision, device)  # the same for all workers
         settings = EncoderSettings(
-            model, query_model, titles, max_tokens, precise, device, query_prefix, passage_prefix
+            model, query_model, titles, max_tokens, resolved, device, query_prefix, passage_prefix
         )  # fmt: skip
         encoder = cached_encoder(settings)
         facts: dict[str, object] = {**encoder.facts}
         facts["weights"] = model_fingerprint(model, encoder.facts.get("query_model", ""))
         logger.info(f"{folder}: {json.dumps(facts)}")
-        made_with = compute_fingerprint(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
+        fingerprint = compute_fingerprint(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
         gpus = _count_gpus(encoder.device)
         workers = workers or (max(1, gpus) if engine == "local" else 0)
         encode = partial(encode_stored, settings)
         facts["passages"] = encode_corpus(
-            passages, folder, ("vectors",), made_with, encode, engine=engine, workers=workers, gpus=gpus
+            passages, folder, ("vectors",), fingerprint, encode, engine=engine, workers=workers, gpus=gpus
         )
         if factory:
             facts["faiss"] = vector_index.build_index(
                 Shards(folder), folder, factory, train_sample=train_sample, seed=seed
             )
-        left_over = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
-        for path in (path for pattern in left_over for path in folder.glob(pattern)):
+        obsolete = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
+        for path in (path for pattern in obsolete for path in folder.glob(pattern)):
             path.unlink()
         family, trained_on = _read_training(model, question_model(model, query_model))
         write_json(folder / _FACTS_FILE, facts | {"factory": factory, "family": family, "trained_on": trained_on})
 
     @classmethod
     def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> BuildCost:
-        """What `build` will take on this machine, measured by encoding some passages.
+        """The cost of `build` on this machine, measured by encoding some passages.
 
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
@@ -176,17 +181,19 @@ class Dense(IndexedRetriever):
         cost = estimate_encoding(
             passages, partial(encode_stored, settings), encoder.device, gpus=max(1, _count_gpus(encoder.device))
         )
-        searched, part = cost.disk, 0
+        search_bytes, part_bytes = cost.disk, 0
         if factory:
             counts, dimension = (passages, min(passages, vector_index.PART_VECTORS)), encoder.facts["dimension"] or 0
-            searched, part = (vector_index.estimate_bytes(factory, count, dimension) for count in counts)
-            cost = replace(cost, disk=cost.disk + searched)
-        about = f"{cost.about}; then {decimal(int(cost.memory + searched))} of memory to search, or less part by part"
-        return replace(cost, memory=cost.memory + 2 * part, about=about)
+            search_bytes, part_bytes = (vector_index.estimate_bytes(factory, count, dimension) for count in counts)
+            cost = replace(cost, disk=cost.disk + search_bytes)
+        about = (
+            f"{cost.about}; then {decimal(int(cost.memory + search_bytes))} of memory to search, or less part by part"
+        )
+        return replace(cost, memory=cost.memory + 2 * part_bytes, about=about)
 
     @classmethod
     def training_family(cls, model: str = MINILM, **_: object) -> str:
-        """The split family that a model of `ifqa train dense` was trained on; empty for others. Loads and fetches nothing."""
+        """The split family that `ifqa train dense` trained a model on; else empty. Loads and downloads nothing."""
         return _read_training(model)[0] if Path(model).is_dir() else ""
 
     @classmethod
@@ -198,19 +205,19 @@ class Dense(IndexedRetriever):
 
     @classmethod
     def build_fingerprint(cls, model: str = MINILM, query_model: str = "", **_: object) -> str:
-        """SHA-256 of the files of the model that `build` uses."""
+        """SHA-256 of the model files that `build` uses."""
         return model_fingerprint(model, question_model(model, query_model))
 
 
 def _count_gpus(device: str) -> int:
-    """The number of GPUs that encode; 0 on another device."""
+    """The number of GPUs; 0 if `device` is no GPU."""
     import torch
 
     return torch.cuda.device_count() if device == "cuda" else 0
 
 
 class _DenseFacts(StoredModel):
-    """What a searcher reads of dense.json."""
+    """What a searcher reads from dense.json."""
 
     model: Text
     query_model: str = ""
@@ -228,9 +235,9 @@ class _DenseFacts(StoredModel):
 
 
 def _read_training(*models: str) -> tuple[str, list[str]]:
-    """The split family that a model of `ifqa train dense` was trained on, and the SHA-256 of the questions' files."""
+    """The split family that `ifqa train dense` trained a model on, and the SHA-256 of its question files."""
     folders = [model_folder(model) for model in models if model]
-    for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):
+    for path in (parent / "manifest.json" for folder in folders for parent in (folder, folder.parent)):
         if path.exists() and isinstance(manifest := read_json(path), dict) and "family" in manifest:
             return manifest["family"], list(manifest.get("sources", {}).values())
     return "", []

@@ -9,7 +9,7 @@ from ifqa.records import Question, SearchResult, StageUsage
 from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, join_generated, merge_usage, top_hits
 from ifqa.settings import Natural, check_arguments
 
-_ID_CONFLICT = "two parts of fusion made different passages with the id {}; leave out one part"
+_ID_CONFLICT = "two parts of fusion generate different passages with the id {}; remove one part"
 
 
 class Fusion(Retriever):
@@ -26,41 +26,41 @@ class Fusion(Retriever):
 
         Args:
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
-                weight x score / best score of that part's ranking; see `ifqa.retrieval.composition.fuse_by_score`.
-            rrf_k: the higher, the less the first ranks stand out.
+                weight x score / best score of the part's ranking; see `ifqa.retrieval.composition.fuse_by_score`.
+            rrf_k: damps the lead of the first ranks.
 
         Raises:
             IfqaError: fewer than two parts, or a setting out of range.
         """
         if len(parts) < 2:
-            raise IfqaError(f"fusion wants two [[retriever.parts]] or more, found {len(parts)}")
+            raise IfqaError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
-            raise IfqaError("fusion wants weights from 0, and at least one weight above 0")
+            raise IfqaError("fusion needs weights of at least 0, and one above 0")
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question. Equal scores keep the order of the parts, then of their rankings.
+        """The `k` best passages of each question. Ties keep the order of the parts, then of their rankings.
 
-        The steps are those of the parts that take several, one part after another.
+        The steps of iterative parts are concatenated.
 
         Raises:
             IfqaError: `method` is "weighted" and a ranking's best score is not above 0, or two parts generate different
-                passages of one id.
+                passages with the same id.
         """
         rankings = [part.search(questions) for part in self._parts]
-        return [self._fused(of_question, k) for of_question in zip(*rankings, strict=True)]
+        return [self._fuse(question_rankings, k) for question_rankings in zip(*rankings, strict=True)]
 
     def usage(self) -> StageUsage:
-        """What its parts report about the language model; empty where no part asks a language model."""
+        """The parts' usage of a language model; empty if none uses it."""
         return merge_usage(part.retriever.usage() for part in self._parts)
 
-    def _fused(self, rankings: Sequence[SearchResult], k: int) -> SearchResult:
+    def _fuse(self, rankings: Sequence[SearchResult], k: int) -> SearchResult:
         weights = [part.weight for part in self._parts]
         if self._method == "rrf":
             fused = fuse_by_rank(rankings, weights, self._rrf_k)
         else:
             fused = fuse_by_score(rankings, weights, [part.k for part in self._parts])
-        taken = [ranking.steps for ranking in rankings if ranking.steps is not None]
-        steps = [step for steps in taken for step in steps] if taken else None
+        traces = [ranking.steps for ranking in rankings if ranking.steps is not None]
+        steps = [step for trace in traces for step in trace] if traces else None
         return SearchResult(top_hits(fused, k), join_generated(rankings, _ID_CONFLICT), steps)

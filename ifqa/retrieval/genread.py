@@ -1,4 +1,4 @@
-"""GenRead (Yu et al. 2023): a language model writes the passages that the reader answers from."""
+"""GenRead (Yu et al. 2023): a language model generates the passages."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,18 +14,18 @@ from ifqa.settings import Temperature, check_arguments
 
 
 class GenRead(Retriever):
-    """Ranks passages that a language model wrote for a question, in the order in which the model returned them.
+    """Ranks passages that a language model generates for a question, in the order of its completions.
 
-    As published: one passage at temperature 0, of up to 300 tokens, with blanks for newlines (GenRead mainfunc.py:141-150,
+    As published: one passage at temperature 0, up to 300 tokens, newlines replaced by blanks (GenRead mainfunc.py:141-150,
     inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66).
 
     Args:
         llm: the language model of the experiment's [llm].
-        prompt: a file `prompts/NAME.toml` that reads no passages.
-        temperature: of sampling. 0 gives the likeliest text, a single passage whatever `k` is.
+        prompt: NAME of a `prompts/NAME.toml` that reads no passages.
+        temperature: of sampling; 0 gives a single passage for any `k`.
 
     Raises:
-        IfqaError: there is no such prompt, or the temperature is out of range.
+        IfqaError: the prompt is missing or reads passages, or the temperature is out of range.
     """
 
     version = 1
@@ -37,31 +37,33 @@ class GenRead(Retriever):
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
-            raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
+            raise IfqaError(
+                f"prompt {prompt!r} reads passages, but retriever 'genread' has none to show; choose another prompt"
+            )
         self._meter = UsageMeter(llm, ("retry", "not_asked", "too_long"))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
+        """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer if the model failed or wrote nothing."""
         completions = complete_requests(self._meter, [self.requests([question], k) for question in questions])
         results = []
-        for question, of_question in zip(questions, completions, strict=True):
-            answers = (self.prompt.parse(one.text).answer for one in of_question if not one.error)
-            texts = (" ".join(answer.split()) for answer in answers)
+        for question, question_completions in zip(questions, completions, strict=True):
+            parsed = [self.prompt.parse(completion.text) for completion in question_completions if not completion.error]
+            texts = [" ".join(response.answer.split()) for response in parsed]
             passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
             results.append(rank_in_order(passages, len(passages)))
         return results
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
-        """All requests that `search` will make, for an estimate; none for a question longer than the model's window."""
+        """The requests that `search` will send, for an estimate; none for a question longer than the context window."""
         prompts = [fit_prompt(self.prompt, question.text, (), self.llm) for question in questions]
         samples = k if self.temperature else 1
         return [request for prompt in prompts for request in prompt.requests(self.temperature, samples)]
 
     def usage(self) -> StageUsage:
-        """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
+        """Counts so far, for the manifest; "retry" counts questions that the next run asks again."""
         return self._meter.usage()
 
     @classmethod
     def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:
-        """A hash that changes with the prompt's file."""
+        """A fingerprint of the prompt's file."""
         return prompt_hash(prompt, root)

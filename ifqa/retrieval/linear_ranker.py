@@ -1,9 +1,8 @@
-"""Reorders the best passages of another retriever by a weighted sum of what they share with the question.
+"""Reranks the passages of another retriever by a learned linear model of lexical match features.
 
-There is a learned weight for each of `FEATURES`, none of which says what kind of text a passage is: each is computed from what
-a question and a passage share (words, names, numbers, pairs of words) and from the passage's place in the other ranking. None is
-a passage's length, title, place in its article, or words that the question lacks. The model's file can be read. It takes
-milliseconds a question, and no index of its own. `ifqa train ranker` trains it.
+Each of `FEATURES` is computed from what question and passage share (words, names, numbers, pairs of words) or from the passage's
+score and rank. None describes the passage alone: no length, title, position in the article, or words that the question lacks. The
+ranker takes milliseconds per question and needs no index. `ifqa train ranker` trains it.
 """
 
 import math
@@ -37,38 +36,38 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BUNDLED_MODEL = "ifqa"  # the weights that ship with the package
-_DECIMALS = 6  # of a score: further ones differ with the number of threads
+_DECIMALS = 6  # of a score; further digits depend on the number of threads
 #: The columns of `features`. "near": within `_WINDOW` words. "rare": words weighted by how few of the ranked passages have them.
 FEATURES = (
     "score", "standard score", "log rank", "words", "rare words", "supposed words", "asked words", "near words", "names",
     "numbers", "pairs", "triples",
 )  # fmt: skip
 _WORD = re.compile(r"\w+")
-_WINDOW = 25  # words: about a sentence
-_COMMON_WEIGHT = 0.25  # a pair of words of this weight or less says nothing: "of the"
+_WINDOW = 25  # words; about a sentence
+_COMMON_WEIGHT = 0.25  # pairs with no heavier word are ignored: "of the"
 
 WordWeight = Callable[[str], float]
 
 
 class RankerWeights(StoredModel):
-    """What is stored of a trained ranker."""
+    """A trained ranker, as stored."""
 
     family: str  # the split family of its training questions, such as "ifqa/full"
     sources: dict[str, str]  # file of training questions -> SHA-256
-    weights: dict[str, float]  # by the names of FEATURES
+    weights: dict[str, float]  # name in FEATURES -> weight
 
 
 def read_ranker(model: str) -> RankerWeights:
-    """The ranker of a file; "ifqa" for the one that ships with the package.
+    """The ranker in a file; "ifqa" for the bundled ranker.
 
     Raises:
-        IfqaError: the file is missing, or has weights of other features.
+        IfqaError: the file is missing, or has weights for other features.
     """
-    path, mend = _model_path(model), "train it again: ifqa train ranker"
-    stored = parse_stored(RankerWeights, read_json(path), str(path), mend)
-    if different := ", ".join(sorted(set(stored.weights) ^ set(FEATURES))):
-        raise IfqaError(f"{path}: its features differ from this version's in {different}; {mend}")
-    return stored
+    path, remedy = _model_path(model), "train it again: ifqa train ranker"
+    ranker = parse_stored(RankerWeights, read_json(path), str(path), remedy)
+    if different := ", ".join(sorted(set(ranker.weights) ^ set(FEATURES))):
+        raise IfqaError(f"{path}: its features differ from this version in {different}; {remedy}")
+    return ranker
 
 
 def _model_path(model: str) -> Path:
@@ -76,24 +75,24 @@ def _model_path(model: str) -> Path:
 
 
 class Ranker(SinglePart):
-    """Reorders the passages of its one part, as many as that part returns."""
+    """Reranks all passages of its part."""
 
     version = 2
     default_parts: ClassVar = DEFAULT_FIRST_STAGE
 
     @check_arguments("setting of retriever 'ranker'")
     def __init__(self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL) -> None:
-        """Keep the part, and read the weights: "ifqa", or a file `ranker.json` that `ifqa train ranker` wrote.
+        """Keep the part, and read the weights: "ifqa", or a file `ranker.json` from `ifqa train ranker`.
 
         Raises:
-            IfqaError: there is not exactly one part, or the model is missing or of other features.
+            IfqaError: there is not exactly one part, or the model is missing or has other features.
         """
         super().__init__("ranker", parts)
-        trained = read_ranker(model)
+        ranker = read_ranker(model)
         self._fetch, self._weigh = passages, load_word_weights(minilm_folder())
-        self._weights = [trained.weights[name] for name in FEATURES]
-        self.family = trained.family
-        self.trained_on = (*trained.sources.values(), *self.trained_on)
+        self._weights = [ranker.weights[name] for name in FEATURES]
+        self.family = ranker.family
+        self.trained_on = (*ranker.sources.values(), *self.trained_on)
 
     @classmethod
     def training_family(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
@@ -118,7 +117,7 @@ class Ranker(SinglePart):
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in lower case, in order, each without the s of a plural, so that "bands" matches "band"."""
+    """The lower-case words of a text, without a plural s, so that "bands" matches "band"."""
     return [
         word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word
         for word in _WORD.findall(text.lower())
@@ -126,9 +125,9 @@ def split_words(text: str) -> list[str]:
 
 
 def load_word_weights(folder: Path) -> WordWeight:
-    """The weight of a word by its place in an encoder's vocabulary, which has frequent words first; 1 if it is not there.
+    """A function that weighs a word by its rank in an encoder's vocabulary, which has frequent words first; 1 for unknown words.
 
-    Frequency falls with rank by Zipf's law, so the logarithm of the rank stands for the inverse document frequency.
+    Frequency falls with rank by Zipf's law, so the logarithm of the rank approximates inverse document frequency.
     """
     from ifqa.models.transformer import load_tokenizer
 
@@ -149,8 +148,8 @@ def compute_features(
 
     Args:
         question: its text.
-        weigh: gives the weight of a word, from 0 for the most common to 1.
-        scores: the ranking's own, best first.
+        weigh: the weight of a word, from 0 for the most common to 1.
+        scores: of the ranking, best first.
         texts: the passages' texts.
     """
     import numpy as np
@@ -158,55 +157,55 @@ def compute_features(
     rows = np.zeros((len(texts), len(FEATURES)))
     if not texts:
         return rows
-    own, clauses = split_words(question), split_question(question)
-    weights = {word: weigh(word) for word in own}
+    question_words, clauses = split_words(question), split_question(question)
+    weights = {word: weigh(word) for word in question_words}
     supposition, main = set(split_words(clauses.supposition)), set(split_words(clauses.question))
     terms = [split_words(term) for term in content_terms(question)]
     names = [f" {' '.join(term)} " for term in terms if not any(word.isdigit() for word in term)]
-    numbers = {word for word in own if any(letter.isdigit() for letter in word)}
+    numbers = {word for word in question_words if any(letter.isdigit() for letter in word)}
 
-    def telling(runs: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
-        return {run for run in runs if max(weights[word] for word in run) > _COMMON_WEIGHT}
+    def drop_common(ngrams: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
+        return {ngram for ngram in ngrams if max(weights[word] for word in ngram) > _COMMON_WEIGHT}
 
-    pairs, triples = telling(pairwise(own)), telling(_triples(own))
-    ranked = np.array(scores, np.float64)
-    rows[:, 0] = ranked / ranked[0] if ranked[0] > 0 else 0.0
-    rows[:, 1] = standardise(ranked)
+    pairs, triples = drop_common(pairwise(question_words)), drop_common(_triples(question_words))
+    score_array = np.array(scores, np.float64)
+    rows[:, 0] = score_array / score_array[0] if score_array[0] > 0 else 0.0
+    rows[:, 1] = standardise(score_array)
     rows[:, 2] = -np.log(np.arange(1, len(texts) + 1))
-    runs = [split_words(text) for text in texts]
-    shared = [weights.keys() & set(run) for run in runs]
-    counts = Counter(word for common in shared for word in common)
+    passages = [split_words(text) for text in texts]
+    overlaps = [weights.keys() & set(passage) for passage in passages]
+    counts = Counter(word for overlap in overlaps for word in overlap)
     rare = {word: weights[word] * math.log((len(texts) + 1) / counts[word]) for word in weights if word in counts}
-    for row, run, common in zip(rows, runs, shared, strict=True):
-        joined = f" {' '.join(run)} "
+    for row, passage, overlap in zip(rows, passages, overlaps, strict=True):
+        text = f" {' '.join(passage)} "
         row[3:] = (
-            _weight_share(common, weights),
-            _weight_share(common, rare),
-            _weight_share(common & supposition, {word: weights.get(word, 0.0) for word in supposition}),
-            _weight_share(common & main, {word: weights.get(word, 0.0) for word in main}),
-            _best_window_share(run, weights),
-            sum(name in joined for name in names) / max(1, len(names)),
-            len(numbers & common) / max(1, len(numbers)),
-            len(pairs.intersection(pairwise(run))) / max(1, len(pairs)),
-            len(triples.intersection(_triples(run))) / max(1, len(triples)),
+            _weight_share(overlap, weights),
+            _weight_share(overlap, rare),
+            _weight_share(overlap & supposition, {word: weights.get(word, 0.0) for word in supposition}),
+            _weight_share(overlap & main, {word: weights.get(word, 0.0) for word in main}),
+            _best_window_share(passage, weights),
+            sum(name in text for name in names) / max(1, len(names)),
+            len(numbers & overlap) / max(1, len(numbers)),
+            len(pairs.intersection(pairwise(passage))) / max(1, len(pairs)),
+            len(triples.intersection(_triples(passage))) / max(1, len(triples)),
         )
     return rows
 
 
-def _triples(run: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    return zip(run, run[1:], run[2:], strict=False)
+def _triples(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    return zip(words, words[1:], words[2:], strict=False)
 
 
-def _weight_share(common: Iterable[str], weights: Mapping[str, float]) -> float:
-    """The weight of some words, as a share of that of all."""
-    return sum(weights[word] for word in common) / (sum(weights.values()) or 1.0)
+def _weight_share(words: Iterable[str], weights: Mapping[str, float]) -> float:
+    """The weight of some words, as a share of the weight of all."""
+    return sum(weights[word] for word in words) / (sum(weights.values()) or 1.0)
 
 
-def _best_window_share(run: list[str], weights: Mapping[str, float]) -> float:
-    """The weight of the question's words in the stretch of `_WINDOW` words that has most of it, as a share of all."""
-    places = [(place, word) for place, word in enumerate(run) if word in weights]
-    stretches = (
-        {word for place, word in places[n : n + _WINDOW] if place < start + _WINDOW}
-        for n, (start, _) in enumerate(places)
+def _best_window_share(words: list[str], weights: Mapping[str, float]) -> float:
+    """The highest share of the question's word weight within any `_WINDOW` words of a passage."""
+    matches = [(position, word) for position, word in enumerate(words) if word in weights]
+    windows = (
+        {word for position, word in matches[n : n + _WINDOW] if position < start + _WINDOW}
+        for n, (start, _) in enumerate(matches)
     )
-    return max((_weight_share(stretch, weights) for stretch in stretches), default=0.0)
+    return max((_weight_share(window, weights) for window in windows), default=0.0)
