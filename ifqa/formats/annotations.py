@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.ctxs import is_json_list, iter_entries
 from ifqa.formats.tables import objects_field, read_rows, unpacked_suffix
 from ifqa.records import Question
@@ -97,7 +97,7 @@ def write_tasks(
     """
     files = refuse_existing(path, force)
     if not rows:
-        raise IfqaError(f"{path} would hold no task; nothing was written")
+        raise ConfigError(f"{path} would hold no task; nothing was written")
     if path.suffix == ".csv":
         table = io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
@@ -121,10 +121,10 @@ def refuse_existing(path: Path, force: bool = False) -> list[Path]:
         IfqaError: the suffix is neither .json nor .csv, or a file exists and `force` is not set.
     """
     if path.suffix not in (".json", ".csv"):
-        raise IfqaError(f"{path}: wanted a .json (Label Studio) or .csv file; found {path.suffix or 'no suffix'!r}")
+        raise ConfigError(f"{path}: wanted a .json (Label Studio) or .csv file; found {path.suffix or 'no suffix'!r}")
     files = [path] if path.suffix == ".csv" else [path, path.with_suffix(".xml")]
     if existing := [file for file in files if file.exists() and not force]:
-        raise IfqaError(f"{existing[0]} exists already; overwrite it with --force")
+        raise ConfigError(f"{existing[0]} exists already; overwrite it with --force")
     return files
 
 
@@ -214,7 +214,7 @@ def _parse_texts(value: object, name: str, where: str) -> list[str]:
     if value is None or isinstance(value, str | int | float):
         value = [] if value is None else [str(value)]
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise IfqaError(f"{where}: {name!r} must be a text or a list of texts")
+        raise FormatError(f"{where}: {name!r} must be a text or a list of texts")
     return [unicode_text(text.strip(), name, where) for text in value if text.strip()]
 
 
@@ -243,7 +243,7 @@ def read_annotated(path: Path) -> AnnotationSet:
         return _count_votes(rows, path)
     written, unused = _parse_questions(rows)
     if not written:
-        raise IfqaError(f"{path}: wanted questions about the passages; found none")
+        raise FormatError(f"{path}: wanted questions about the passages; found none")
     return AnnotationSet(
         [question for question, _ in written], f"{len(written):,} questions; {unused:,} passages without one"
     )
@@ -257,7 +257,7 @@ def verification_tasks(path: Path) -> list[dict[str, str | list[str]]]:
     """
     rows = read_tasks(path)
     if any("question_id" in row for _, row in rows):
-        raise IfqaError(f"{path} already holds votes; wanted the file of written questions")
+        raise FormatError(f"{path} already holds votes; wanted the file of written questions")
     return [
         {
             "question_id": question.id,
@@ -280,7 +280,7 @@ def _parse_questions(rows: Sequence[tuple[str, Row]]) -> tuple[list[tuple[Questi
     for where, row in rows:
         name = _require_text(row, "passage_id", where)
         if name.split() != [name]:
-            raise IfqaError(f"{where}: passage_id {name!r} holds white space; wanted the task's own id")
+            raise FormatError(f"{where}: passage_id {name!r} holds white space; wanted the task's own id")
         if not any(row.get(column.name) for column in WRITING_FIELDS if not column.choices):
             counts[name] += 0
             continue
@@ -288,7 +288,7 @@ def _parse_questions(rows: Sequence[tuple[str, Row]]) -> tuple[list[tuple[Questi
         labels = _parse_labels(row, where)
         others = _split_lines(row.get("other_passages", []))
         if len(labels) > 1 and not others:
-            raise IfqaError(f"{where}: a free-form question needs 'other_passages'; found none")
+            raise FormatError(f"{where}: a free-form question needs 'other_passages'; found none")
         passages = others if len(labels) > 1 else [_require_text(row, "passage", where), *others]
         question = Question(
             f"{name}-{counts[name]}" if counts[name] > 1 else name,
@@ -307,23 +307,25 @@ def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
     for where, row in rows:
         name, text = (_require_text(row, key, where) for key in ("question_id", "question"))
         if not row.get("answers") or not row.get("passages"):
-            raise IfqaError(f"{where}: 'passages' or 'answers' is empty; wanted the tasks unchanged")
+            raise FormatError(f"{where}: 'passages' or 'answers' is empty; wanted the tasks unchanged")
         question = Question(name, text, tuple(row["answers"]), tuple(row["passages"]), labels=_parse_labels(row, where))
         if questions.setdefault(name, question) != question:
-            raise IfqaError(f"{where}: question {name} differs from an earlier row; wanted the tasks unchanged")
+            raise FormatError(f"{where}: question {name} differs from an earlier row; wanted the tasks unchanged")
         by_worker = votes.setdefault(name, {})
         if row.get("verdict"):
             worker = _require_text(row, WORKER, where)
             if worker in (*by_worker, *row.get("writer", [])):
                 problem = f"votes twice on question {name}" if worker in by_worker else "votes on their own question"
-                raise IfqaError(f"{where}: {worker!r} {problem}; wanted one vote per worker, and none from the writer")
+                raise FormatError(
+                    f"{where}: {worker!r} {problem}; wanted one vote per worker, and none from the writer"
+                )
             by_worker[worker] = (
                 _parse_choice(row, "verdict", VERDICTS, where),
                 _split_lines(row.get("another_answer", [])),
             )
     verdicts = [[verdict for verdict, _ in by_worker.values()] for by_worker in votes.values() if by_worker]
     if not verdicts:
-        raise IfqaError(f"{path}: wanted verdicts on the questions; found none")
+        raise FormatError(f"{path}: wanted verdicts on the questions; found none")
     kept: list[Question] = []
     dropped: Counter[str] = Counter()
     for name, question in questions.items():
@@ -359,12 +361,12 @@ def _parse_labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:
 def _require_text(row: Row, name: str, where: str) -> str:
     text = "\n\n".join(row.get(name, []))
     if not text:
-        raise IfqaError(f"{where}: {name!r} is empty; fill it in")
+        raise FormatError(f"{where}: {name!r} is empty; fill it in")
     return text
 
 
 def _parse_choice(row: Row, name: str, choices: Sequence[str], where: str, default: str = "") -> str:
     text = "".join(row.get(name, [])).lower() or default
     if text not in choices:
-        raise IfqaError(f"{where}: {name!r} must be one of {', '.join(choices)}; found {text!r:.60}")
+        raise FormatError(f"{where}: {name!r} must be one of {', '.join(choices)}; found {text!r:.60}")
     return text

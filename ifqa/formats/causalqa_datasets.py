@@ -8,7 +8,7 @@ from csv import reader
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.formats.causalqa_files import (
     CausalTest,
     DatasetFile,
@@ -59,7 +59,7 @@ class PassageTable:
             IfqaError: the file is compressed, which allows no look-up.
         """
         if file.member or file.path.suffix != ".tsv":
-            raise IfqaError(
+            raise FormatError(
                 f"{file}: look-ups need an uncompressed file; decompress it in its folder, and remove this one"
             )
         self._path = file.path
@@ -86,7 +86,7 @@ class PassageTable:
             fields = next(reader([row], delimiter="\t"), [])
             if len(fields) == 3 and fields[0] == passage_id:
                 return fields[1]
-        raise IfqaError(
+        raise FormatError(
             f"{where}: passage {passage_id!r} is not on its line of {self._path}; wanted PAQ's own psgs_w100.tsv"
         )
 
@@ -124,7 +124,7 @@ class GooAQ(Publisher):
         if isinstance(number, float) and number.is_integer():
             number = int(number)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < self._LARGEST:
-            raise IfqaError(f"{where}: wanted the id of a question, found {value!r:.40}")
+            raise FormatError(f"{where}: wanted the id of a question, found {value!r:.40}")
         if number >= len(self._splits_by_id):
             self._splits_by_id.extend(bytes(max(number + 1 - len(self._splits_by_id), len(self._splits_by_id))))
         self._splits_by_id[number] = split
@@ -159,7 +159,7 @@ class MSMARCO(Publisher):
         for _, row, stream in self._columns(file, "query"):
             query = stream.value()
             if not isinstance(query, str):
-                raise IfqaError(f"{file}:{stream.line}: query {row!r} must be a string, found {type(query).__name__}")
+                raise FormatError(f"{file}:{stream.line}: query {row!r} must be a string, found {type(query).__name__}")
             if self.causal(query):
                 rows[row] = {"query": query}
             else:
@@ -169,7 +169,7 @@ class MSMARCO(Publisher):
                 rows[row][key] = stream.value()
         for row, values in rows.items():
             if "passages" not in values:
-                raise IfqaError(f"{file}: row {row!r} has a query and no passages; download the file again")
+                raise FormatError(f"{file}: row {row!r} has a query and no passages; download the file again")
             yield Record(values, f"{file}: row {row!r}", file)
 
     def _columns(self, file: DatasetFile, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
@@ -183,7 +183,7 @@ class MSMARCO(Publisher):
                         yield key, row, stream
         if missing := next((key for key in keys if key not in (*seen, "answers")), ""):
             names = ", ".join(map(repr, seen[:9])) or "no columns"
-            raise IfqaError(f"{file}: column {missing!r} is missing; found {names}")
+            raise FormatError(f"{file}: column {missing!r} is missing; found {names}")
 
     def details(self, record: Record) -> QuestionDetails:
         answers = record.texts("answers") if "answers" in record.values else []
@@ -235,7 +235,7 @@ def _span_bounds(span: Record, start: str, end: str, length: int) -> tuple[int, 
     """Start and end of a span, read from two keys, in a text of `length` tokens or characters."""
     first, last = span.number(start), span.number(end)
     if not 0 <= first <= last <= length:
-        raise IfqaError(f"{span.where}: an answer spans {first} to {last}, but its text ends at {length}")
+        raise FormatError(f"{span.where}: an answer spans {first} to {last}, but its text ends at {length}")
     return first, last
 
 
@@ -290,7 +290,7 @@ class SearchQA(Publisher):
         chosen = [file for file in available if _split_folder(file) and re.fullmatch(r"\w+\.json", file.base)]
         for first, second in pairwise(chosen):
             if first.name == second.name:
-                raise IfqaError(f"{first} and {second} hold the same question; keep the archive or the folder")
+                raise FormatError(f"{first} and {second} hold the same question; keep the archive or the folder")
         return chosen
 
     def records(self, file: DatasetFile) -> Iterator[Record]:
@@ -388,7 +388,7 @@ class HotpotQA(Publisher):
 def _format_paragraph(pair: object, where: str) -> str:
     title, sentences = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
     if not isinstance(title, str) or not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
-        raise IfqaError(f"{where}: 'context' must hold pairs of a title and its sentences, found {pair!r:.60}")
+        raise FormatError(f"{where}: 'context' must hold pairs of a title and its sentences, found {pair!r:.60}")
     return f"{title}: {''.join(sentences).strip()}"
 
 

@@ -17,7 +17,7 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, NamedTuple
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.storage.files import LONGEST_LINE, decode_object, open_unpacked, read_lines, typed_field
 from ifqa.storage.json_stream import JsonStream
 
@@ -77,7 +77,7 @@ def _list_members(path: Path, folder: Path) -> Iterator[DatasetFile]:
                     inner = _SUFFIXES.sub("", info.filename)
                     yield DatasetFile(path, f"{name}/{inner}", info.compress_size, info.filename)
     except (zipfile.BadZipFile, OSError) as error:
-        raise IfqaError(f"{path}: not a readable zip archive ({error}); download it again") from error
+        raise FormatError(f"{path}: not a readable zip archive ({error}); download it again") from error
 
 
 def match_files(available: Sequence[DatasetFile], *patterns: str) -> list[DatasetFile]:
@@ -91,7 +91,7 @@ def match_files(available: Sequence[DatasetFile], *patterns: str) -> list[Datase
         names = [file.base for file in chosen]
         if duplicate := next((name for name in names if names.count(name) > 1), None):
             first, second, *_ = (file for file in chosen if file.base == duplicate)
-            raise IfqaError(f"{first} and {second} have the same name; keep one of them")
+            raise FormatError(f"{first} and {second} have the same name; keep one of them")
         if chosen:
             return chosen
     return []
@@ -125,7 +125,7 @@ class FileReader(ExitStack):
                 self._now = lambda: handle.tell() * share
                 yield handle
         except zipfile.BadZipFile as error:
-            raise IfqaError(f"{file}: the archive is damaged ({error}); download it again") from error
+            raise FormatError(f"{file}: the archive is damaged ({error}); download it again") from error
         finally:
             self._now = lambda: 0
             self._done += file.size
@@ -142,7 +142,7 @@ class FileReader(ExitStack):
         try:
             return BufferedReader(self._archives[file.path].open(file.member))  # type: ignore[arg-type]
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unknown compression
-            raise IfqaError(f"{file}: cannot be read ({error}); extract the archive and remove it") from error
+            raise FormatError(f"{file}: cannot be read ({error}); extract the archive and remove it") from error
 
     def lines(self, file: DatasetFile) -> Iterator[tuple[int, str]]:
         """Number and text of each line of a file, compressed or not."""
@@ -161,7 +161,7 @@ class FileReader(ExitStack):
         try:
             yield rows
         except csv.Error as error:
-            raise IfqaError(f"{file}:{rows.line_num}: invalid CSV ({error})") from error
+            raise FormatError(f"{file}:{rows.line_num}: invalid CSV ({error})") from error
 
     @contextmanager
     def json(self, file: DatasetFile) -> Iterator[JsonStream]:
@@ -226,14 +226,14 @@ class Record(NamedTuple):
         """The value of a key as an id: a non-empty string or a whole number."""
         value = self.values.get(key)
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-            raise IfqaError(f"{self.where}: {key!r} must be an id (a string or a whole number), found {value!r:.40}")
+            raise FormatError(f"{self.where}: {key!r} must be an id (a string or a whole number), found {value!r:.40}")
         return str(value)
 
     def texts(self, key: str) -> list[str]:
         """The value of a key, which must be a list of strings, some of them perhaps empty."""
         value = self.values.get(key)
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise IfqaError(f"{self.where}: {key!r} must be a list of strings, found {value!r:.60}")
+            raise FormatError(f"{self.where}: {key!r} must be a list of strings, found {value!r:.60}")
         return value
 
     def record(self, key: str) -> "Record":
@@ -244,7 +244,7 @@ class Record(NamedTuple):
         """The value of a key, which must be a list of objects."""
         value = self.values.get(key)
         if not isinstance(value, list):
-            raise IfqaError(f"{self.where}: {key!r} must be a list of objects, found {type(value).__name__}")
+            raise FormatError(f"{self.where}: {key!r} must be a list of objects, found {type(value).__name__}")
         return [self._replace(values=_require_object(element, f"{self.where}: {key!r}")) for element in value]
 
     def extend(self, **values: object) -> "Record":
@@ -259,7 +259,7 @@ class Record(NamedTuple):
 
 def _require_object(value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise IfqaError(f"{where}: wanted a JSON object, found {type(value).__name__}")
+        raise FormatError(f"{where}: wanted a JSON object, found {type(value).__name__}")
     return value
 
 

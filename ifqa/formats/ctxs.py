@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.records import Hit, Passage, Question
 from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.storage.files import (
@@ -111,7 +111,7 @@ def refuse_pickle(path: Path) -> None:
         IfqaError: the file has the name or first bytes of a pickle, or is missing.
     """
     if _PICKLE_NAME.fullmatch(path.name) or _PICKLE_MAGIC.match(_read_head(path)):
-        raise IfqaError(
+        raise FormatError(
             f"{path} is a pickle; ifqa never loads pickles, because that runs the code in them; encode the passages again (ifqa "
             "index CORPUS with a dense index of facebook/dpr-ctx_encoder-single-nq-base)"
         )
@@ -122,7 +122,7 @@ def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> 
     for number, ctx in enumerate(ctxs, start=1):
         ctx_where = f"{where}, passage {number}"
         if not isinstance(ctx, dict):
-            raise IfqaError(f"{ctx_where}: wanted an object, found {type(ctx).__name__}")
+            raise FormatError(f"{ctx_where}: wanted an object, found {type(ctx).__name__}")
         title = (
             ""
             if ctx.get("title") is None
@@ -153,7 +153,7 @@ def _unique_id(identifier: str, content: str, contents: dict[str, str]) -> str:
 def _parse_id(record: dict[str, object], where: str) -> str:
     value = record.get("id")
     if isinstance(value, bool) or not isinstance(value, str | int | None):
-        raise IfqaError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
+        raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
     return "" if value is None else unicode_text(str(value), "id", where).strip()
 
 
@@ -172,7 +172,7 @@ def _parse_score(value: object, where: str) -> float | None:
         with suppress(ValueError, OverflowError):
             score = float(value)
     if not math.isfinite(score):
-        raise IfqaError(f"{where}: 'score' must be a number, or the text of one; found {repr(value)[:40]}")
+        raise FormatError(f"{where}: 'score' must be a number, or the text of one; found {repr(value)[:40]}")
     return score
 
 
@@ -188,11 +188,11 @@ def iter_entries(path: Path) -> Iterator[dict[str, object]]:
         is_list = stream.peek() == "["
         for _ in stream.elements() if is_list else stream.documents():
             if (char := stream.peek()) != "{":
-                raise IfqaError(f"{path}: entry {number}: wanted a JSON object, found {char!r}")
+                raise FormatError(f"{path}: entry {number}: wanted a JSON object, found {char!r}")
             yield stream.value()
             number += 1
         if char := stream.peek():
-            raise IfqaError(f"{path}: wanted nothing after the list of {number - 1} entries, found {char!r}")
+            raise FormatError(f"{path}: wanted nothing after the list of {number - 1} entries, found {char!r}")
 
 
 def _read_head(path: Path) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.formats.runs import check_id
 from ifqa.formats.tables import (
     JSON_SUFFIXES,
@@ -72,11 +72,11 @@ def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
         IfqaError: there is no question, or two have the same id.
     """
     if not questions:
-        raise IfqaError(f"{path}: wanted questions, found none")
+        raise FormatError(f"{path}: wanted questions, found none")
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
-            raise IfqaError(f"{path}: two questions have the id {question.id!r}; wanted unique ids")
+            raise FormatError(f"{path}: two questions have the id {question.id!r}; wanted unique ids")
         seen.add(question.id)
     return questions
 
@@ -92,7 +92,7 @@ def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Quest
     for number, question in enumerate(questions, start=1):  # noqa: B007
         yield question
     if not number:
-        raise IfqaError(f"{path}: wanted questions, found none")
+        raise FormatError(f"{path}: wanted questions, found none")
 
 
 def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Iterator[Question]:
@@ -103,17 +103,17 @@ def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: 
             continue
         if are_topics != bool(tab) or "\t" in text or name.split() != [name.strip()] or not text.strip():
             layout = "'id TAB question', without white space in the id," if are_topics else "'question'"
-            raise IfqaError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}")
+            raise FormatError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}")
         yield Question(name.strip(), text)
 
 
 def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
     group, value = row.get("dataset"), row.get("causal")
     if group is not None and not isinstance(group, str):
-        raise IfqaError(f"{where}: 'dataset' must be text, found {type(group).__name__}")
+        raise FormatError(f"{where}: 'dataset' must be text, found {type(group).__name__}")
     causal = "" if value is None else str(value).strip().lower()
     if causal not in _CAUSAL_LABELS:
-        raise IfqaError(f"{where}: 'causal' must be true or false, found {value!r:.40}")
+        raise FormatError(f"{where}: 'causal' must be true or false, found {value!r:.40}")
     labels = (("causal", _CAUSAL_LABELS[causal]),) if causal else ()
     text = text_field(row, "question", where)
     return Question(row_id(row, where) or str(number), text, group=group or "", labels=labels)

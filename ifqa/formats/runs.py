@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, IfqaError
 from ifqa.records import Hit
 from ifqa.storage.files import atomic_write, read_lines, unicode_text, write_bytes
 
@@ -72,19 +72,19 @@ def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
             continue
         fields, where = line.split(), f"{path}:{number}"
         if len(fields) != 6:
-            raise IfqaError(f"{where}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
+            raise FormatError(f"{where}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
         question_id, _, passage_id, _, score, _ = fields
         value = math.nan
         with suppress(ValueError):
             value = float(score)
         if not math.isfinite(value):
-            raise IfqaError(f"{where}: score {score!r} is not a number")
+            raise FormatError(f"{where}: score {score!r} is not a number")
         yield where, question_id, Hit(passage_id, value)
 
 
 def _add_hit(ranking: dict[str, float], where: str, question_id: str, hit: Hit) -> None:
     if hit.passage_id in ranking:
-        raise IfqaError(f"{where}: passage {hit.passage_id} appears twice in the ranking of {question_id}")
+        raise FormatError(f"{where}: passage {hit.passage_id} appears twice in the ranking of {question_id}")
     ranking[hit.passage_id] = hit.score
 
 

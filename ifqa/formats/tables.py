@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.formats.ctxs import is_json_list, iter_entries
 from ifqa.storage.files import LONGEST_LINE, open_unpacked, read_jsonl, read_lines, typed_field, unicode_text
 from ifqa.storage.json_stream import JsonStream
@@ -45,7 +45,7 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
     """
     kind = unpacked_suffix(path)
     if not kind:
-        raise IfqaError(
+        raise FormatError(
             f"{path}: wanted a {', '.join(JSON_SUFFIXES + TABLE_SUFFIXES)} file, compressed or not; found {path.suffix!r}"
         )
     if kind == ".jsonl":
@@ -57,7 +57,7 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
     else:
         first, lines = read_first_line(path)
         if required not in parse_header(first, kind):
-            raise IfqaError(f"{path}:1: wanted a header with the column {required!r}; found {first[:80]!r}")
+            raise FormatError(f"{path}:1: wanted a header with the column {required!r}; found {first[:80]!r}")
         yield from _read_table(path, lines, _delimiter(kind, first))
 
 
@@ -69,7 +69,7 @@ def row_id(row: Mapping[str, object], where: str) -> str:
     """
     value = next((row[key] for key in _ID_COLUMNS if row.get(key) not in (None, "")), "")
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise IfqaError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
+        raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
     return unicode_text(str(value).strip(), "id", where)
 
 
@@ -96,11 +96,11 @@ def objects_field(value: object, key: str, where: str) -> list[dict[str, object]
         FormatError: `value` is no object, or its key has no list of objects.
     """
     if not isinstance(value, dict):
-        raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
+        raise FormatError(f"{where}: wanted an object, found {type(value).__name__}")
     elements = typed_field(value, key, list, where)
     for element in elements:
         if not isinstance(element, dict):
-            raise IfqaError(f"{where}: {key!r} must be a list of objects, found {type(element).__name__} in it")
+            raise FormatError(f"{where}: {key!r} must be a list of objects, found {type(element).__name__} in it")
     return elements
 
 
@@ -129,14 +129,14 @@ def _read_table(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) ->
     try:
         names = [cell.strip().lower() for cell in next(rows)]
         if duplicate := next((name for name in names if names.count(name) > 1), ""):
-            raise IfqaError(f"{path}:1: two columns are called {duplicate!r}; wanted unique names")
+            raise FormatError(f"{path}:1: two columns are called {duplicate!r}; wanted unique names")
         for cells in rows:
             where = f"{path}:{rows.line_num}"
             if delimiter == "\t" and any("\n" in cell for cell in cells):
-                raise IfqaError(f"{where}: a cell spans several lines; is a quotation mark not closed?")
+                raise FormatError(f"{where}: a cell spans several lines; is a quotation mark not closed?")
             if cells and len(cells) != len(names):
-                raise IfqaError(f"{where}: wanted {len(names)} columns as in line 1, found {len(cells)}")
+                raise FormatError(f"{where}: wanted {len(names)} columns as in line 1, found {len(cells)}")
             if any(cell.strip() for cell in cells):
                 yield where, dict(zip(names, cells, strict=True))
     except csv.Error as error:
-        raise IfqaError(f"{path}:{rows.line_num}: invalid CSV ({error})") from error
+        raise FormatError(f"{path}:{rows.line_num}: invalid CSV ({error})") from error

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ifqa.corpus.passage_store import count_passages
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, DamagedArtifact, IfqaError
 from ifqa.progress import bar
 from ifqa.protocols import IndexedRetriever
 from ifqa.records import BuildCost, Hit, Question, SearchResult
@@ -97,9 +97,11 @@ class BM25(IndexedRetriever):
             raise self._damaged(error) from error
         self._count = self._searcher.get_total_num_docs()
         if facts.passages not in (None, self._count):
-            raise IfqaError(f"{index} holds {self._count:,} of {facts.passages:,} passages: damaged; build it again")
+            raise DamagedArtifact(
+                f"{index} holds {self._count:,} of {facts.passages:,} passages: damaged; build it again"
+            )
         if title_weight and not facts.title:
-            raise IfqaError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
+            raise ConfigError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
         self._searcher.set_bm25(float(k1), float(b))
         name("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
         self._weights = name("java.util.HashMap")()

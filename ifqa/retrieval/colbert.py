@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, DamagedArtifact
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.composition import DEFAULT_FIRST_STAGE, Part, SinglePart
 from ifqa.retrieval.vectors.encoders import replace_surrogates
@@ -40,7 +40,7 @@ class ColBERT(SinglePart, TokenIndexRetriever):
             IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.
         """
         super().__init__("colbert", parts)
-        facts = self.facts_of(index)
+        facts = self.read_facts(index)
         self._stored = TokenVectors(Shards(index))
         self._model = open_token_model(self.kind, facts.model, facts.precision, device)
         self.family = self._part.retriever.family
@@ -53,7 +53,7 @@ class ColBERT(SinglePart, TokenIndexRetriever):
         """
         rankings, reordered = self._part.search(questions), []
         if any(ranking.generated is not None for ranking in rankings):
-            raise IfqaError('colbert reranks indexed passages, but its part generates passages; use "rerank"')
+            raise ConfigError('colbert reranks indexed passages, but its part generates passages; use "rerank"')
         queries = query_vectors(self._model, [question.text for question in questions])
         for query, ranking in zip(queries, rankings, strict=True):
             scores = maxsim(query, *self._stored.look_up([hit.passage_id for hit in ranking]))
@@ -89,7 +89,7 @@ class TokenVectors:
             tokens, lengths = shards.array("tokens", place), shards.array("lengths", place)
             ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
             if tokens.dtype != np.float16 or (len(lengths), ends[-1]) != (last - first, len(tokens)):
-                raise IfqaError(
+                raise DamagedArtifact(
                     f"{shards.folder}: the tokens of shard {place} do not match its lengths and ids; build the index again"
                 )
             self._tokens.append(tokens)
@@ -103,7 +103,7 @@ class TokenVectors:
         """
         vectors = [np.empty((0, self._tokens[0].shape[1]), np.float16)]
         rows = self._shards.rows(ids)
-        for place, row in zip(self._shards.places(rows).tolist(), rows.tolist(), strict=True):
+        for place, row in zip(self._shards.positions(rows).tolist(), rows.tolist(), strict=True):
             offset = row - int(self._shards.starts[place])
             first, last = self._ends[place][offset : offset + 2]
             vectors.append(self._tokens[place][first:last])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import Retriever
@@ -49,7 +49,7 @@ class SinglePart(Retriever):
             IfqaError: there is not exactly one part.
         """
         if len(parts) != 1:
-            raise IfqaError(
+            raise ConfigError(
                 f'{name} needs exactly one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
             )
         self._name, self._part = name, parts[0]
@@ -142,7 +142,7 @@ def fuse_by_score(
             continue
         top = ranking[0].score
         if top <= 0:
-            raise IfqaError(
+            raise ConfigError(
                 f'weighted fusion needs rankings whose best score is above 0, found {top:g}; set method = "rrf"'
             )
         shares = {hit.passage_id: hit.score / top for hit in ranking}

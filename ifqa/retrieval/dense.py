@@ -15,7 +15,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from ifqa.corpus.passage_store import count_passages
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.models.hub import MINILM, encoder_requirements, model_fingerprint, model_folder, question_model
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import BuildCost, Question, SearchResult
@@ -90,7 +90,7 @@ class Dense(IndexedRetriever):
             self._searcher = vector_index.FaissIndex(index, shape, nprobe, ef_search, faiss_device, memory_gb)
         else:
             if nprobe or ef_search:
-                raise IfqaError(f"nprobe and ef_search need a FAISS index, but {index} has none; set them to 0")
+                raise ConfigError(f"nprobe and ef_search need a FAISS index, but {index} has none; set them to 0")
             self._searcher = FlatIndex(self._shards)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -98,7 +98,7 @@ class Dense(IndexedRetriever):
         if not questions:
             return []
         vectors = self.encoder.encode_queries([question.text for question in questions])
-        return self._shards.results(*self._searcher.search(vectors, k))
+        return self._shards.to_rankings(*self._searcher.search(vectors, k))
 
     @classmethod
     @check_arguments("build setting of retriever 'dense'", injected=["passages", "folder"])
@@ -141,7 +141,7 @@ class Dense(IndexedRetriever):
             IfqaError: there are no passages, the model is missing, or a setting is out of range.
         """
         if not factory and not keep_vectors:
-            raise IfqaError("keep_vectors = false leaves nothing to search; set factory too")
+            raise ConfigError("keep_vectors = false leaves nothing to search; set factory too")
         count_passages(passages)  # before the slow loading of the model
         resolved = precision_name(precision, device)  # the same for all workers
         settings = EncoderSettings(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.protocols import Retriever
 from ifqa.records import Question, SearchResult, StageUsage
 from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, join_generated, merge_usage, top_hits
@@ -33,9 +33,9 @@ class Fusion(Retriever):
             IfqaError: fewer than two parts, or a setting out of range.
         """
         if len(parts) < 2:
-            raise IfqaError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
+            raise ConfigError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
-            raise IfqaError("fusion needs weights of at least 0, and one above 0")
+            raise ConfigError("fusion needs weights of at least 0, and one above 0")
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 

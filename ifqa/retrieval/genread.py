@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt
@@ -37,7 +37,7 @@ class GenRead(Retriever):
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
-            raise IfqaError(
+            raise ConfigError(
                 f"prompt {prompt!r} reads passages, but retriever 'genread' has none to show; choose another prompt"
             )
         self._meter = UsageMeter(llm, ("retry", "not_asked", "too_long"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import FittedPrompt, fit_prompt
 from ifqa.prompting.prompts import load_prompt
@@ -163,7 +163,7 @@ class LlmSteps(IterativeRetriever):
         super().__init__("steps-llm", parts, passages, steps, look, step_weight)
         self.llm, self.prompt = llm, load_prompt(prompt, root)
         if not self.prompt.reads_passages or self.prompt.shows_choices:
-            raise IfqaError(
+            raise ConfigError(
                 f"prompt {prompt!r}: retriever 'steps-llm' needs a prompt that reads passages and shows no choices"
             )
         self.trained_on = (*self.trained_on, *llm.trained_on)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError, MissingInput
 from ifqa.storage.resources import PACKAGE
 
 MEMORY_VARIABLE = "IFQA_JAVA_GB"
@@ -152,14 +152,14 @@ def _heap_options(memory_gb: float = 0) -> list[str]:
     except (ValueError, OverflowError):
         megabytes = 0
     if megabytes < 64:
-        raise IfqaError(f"{MEMORY_VARIABLE} or memory_gb: wanted at least 0.0625 gigabytes for Java, found {limit!r}")
+        raise ConfigError(f"{MEMORY_VARIABLE} or memory_gb: wanted at least 0.0625 gigabytes for Java, found {limit!r}")
     return [f"-Xmx{megabytes}m"]
 
 
 def _find_package(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise IfqaError(f"BM25 needs the package {name}; install it: pip install '{_INSTALL[name]}'")
+        raise MissingInput(f"BM25 needs the package {name}; install it: pip install '{_INSTALL[name]}'")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -177,7 +177,9 @@ def _find_jar() -> Path:
     folder = _find_package("pyserini") / "resources" / "jars"  # importing pyserini would start a JVM and load torch
     jars = sorted(folder.glob("anserini-*-fatjar.jar"))
     if not jars:
-        raise IfqaError(f"no jar in {folder}; install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'")
+        raise MissingInput(
+            f"no jar in {folder}; install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'"
+        )
     return jars[-1]
 
 

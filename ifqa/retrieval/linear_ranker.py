@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ifqa.errors import IfqaError
-from ifqa.models.hub import minilm_folder
+from ifqa.errors import ConfigError
+from ifqa.models.hub import encoder_folder
 from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval.composition import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 BUNDLED_MODEL = "ifqa"  # the weights that ship with the package
 _DECIMALS = 6  # of a score; further digits depend on the number of threads
-#: The columns of `features`. "near": within `_WINDOW` words. "rare": words weighted by how few of the ranked passages have them.
+#: The columns of `compute_features`. "near": within `_WINDOW` words. "rare": weighted by inverse frequency in the ranking.
 FEATURES = (
     "score", "standard score", "log rank", "words", "rare words", "supposed words", "asked words", "near words", "names",
     "numbers", "pairs", "triples",
@@ -66,7 +66,7 @@ def read_ranker(model: str) -> RankerWeights:
     path, remedy = _model_path(model), "train it again: ifqa train ranker"
     ranker = parse_stored(RankerWeights, read_json(path), str(path), remedy)
     if different := ", ".join(sorted(set(ranker.weights) ^ set(FEATURES))):
-        raise IfqaError(f"{path}: its features differ from this version in {different}; {remedy}")
+        raise ConfigError(f"{path}: its features differ from this version in {different}; {remedy}")
     return ranker
 
 

@@ -1,8 +1,8 @@
-"""Rewrites a question as the query of a retriever: a clause of it, its names again, or what a causal question states.
+"""Rewrites a question as a retriever's query: one clause, the question with its names repeated, or a causal question's statement.
 
-A counterfactual question states what is not true, and the passage to be found states what is. In "If Ann had not left, who
-would lead?" the if-clause is the presupposition and the rest is the main clause. "Why did Rome fall?" states an effect, "Rome
-fall", and seeks its cause; the passage need not say "why". The rules are regular expressions: there is no parser and no model.
+A counterfactual question states what is not true, but the passage states what is. In "If Ann had not left, who would lead?" the
+if-clause is the presupposition and the rest is the main clause. "Why did Rome fall?" states an effect, "Rome fall", and seeks
+its cause; the passage need not say "why". The rules are regular expressions, without a parser or a model.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import NamedTuple
 from ifqa.errors import unknown_name
 from ifqa.records import Question
 
-VERSION = 1  # raised when a question's clauses, names or causal form come out differently
+VERSION = 1  # raise this when the rules change a question's clauses, names or causal form
 
 _CONJUNCTION = r"(?P<word>(?:even |only )?(?:if|supposing|suppose|assuming|assume|imagine|unless)\b(?: that\b)?)"
-# A pattern that skips a run of marks or blanks must start where the run starts. Else matching takes quadratic time.
+# A pattern that skips a run of punctuation or blanks must start where the run starts; else matching takes quadratic time.
 _LEADING = re.compile(rf"(?:^|(?<=\w)(?=\W*?[.?!,;:]['\"”’]?\s))\W*(?:(?:and|but) )?{_CONJUNCTION}", re.I)
 _INVERTED = re.compile(r"^\W*(?P<word>had|were|should)\b", re.I)  # "Had Ann left, ..."
 _TRAILING = re.compile(
@@ -45,8 +45,8 @@ class Clauses:
     """A question's two clauses, each a stripped substring of its text.
 
     Attributes:
-        presupposition: the if-clause with its conjunction and the words before that ("According to the act, if ..."); or "".
-        question: the main clause, or the whole text where there is no if-clause.
+        presupposition: the if-clause with its conjunction and any words before it ("According to the act, if ..."); or "".
+        question: the main clause, or the whole text if there is no if-clause.
     """
 
     presupposition: str
@@ -55,9 +55,9 @@ class Clauses:
     @property
     def supposition(self) -> str:
         """The presupposition without its "if" or "suppose"; the verb of an inversion ("Had Ann left") stays."""
-        if not (found := _LEADING.search(self.presupposition)):
+        if not (match := _LEADING.search(self.presupposition)):
             return self.presupposition
-        return (self.presupposition[: found.start("word")] + self.presupposition[found.end() :].lstrip()).strip()
+        return (self.presupposition[: match.start("word")] + self.presupposition[match.end() :].lstrip()).strip()
 
 
 def split_question(text: str) -> Clauses:
@@ -66,26 +66,26 @@ def split_question(text: str) -> Clauses:
     leading = _LEADING.search(masked)
     if leading and _INTERROGATIVE.match(masked[: leading.start("word")].lstrip()):
         leading = None  # "Who would win, if ...?"
-    if (opening := leading or _INVERTED.search(masked)) and (cut := _find_main_clause(masked, opening.end())):
-        return Clauses(_trim(text[: cut[0]]), text[cut[1] :].strip())
+    if (opening := leading or _INVERTED.search(masked)) and (bounds := _find_main_clause(masked, opening.end())):
+        return Clauses(_trim(text[: bounds[0]]), text[bounds[1] :].strip())
     for pattern in (_TRAILING, _TRAILING_INVERTED):
-        if found := pattern.search(masked):
-            asked = _trim(masked[: found.start()])
-            # In "In which year, if ..., would it have been?" the main clause goes on after the if-clause.
-            halted = re.search(rf"(?!\bdo\b){_AUXILIARY}$", asked)
-            if _FINITE.search(asked) and not halted and not _RESUMPTION.search(masked, found.end()):
-                return Clauses(_trim(text[found.start() :].rstrip("? ")), _trim(text[: found.start()]))
+        if match := pattern.search(masked):
+            main = _trim(masked[: match.start()])
+            # In "In which year, if ..., would it have been?" the main clause continues after the if-clause.
+            incomplete = re.search(rf"(?!\bdo\b){_AUXILIARY}$", main)
+            if _FINITE.search(main) and not incomplete and not _RESUMPTION.search(masked, match.end()):
+                return Clauses(_trim(text[match.start() :].rstrip("? ")), _trim(text[: match.start()]))
     return Clauses("", text.strip())
 
 
 def _mask_quotations(text: str) -> str:
-    """The text with underscores inside quotations and brackets; their edges and a quotation's last comma stay."""
+    """The text with quotations and brackets filled with underscores, except their edges and a quotation's last comma."""
     quoted = r"(?<!\w)\"[^\"]+\"|“[^“”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"
-    return re.sub(quoted, lambda found: found[0][0] + "_" * (len(found[0]) - 3) + found[0][-2:], text)
+    return re.sub(quoted, lambda match: match[0][0] + "_" * (len(match[0]) - 3) + match[0][-2:], text)
 
 
-def _trim(part: str) -> str:
-    return part.strip().rstrip(",;:—–- ").strip()
+def _trim(clause: str) -> str:
+    return clause.strip().rstrip(",;:—–- ").strip()
 
 
 def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
@@ -96,7 +96,7 @@ def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
         following = _BREAK.search(masked, match.end())
         segment = masked[match.end() : following.start() if following else len(masked)]
         rank = _rank_segment(segment, inverted or (verb is not None and verb.end() <= match.start()))
-        # The last of several relative clauses is the question. Of several possible starts of a question the first counts.
+        # Of several relative clauses the last is the question; of several possible starts of a question the first counts.
         ranked.append((rank, -match.end() if rank in (2, 4) else match.end(), match.end("mark"), match.end()))
     best = min(ranked, default=None)
     if best and best[0] in ((0, 1, 3) if inverted else (0, 1, 2, 3, 4)):
@@ -105,24 +105,24 @@ def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
     return (unbroken[-1].start(), unbroken[-1].start("start")) if unbroken else None
 
 
-def _rank_segment(segment: str, supposed: bool) -> int:
-    """How likely the text between two breaks opens the main clause: 0 certainly ... 5 not.
+def _rank_segment(segment: str, has_verb: bool) -> int:
+    """How likely the text between two breaks starts the main clause: 0 (certain) to 5 (impossible).
 
-    `supposed` says whether the if-clause already has its verb. ", who would later be king," is a relative clause. A question
-    inverts verb and subject ("which would he"), names the thing ("which town would"), or begins with "what", "how" or "why".
+    `has_verb` says whether the if-clause already has its verb. ", who would later be king," is a relative clause. A question
+    inverts verb and subject ("which would he"), has a noun ("which town would"), or starts with "what", "how" or "why".
     """
-    if asking := _INTERROGATIVE.match(segment):
-        word, rest = asking["wh"].lower(), segment[asking.end() :]
+    if interrogative := _INTERROGATIVE.match(segment):
+        word, rest = interrogative["wh"].lower(), segment[interrogative.end() :]
         if word in ("what", "how", "why") and not re.match(_SUBJECT, rest):
             return 0
-        named = word in ("which", "whose") and rest and not re.search(rf"^\w+ {_SUBJECT}|{_FINITE.pattern}", rest)
-        turned = word in ("when", "where") and re.match(_AUXILIARY, rest)
-        asks = (named or turned or re.search(_MODAL, rest)) and not re.match(_SUBJECT, rest)
-        return 4 if not supposed else 0 if asks else 2
+        has_noun = word in ("which", "whose") and rest and not re.search(rf"^\w+ {_SUBJECT}|{_FINITE.pattern}", rest)
+        inverted = word in ("when", "where") and re.match(_AUXILIARY, rest)
+        is_question = (has_noun or inverted or re.search(_MODAL, rest)) and not re.match(_SUBJECT, rest)
+        return 4 if not has_verb else 0 if is_question else 2
     if verb := _VERB_FIRST.match(segment):
-        return 5 if not supposed else 0 if re.match(_MODAL, verb["verb"], re.I) else 1
+        return 5 if not has_verb else 0 if re.match(_MODAL, verb["verb"], re.I) else 1
     # "If ..., he would be part of which band?" asks without inversion.
-    return 3 if supposed and re.match(rf"(?!{_AUXILIARY})[^\W\d_].* {_MODAL}", segment) else 5
+    return 3 if has_verb and re.match(rf"(?!{_AUXILIARY})[^\W\d_].* {_MODAL}", segment) else 5
 
 
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
@@ -141,31 +141,30 @@ _NO_NAME = (
 
 
 def content_terms(text: str) -> list[str]:
-    """The names, quoted titles, dates and numbers of a text, each once, in order, for boosting in a keyword search.
+    """The distinct names, quoted titles, dates and numbers of a text, in order, for boosting in a keyword search.
 
     A name of several words is a single term, and so is a date. The first word of a sentence counts as a name only if a
-    capitalised word follows, if it has a further capital or a digit, or if the same word is capitalised later.
+    capitalised word follows, if it has another capital or a digit, or if it is capitalised again later.
     """
     terms: dict[str, None] = {}
-    # The last position of each word
-    later = {match[0]: match.start() for match in re.finditer(r"(?<=[\w,] )\w+", text)}
+    last_positions = {match[0]: match.start() for match in re.finditer(r"(?<=[\w,] )\w+", text)}
     position = 0
-    while found := _TERM.search(text, position):
-        position = found.end()
-        opens = not found["title"] and _opens_sentence(text, found.start())
-        if opens and (lead := re.match(_NO_NAME, found[0])):
-            position = found.start() + lead.end()  # "If Ann", "The mill"
+    while match := _TERM.search(text, position):
+        position = match.end()
+        is_first = not match["title"] and _opens_sentence(text, match.start())
+        if is_first and (lead := re.match(_NO_NAME, match[0])):
+            position = match.start() + lead.end()  # "If Ann", "The mill"
             continue
-        name = re.sub(r"['’]s?$", "", found["title"] or found[0])
-        unsure = opens and re.fullmatch(r"\w[^\W\dA-Z_]*", name)
-        elsewhere = unsure and later.get(name, 0) >= position + 2
-        if name != "I" and not name[0].islower() and (elsewhere or not unsure):
+        name = re.sub(r"['’]s?$", "", match["title"] or match[0])
+        uncertain = is_first and re.fullmatch(r"\w[^\W\dA-Z_]*", name)
+        recurs = uncertain and last_positions.get(name, 0) >= position + 2
+        if name != "I" and not name[0].islower() and (recurs or not uncertain):
             terms[name] = None
     return list(terms)
 
 
 def _opens_sentence(text: str, start: int) -> bool:
-    """Whether a sentence begins at `start`; marks before it are skipped."""
+    """Whether a sentence starts at `start`, or at punctuation before it."""
     last = start
     while last and not text[last - 1].isalnum():
         last -= 1
@@ -183,9 +182,9 @@ _KIND = (
 )
 
 
-#: The forms of the seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3): the rule, what is sought, the
-#: words that open the question and, if they go around what is stated, the words that close it. Of forms that begin at the same
-#: word the first counts: "How did X affect Y?" seeks an effect, though R3's "how did" fits.
+#: The seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3) as forms: rule, what the question seeks, the
+#: pattern before the statement and, if any, the pattern after it. Of forms that start at the same word the first counts: "How
+#: did X affect Y?" seeks an effect, although R3's "how did" matches.
 CAUSAL_FORMS = (
     ("R7", "remedy", r"^\W*what (?:to do|should be done) (?:if|when|to)\b", ""),
     ("R6", "effect", rf"{_START}what (?:happens|(?:will|would|might) happen)\b(?: to\b)?", r"\b(?:if|when)\b"),
@@ -208,7 +207,7 @@ CAUSAL_FORMS = (
     ("R3", "cause", rf"{_START}how (?:come|did)\b(?!['’])", ""),
     ("R1", "cause", rf"{_START}why\b(?: (?:is|was) it that\b| {_AUX}|['’]s\b)?", ""),
 )
-#: What is sought -> words that passages join a cause and its effect with, on the side that is sought.
+#: What the question seeks -> words that connect cause and effect in passages.
 CONNECTIVES = {
     "cause": "because due to caused by led to",
     "effect": "leads to results in causes effect",
@@ -217,7 +216,7 @@ CONNECTIVES = {
 
 
 class CausalForm(NamedTuple):
-    """What a question states, and what it seeks: "cause", "effect", "remedy", or "" for a question of no known form."""
+    """A question's statement, and what it seeks: "cause", "effect", "remedy", or "" if it has no known form."""
 
     statement: str
     seeks: str = ""
@@ -225,9 +224,9 @@ class CausalForm(NamedTuple):
 
 
 def parse_causal_form(text: str) -> CausalForm:
-    """What a causal question states, in its own words and their order; the whole text if it has none of the forms.
+    """The causal form of a question; without a known form, the whole text is its statement.
 
-    Where several forms fit, the one that begins first counts. A form whose words are all of the text does not: "Why?" stays.
+    Of several matching forms the earliest counts. A form that leaves no statement is ignored: "Why?" stays.
     """
     best, start = CausalForm(text), len(text)
     for rule, seeks, opening, closing in CAUSAL_FORMS:
@@ -235,9 +234,9 @@ def parse_causal_form(text: str) -> CausalForm:
             continue
         if second := re.compile(closing, re.I).search(text, first.end()):
             parts = (text[: first.start()], text[first.end() : second.start()], text[second.end() :])
-            stated = " ".join(" ".join(parts).split()).rstrip("? ")
-            if re.search(r"\w", stated):
-                best, start = CausalForm(stated, seeks, rule), first.start()
+            statement = " ".join(" ".join(parts).split()).rstrip("? ")
+            if re.search(r"\w", statement):
+                best, start = CausalForm(statement, seeks, rule), first.start()
     return best
 
 
@@ -248,10 +247,10 @@ def _add_connectives(text: str) -> str:
 
 QUERIES: dict[str, Callable[[str], str]] = {
     "question": str,
-    # "Ann had not left"; the whole question where it has no if-clause
+    # "Ann had not left"; the whole question if it has no if-clause
     "presupposition": lambda text: split_question(text).supposition or text,
     "main": lambda text: split_question(text).question,  # "who would lead?"
-    # the question, then its names, titles, dates and numbers again, which doubles their weight in BM25
+    # repeating names, titles, dates and numbers doubles their weight in BM25
     "names": lambda text: " ".join([text, *content_terms(text)]),
     "causal": lambda text: parse_causal_form(text).statement,  # "Rome fall" of "Why did Rome fall?"
     "causal-connectives": _add_connectives,  # "Rome fall because due to caused by led to"
@@ -262,10 +261,10 @@ QUERIES: dict[str, Callable[[str], str]] = {
 
 
 def rewrite_questions(questions: Sequence[Question], query: str) -> list[Question]:
-    """The questions with the query as their text; ids and annotation stay.
+    """The questions with their text replaced by the query.
 
     Raises:
-        IfqaError: `query` is none of `QUERIES`.
+        ConfigError: `query` is not in `QUERIES`.
     """
     if not isinstance(query, str) or query not in QUERIES:
         raise unknown_name("query", query, QUERIES)

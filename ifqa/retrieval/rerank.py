@@ -1,6 +1,6 @@
-"""Reranks the best passages of another retriever: by a cross-encoder, or by the answers that the span reader finds in them.
+"""Reranks the passages of another retriever with a cross-encoder, or by the answers that the span reader finds in them.
 
-A cross-encoder reads question and passage together and scores the pair (Nogueira and Cho 2019).
+A cross-encoder scores question and passage as a pair (Nogueira and Cho 2019).
 """
 
 import hashlib
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
-from ifqa.models.devices import BATCH_TOKENS, CHUNK, half_precision, resolve_device, split_batches, to_device
+from ifqa.errors import ConfigError, DamagedArtifact
+from ifqa.models.devices import BUDGET, CHUNK, batches, half_precision, resolve_device, to_device
 from ifqa.models.hub import (
     WEIGHTS_SHA256,
     config_number,
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 BUNDLED_MODEL = "ifqa"  # the adapter that ships with the package
-SPAN_READER = "extractive"  # as a model: the reader of that name
-MODEL_WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter of full-train (README)
+SPAN_READER = "extractive"  # the reader of that name, as a model
+MODEL_WEIGHT = 0.5  # better than the model alone on a held-out quarter of full-train (README)
 _WEIGHTS = BUNDLED / "weights" / "rerank"
-_MAX_TOKENS = 512  # maximal tokens of a pair, also for a model that names no limit
+_MAX_TOKENS = 512  # of a pair; also for a model without a limit
 _MEND = "train it again: ifqa train rerank"
 
 
 class Rerank(SinglePart):
-    """Reorders the first passages of its one part with a cross-encoder, or with the span reader."""
+    """Reranks the first passages of its part with a cross-encoder or the span reader."""
 
     version = 1
     runtime_only = ("device",)
@@ -70,15 +70,15 @@ class Rerank(SinglePart):
         """Keep the part, and load the model.
 
         Args:
-            model: "ifqa", a folder of `ifqa train rerank`, a cross-encoder on the hub, or "extractive": the span reader that
-                ships with ifqa, which scores a passage by how much of an answer it holds (`Extractive.relevance`).
-            reads: the part of the question that the model reads, by its name in `ifqa.retrieval.queries.QUERIES`.
-            depth: so many of the part's passages are reordered, and the others follow as they were; 0 for all of them.
-            model_weight: weight of the model's scores, above 0 to 1; the part's own scores get the rest. See `reordered`.
+            model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or "extractive": the bundled span
+                reader, which scores a passage by its best answer (`Extractive.relevance`).
+            reads: the query that the model reads, a key of `ifqa.retrieval.queries.QUERIES`.
+            depth: number of passages to rerank; the others keep their order below them; 0 for all.
+            model_weight: weight of the model's scores, above 0 to 1; the part's scores get the rest. See `reordered`.
             device: "cpu", "cuda", or "auto".
 
         Raises:
-            IfqaError: there is not exactly one part, a setting is out of range, or the model is missing or does not load.
+            IfqaError: there is not exactly one part, a setting is out of range, or the model is missing or cannot be loaded.
         """
         super().__init__("rerank", parts)
         self._fetch, self._reads, self._weight = passages, reads, model_weight
@@ -98,12 +98,12 @@ class Rerank(SinglePart):
 
     @classmethod
     def requirements(cls, *, model: str = BUNDLED_MODEL, root: Path = Path(), **_: object) -> list[Requirement]:
-        """A model that is not part of this package."""
+        """The model, unless it is bundled."""
         return [] if model in (BUNDLED_MODEL, SPAN_READER) else [model_requirement(model, root)]
 
     @classmethod
     def training_family(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
-        """The split family that the model was trained on, without loading the model; empty for a model from elsewhere."""
+        """The split family that the model was trained on, without loading it; empty for other models."""
         if model == SPAN_READER:
             return Extractive.training_family()
         adapter = read_adapter(model)
@@ -111,7 +111,7 @@ class Rerank(SinglePart):
 
     @classmethod
     def fingerprint(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
-        """SHA-256 of the model's files; the span reader's code counts too."""
+        """SHA-256 of the model's files, or of the span reader's code and files."""
         if model != SPAN_READER:
             return weights_fingerprint(adapter_folder(model) or model_folder(model))
         return hashlib.sha256(f"{code_fingerprint(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
@@ -119,38 +119,38 @@ class Rerank(SinglePart):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first."""
         rankings = self._part.search(questions)
-        firsts = [ranking[: self._depth] for ranking in rankings]
+        heads = [ranking[: self._depth] for ranking in rankings]
         pairs = [
             (question.text, passage.text)
-            for question, first in zip(rewrite_questions(questions, self._reads), firsts, strict=True)
-            for passage in look_up_passages(first, self._fetch)
+            for question, head in zip(rewrite_questions(questions, self._reads), heads, strict=True)
+            for passage in look_up_passages(head, self._fetch)
         ]
         scores = iter(map(float, self._relevance(pairs)))
         return [
-            replace(ranking, hits=reorder_hits(ranking, list(islice(scores, len(first))), self._weight)[:k])
-            for ranking, first in zip(rankings, firsts, strict=True)
+            replace(ranking, hits=reorder_hits(ranking, list(islice(scores, len(head))), self._weight)[:k])
+            for ranking, head in zip(rankings, heads, strict=True)
         ]
 
 
 def reorder_hits(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = MODEL_WEIGHT) -> list[Hit]:
-    """A ranking with its first passages reordered, by the weighted mean of its own scores and the model's.
+    """A ranking with its head reordered by the weighted mean of the ranking's scores and the model's.
 
-    Both are standardised first, to mean 0 and deviation 1 over these passages. The others follow, below them by what they
-    were below the last of these.
+    Both scores are standardised over the head. The other passages follow, as far below the head as they were below its last
+    passage.
 
     Args:
         ranking: best first.
-        scores: the model's, one for each of the first passages.
-        model_weight: weight of the model's scores; the ranking's own scores get the rest.
+        scores: the model's, for the first passages.
+        model_weight: weight of the model's scores; the ranking's scores get the rest.
     """
     import numpy as np
 
-    first, rest = ranking[: len(scores)], ranking[len(scores) :]
+    head, tail = ranking[: len(scores)], ranking[len(scores) :]
     mixed = model_weight * standardise(np.array(scores, np.float64))
-    mixed += (1 - model_weight) * standardise(np.array([hit.score for hit in first], np.float64))
+    mixed += (1 - model_weight) * standardise(np.array([hit.score for hit in head], np.float64))
     order = np.argsort(-mixed, kind="stable").tolist()
-    hits = [Hit(first[place].passage_id, float(mixed[place])) for place in order]
-    return hits + [Hit(hit.passage_id, hits[-1].score - (first[-1].score - hit.score)) for hit in rest]
+    hits = [Hit(head[position].passage_id, float(mixed[position])) for position in order]
+    return hits + [Hit(hit.passage_id, hits[-1].score - (head[-1].score - hit.score)) for hit in tail]
 
 
 class _AdapterSettings(StoredModel):
@@ -158,9 +158,9 @@ class _AdapterSettings(StoredModel):
 
 
 class Adapter(StoredModel):
-    """What is read of the manifest of an adapter of all-MiniLM-L6-v2, as `ifqa train rerank` writes it."""
+    """The manifest of an adapter of all-MiniLM-L6-v2 from `ifqa train rerank`."""
 
-    family: str  # the split family that it was trained on, such as "ifqa/full"
+    family: str  # split family of its training questions, such as "ifqa/full"
     sources: dict[str, str]  # file of training questions -> SHA-256
     encoder: dict[str, str]
     settings: _AdapterSettings
@@ -176,13 +176,13 @@ def read_adapter(model: str) -> Adapter | None:
     """The manifest of an adapter; None for a whole model.
 
     Raises:
-        IfqaError: it is damaged, or that of an adapter of another model.
+        IfqaError: it is damaged, or of an adapter of another model.
     """
     if (folder := adapter_folder(model)) is None:
         return None
     adapter = parse_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
     if adapter.encoder.get("sha256") != WEIGHTS_SHA256:
-        raise IfqaError(f"{folder} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`")
+        raise ConfigError(f"{folder} is not an adapter of all-MiniLM-L6-v2 from `ifqa train rerank`")
     return adapter
 
 
@@ -190,15 +190,15 @@ class CrossEncoder:
     """Scores pairs of question and passage; a higher score is more relevant."""
 
     def __init__(self, model: str = BUNDLED_MODEL, device: str = "auto") -> None:
-        """Load a model. It runs in bfloat16 where the device multiplies in it, else in float32.
+        """Load a model, in bfloat16 if the device supports it, else in float32.
 
         Args:
-            model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
+            model: "ifqa", a folder from `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
                 hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
             device: see `resolve_device`.
 
         Raises:
-            IfqaError: the model is missing, does not load, or is no cross-encoder with one label.
+            IfqaError: the model is missing, cannot be loaded, or is no cross-encoder with one label.
         """
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -211,7 +211,7 @@ class CrossEncoder:
             network, report = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, output_loading_info=True, **labels
             )
-        if self.adapter and adapted:  # it brings the classifier that its encoder lacks
+        if self.adapter and adapted:  # it has the classifier that its encoder lacks
             self._tokens = self.adapter.settings.max_tokens
             with report_load_errors(model, "an adapter of `ifqa train rerank`"):
                 _merge_adapter(network, adapted)
@@ -219,9 +219,7 @@ class CrossEncoder:
             self._tokens = min(config_number(network.config, "max_position_embeddings") or _MAX_TOKENS, _MAX_TOKENS)
             refuse_missing(model, report)
         if network.config.num_labels != 1:
-            raise IfqaError(
-                f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one label"
-            )
+            raise ConfigError(f"{model} has {network.config.num_labels} labels; wanted a cross-encoder with one label")
         self._network = network.to(self.device, half_precision(self.device)).eval()
 
     def relevance(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float32]":
@@ -236,9 +234,9 @@ class CrossEncoder:
                 features = self._tokenizer(
                     questions, texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
                 )
-                for places, batch in split_batches(dict(features), len(questions), BATCH_TOKENS[self.device]):
+                for positions, batch in batches(dict(features), len(questions), BUDGET[self.device]):
                     logits = self._network(**to_device(batch, self.device)).logits
-                    scores[start + np.array(places)] = logits.squeeze(-1).float().cpu().numpy()
+                    scores[start + np.array(positions)] = logits.squeeze(-1).float().cpu().numpy()
         return scores
 
 
@@ -252,11 +250,11 @@ def _merge_adapter(network: "PreTrainedModel", folder: Path) -> None:
     try:
         tensors, weights = load_file(folder / "adapter_model.safetensors"), network.state_dict()
     except (SafetensorError, FileNotFoundError) as error:
-        raise IfqaError(f"{folder}: its weights cannot be read ({error}); {_MEND}") from error
+        raise DamagedArtifact(f"{folder}: unreadable weights ({error}); {_MEND}") from error
     for name, tensor in tensors.items():
-        place = name.removeprefix("base_model.model.")  # peft's
-        if place.endswith(".lora_A.weight"):
-            raised = tensors[name.replace("lora_A", "lora_B")].float()
-            weights[place.replace(".lora_A", "")] += scale * (raised @ tensor.float())
-        elif not place.endswith(".lora_B.weight"):
-            weights[place].copy_(tensor.float())
+        target = name.removeprefix("base_model.model.")  # peft's prefix
+        if target.endswith(".lora_A.weight"):
+            lora_b = tensors[name.replace("lora_A", "lora_B")].float()
+            weights[target.replace(".lora_A", "")] += scale * (lora_b @ tensor.float())
+        elif not target.endswith(".lora_B.weight"):
+            weights[target].copy_(tensor.float())

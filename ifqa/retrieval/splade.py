@@ -1,8 +1,8 @@
 """Learned sparse retrieval (SPLADE; Formal et al., SIGIR 2021): a model weighs the words of its vocabulary for each text.
 
-A passage's score is the inner product of its weights and the question's. The index is one of inverted lists: for each word of
-the vocabulary the passages that have it, and their weights. The search is exact. The model is one of sentence-transformers'
-`SparseEncoder`, so it may also be one that encodes no question, but looks up a weight for each of its tokens.
+A passage's score is the inner product of its weights and the question's. The inverted index has, for each word of the vocabulary,
+the passages with that word and their weights. Search is exact. The model is a sentence-transformers `SparseEncoder`, which may
+encode questions by table look-up alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact
 from ifqa.records import Passage, Question, SearchResult
 from ifqa.retrieval.vectors.encoders import replace_surrogates
 from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexRetriever, open_token_model
@@ -29,30 +29,31 @@ class Splade(TokenIndexRetriever):
     """Searches inverted lists of learned weights."""
 
     version = 1
-    name, kind, arrays, once = "splade", "sparse", ("starts", "rows", "weights"), 1
+    name, kind, arrays, fixed_arrays = "splade", "sparse", ("starts", "rows", "weights"), 1
 
     @check_arguments("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:
-        """Open an index and its model; `device` is for the question's weights, and the lists are searched on the CPU.
+        """Open an index and its model; `device` encodes questions, and the search runs on the CPU.
 
         Raises:
             IfqaError: the index is missing, damaged or of another model; the model is missing.
         """
-        facts = self.facts_of(index)
+        facts = self.read_facts(index)
         self._model = open_token_model(self.kind, facts.model, facts.precision, device)
         self._shards = Shards(index)
         self._lists = [InvertedLists(self._shards, place) for place in range(len(self._shards.numbers))]
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest inner product above 0, best first."""
-        weighed = query_weights(self._model, [question.text for question in questions])
+        queries = query_weights(self._model, [question.text for question in questions])
         size = min(k, len(self._shards))
-        scores = np.zeros((len(weighed), size), np.float32)  # a passage must score more than 0
-        rows = np.full((len(weighed), size), -1, np.int64)
+        scores = np.zeros((len(queries), size), np.float32)  # keep passages that score above 0
+        rows = np.full((len(queries), size), -1, np.int64)
         for first, lists in zip(self._shards.starts.tolist(), self._lists, strict=False):
-            for n, (words, weights) in enumerate(weighed):
-                keep_best(scores[n : n + 1], rows[n : n + 1], lists.scores(words, weights)[None], first)
-        return self._shards.results(scores, rows)
+            for number, (words, weights) in enumerate(queries):
+                query = slice(number, number + 1)
+                keep_best(scores[query], rows[query], lists.scores(words, weights)[None], first)
+        return self._shards.to_rankings(scores, rows)
 
     @classmethod
     def encode(cls, model: "SparseEncoder", passages: Sequence[Passage], texts: list[str]) -> Arrays:
@@ -66,51 +67,51 @@ class Splade(TokenIndexRetriever):
 
 
 class InvertedLists:
-    """The lists of a shard: `rows[starts[word] : starts[word + 1]]` are the passages that have a word, ascending.
+    """The inverted lists of a shard: `rows[starts[word] : starts[word + 1]]` are the passages with a word, ascending.
 
-    `starts` is uint32 [vocabulary + 1], `rows` uint16 and `weights` float16 [passages' words in all].
+    `starts` is uint32 [vocabulary + 1], `rows` uint16 and `weights` float16 [weights of all passages].
     """
 
     def __init__(self, shards: Shards, place: int) -> None:
-        """Map the files, and check that they fit together.
+        """Map the files, and check that their sizes match.
 
         Raises:
-            IfqaError: they are missing or damaged.
+            IfqaError: a file is missing or damaged.
         """
         self._starts, self._rows, self._weights = (shards.array(kind, place) for kind in Splade.arrays)
         first, last = shards.bounds()[place]
         self._count = last - first
         kinds = [array.dtype.name for array in (self._starts, self._rows, self._weights)]
         if kinds != ["uint32", "uint16", "float16"] or not self._starts[-1] == len(self._rows) == len(self._weights):
-            raise IfqaError(f"the lists of shard {place} of {shards.folder} do not fit together; build the index again")
+            raise DamagedArtifact(f"{shards.folder}: the lists of shard {place} do not match; build the index again")
 
     def scores(self, words: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The inner product of each passage with a question, float32 [passages].
 
         Args:
-            words: the words of the vocabulary that the question has, [words], ascending.
+            words: numbers of the question's words, [words], ascending.
             weights: their weights, [words].
         """
         first, last = self._starts[words].astype(np.int64), self._starts[words + 1].astype(np.int64)
         lengths = last - first
-        at = np.arange(lengths.sum()) + np.repeat(last - np.cumsum(lengths), lengths)
-        products = np.repeat(weights, lengths) * self._weights[at].astype(np.float32)
-        return np.bincount(self._rows[at], products, minlength=self._count).astype(np.float32)
+        positions = np.arange(lengths.sum()) + np.repeat(last - np.cumsum(lengths), lengths)
+        products = np.repeat(weights, lengths) * self._weights[positions].astype(np.float32)
+        return np.bincount(self._rows[positions], products, minlength=self._count).astype(np.float32)
 
 
 def query_weights(model: "SparseEncoder", texts: Sequence[str]) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """The words of the vocabulary that a model gives each question a weight for, ascending, and the weights."""
+    """The weighted words of each question (numbers in the vocabulary, ascending), and their weights."""
     if not texts:
         return []
-    owners, words, weights = _encode_sparse(model.encode_query, [replace_surrogates(text) for text in texts], model)
-    cuts = np.cumsum(np.bincount(owners, minlength=len(texts)))[:-1]
+    numbers, words, weights = _encode_sparse(model.encode_query, [replace_surrogates(text) for text in texts], model)
+    cuts = np.cumsum(np.bincount(numbers, minlength=len(texts)))[:-1]
     return list(zip(np.split(words, cuts), np.split(weights, cuts), strict=True))
 
 
 def _encode_sparse(
     encode: "Callable[..., Tensor]", texts: list[str], model: "SparseEncoder"
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """The numbers of texts, the words and the weights of all weights that are not 0, by text and then by word."""
+    """Text numbers, words and values of all nonzero weights, sorted by text, then by word."""
     weights = encode(texts, batch_size=BATCH[model.device.type], save_to_cpu=True, show_progress_bar=False).coalesce()
     rows, words = weights.indices().numpy()
     return rows, words, weights.values().float().numpy()

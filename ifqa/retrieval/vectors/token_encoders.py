@@ -1,11 +1,11 @@
-"""Models of sentence-transformers that weigh the vocabulary (learned sparse) or give a vector a token (late interaction)."""
+"""Token-level encoders of sentence-transformers: learned sparse (vocabulary weights) and late interaction (token vectors)."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.models.devices import resolve_device
 from ifqa.models.hub import (
     encoder_requirements,
@@ -41,12 +41,12 @@ _SAVED_TYPES: dict[TokenModelKind, tuple[str, ...]] = {
     "sparse": ("SparseEncoder",),
     "late": ("MultiVectorEncoder", "ColBERT"),
 }
-#: Passages; a sparse encoder has a number for each token and each word of its list.
+#: Passages per batch; a sparse encoder computes a number for each token and vocabulary word.
 BATCH = {"cpu": 16, "cuda": 64, "mps": 16}
 
 
 class TokenIndexFacts(StoredModel):
-    """What is stored of an index beside its shards."""
+    """The settings of an index, stored with its shards."""
 
     model: Text
     weights: str  # SHA-256 of the model's files
@@ -56,26 +56,26 @@ class TokenIndexFacts(StoredModel):
 
 
 class TokenIndexRetriever(IndexedRetriever):
-    """A retriever whose index holds what a model says of each token of the passages."""
+    """A retriever whose index stores a model's outputs for the passages' tokens."""
 
     runtime_only = ("device",)
     resumes = True
-    name: ClassVar[str]  # in messages, and of the file with the facts
+    name: ClassVar[str]  # in messages and in the name of the facts file
     kind: ClassVar[TokenModelKind]
-    arrays: ClassVar[tuple[str, ...]]  # names of the arrays of a shard
-    once: ClassVar[int] = 0  # of these, the number of the first ones that have the same size for any number of passages
+    arrays: ClassVar[tuple[str, ...]]  # names of a shard's arrays
+    fixed_arrays: ClassVar[int] = 0  # the first so many arrays do not grow with the number of passages
 
     @classmethod
     def encode(cls, model: Any, passages: Sequence[Passage], texts: list[str]) -> Arrays:
-        """The arrays of a shard's passages; `texts` is what the model reads of each."""
+        """The arrays of a shard; the model reads `texts`, one for each passage."""
         raise NotImplementedError
 
     @classmethod
-    def facts_of(cls, index: Path) -> TokenIndexFacts:
-        """What `build` wrote of an index.
+    def read_facts(cls, index: Path) -> TokenIndexFacts:
+        """The facts of an index.
 
         Raises:
-            IfqaError: it is missing or damaged, or the index is of other weights than the model has now.
+            IfqaError: they are missing or damaged, or the model's weights changed since the build.
         """
         path = require_file(index / f"{cls.name}.json", f"{cls.name} index")
         facts = parse_stored(TokenIndexFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
@@ -98,19 +98,19 @@ class TokenIndexRetriever(IndexedRetriever):
 
         Args:
             passages: a folder with `passages-*.jsonl`.
-            folder: gets the arrays; those of passages that a killed build had done are reused.
-            model: a model of the retriever's kind, a folder or a name on the hub.
+            folder: for the arrays; shards of an interrupted build are reused.
+            model: a model of the retriever's kind: a folder, or a name on the hub.
             titles: put a passage's title before its text.
             precision, device: see `open_token_model`.
 
         Raises:
             IfqaError: there are no passages, or the model is missing or of another kind.
         """
-        precise = precision_name(precision, device)
-        facts = {"model": model, "weights": model_fingerprint(model), "titles": titles, "precision": precise}
-        encode = partial(cls._encode, open_token_model(cls.kind, model, precise, device), titles)
-        made_with = f"{VERSION} {compute_fingerprint(facts | {'version': cls.version, 'model': ''})} "
-        count = encode_corpus(passages, folder, cls.arrays, made_with, encode)
+        resolved = precision_name(precision, device)
+        facts = {"model": model, "weights": model_fingerprint(model), "titles": titles, "precision": resolved}
+        encode = partial(cls._encode, open_token_model(cls.kind, model, resolved, device), titles)
+        fingerprint = f"{VERSION} {compute_fingerprint(facts | {'version': cls.version, 'model': ''})} "
+        count = encode_corpus(passages, folder, cls.arrays, fingerprint, encode)
         write_json(folder / f"{cls.name}.json", facts | {"passages": count})
 
     @classmethod
@@ -124,9 +124,11 @@ class TokenIndexRetriever(IndexedRetriever):
     def forecast(
         cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
     ) -> BuildCost:
-        """What `build` will take on this machine, measured by encoding some passages."""
-        opened = open_token_model(cls.kind, model, precision, device)
-        return estimate_encoding(passages, partial(cls._encode, opened, titles), opened.device.type, once=cls.once)
+        """The cost of `build` on this machine, measured by encoding some passages."""
+        encoder = open_token_model(cls.kind, model, precision, device)
+        return estimate_encoding(
+            passages, partial(cls._encode, encoder, titles), encoder.device.type, fixed_arrays=cls.fixed_arrays
+        )
 
     @classmethod
     def build_requirements(cls, index: Path, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
@@ -135,7 +137,7 @@ class TokenIndexRetriever(IndexedRetriever):
 
     @classmethod
     def build_fingerprint(cls, *, model: str, **_: object) -> str:
-        """SHA-256 of the files of the model that `build` uses."""
+        """SHA-256 of the model files that `build` uses."""
         return model_fingerprint(model)
 
 
@@ -145,27 +147,27 @@ def open_token_model(kind: TokenModelKind, name: str, precision: str, device: st
     Args:
         kind: what to open.
         name: a folder, or a model on the hub.
-        precision: "float32", "bfloat16", or "auto" for bfloat16 where the device multiplies in it.
+        precision: "float32", "bfloat16", or "auto" for bfloat16 if the device supports it.
         device: "cpu", "cuda", "mps", or "auto".
 
     Raises:
-        IfqaError: the model is missing, does not load, is of another kind, or lacks weights.
+        IfqaError: the model is missing, cannot be loaded, is of another kind, or lacks weights.
     """
     import torch
     from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
     silence_transformers()
     device, folder = resolve_device(device), model_folder(name)
-    opens = SparseEncoder if kind == "sparse" else MultiVectorEncoder
+    model_class = SparseEncoder if kind == "sparse" else MultiVectorEncoder
     with report_load_errors(name, _KIND_NAMES[kind]):
         _refuse_untrained(kind, name, folder)
-        model: TokenModel = opens(str(folder), device=device, trust_remote_code=False, local_files_only=True)
-        reports = [load_report(place, part) for part, place in _list_networks(model, folder)]
+        model: TokenModel = model_class(str(folder), device=device, trust_remote_code=False, local_files_only=True)
+        reports = [load_report(path, module) for module, path in _list_networks(model, folder)]
     for report in reports:
-        refuse_missing(name, report, unused="pooler.")  # no module here pools by it
+        refuse_missing(name, report, unused="pooler.")  # the pooler is unused
     if kind == "sparse" and model.similarity_fn_name != "dot":
-        raise IfqaError(
-            f"{name} compares by {model.similarity_fn_name!r}; wanted a model that compares by inner product"
+        raise ConfigError(
+            f"{name} has the similarity {model.similarity_fn_name!r}; wanted a model for inner product ('dot')"
         )
     if precision_name(precision, device) == "bfloat16":
         model[0].to(torch.bfloat16)
@@ -174,7 +176,7 @@ def open_token_model(kind: TokenModelKind, name: str, precision: str, device: st
 
 
 def _refuse_untrained(kind: TokenModelKind, name: str, folder: Path) -> None:
-    """sentence-transformers makes either kind of any encoder, and draws the weights that are lacking at random."""
+    """Refuse other models: sentence-transformers opens any encoder, and initialises missing weights at random."""
     settings, config = (
         read_json(path) if (path := folder / file).exists() else {}
         for file in ("config_sentence_transformers.json", "config.json")
@@ -183,22 +185,24 @@ def _refuse_untrained(kind: TokenModelKind, name: str, folder: Path) -> None:
     if kind == "sparse":
         bare = not (folder / "modules.json").exists()
         known = bare and any(architecture.endswith("ForMaskedLM") for architecture in architectures)
-    else:  # PyLate's models before they named their type, or those of ColBERT's authors
+    else:  # old PyLate models, which lack the type, or models of ColBERT's authors
         known = (not saved and "query_prefix" in settings) or "HF_ColBERT" in architectures
     if not known and saved not in _SAVED_TYPES[kind]:
-        raise IfqaError(
-            f"{name} is not {_KIND_NAMES[kind]}: its files name {saved or ', '.join(architectures) or 'no such type'}; see "
-            "docs/retrieval.md for models that are"
+        raise ConfigError(
+            f"{name} is not {_KIND_NAMES[kind]}: its files name {saved or ', '.join(architectures) or 'no type'}; "
+            "docs/retrieval.md lists suitable models"
         )
 
 
 def _list_networks(model: "TokenModel", folder: Path) -> Iterator[tuple["nn.Module", Path]]:
-    """The modules that hold a network of transformers, each with the folder of its files."""
-    path = folder / "modules.json"
-    listed = [folder / module["path"] for module in read_json(path)] if path.exists() else [folder]
-    for part, place in zip(model, listed, strict=False):  # a model of another library's layout adds modules at the end
-        if (routes := getattr(part, "sub_modules", None)) is None:
-            yield part, place
+    """The modules with a network of transformers, each with the folder of its files."""
+    modules = folder / "modules.json"
+    folders = [folder / module["path"] for module in read_json(modules)] if modules.exists() else [folder]
+    for module, path in zip(
+        model, folders, strict=False
+    ):  # models in other libraries' layouts get more modules at the end
+        if (routes := getattr(module, "sub_modules", None)) is None:
+            yield module, path
             continue
-        for route, names in read_json(place / "router_config.json")["structure"].items():
-            yield from ((inner, place / name) for inner, name in zip(routes[route], names, strict=True))
+        for route, names in read_json(path / "router_config.json")["structure"].items():
+            yield from ((submodule, path / name) for submodule, name in zip(routes[route], names, strict=True))

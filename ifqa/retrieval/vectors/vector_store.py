@@ -1,8 +1,8 @@
-"""Arrays of passages on disk: a model makes them in shards, and a searcher maps these into memory.
+"""Passage vectors on disk: an encoder writes them in shards, and a searcher maps these into memory.
 
-`vectors-00000.npy` is a float16 array [passages, dimension]; an index of another kind has arrays of other names.
-`ids-00000.npy` has the passages' ids as bytes, in the same order. `vectors.jsonl` has a line for each finished shard, with the
-hash of the passages and of all that decides the arrays, and the files' SHA-256: what an interrupted build finished is reused.
+`vectors-00000.npy` is a float16 array [passages, dimension]; other kinds of index have arrays with other names. `ids-00000.npy`
+has the passage ids as bytes, in the same order. `vectors.jsonl` has a line for each finished shard, with a hash of its passages
+and of the encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ifqa.corpus.passage_store import count_passages, parse_passage
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact, IfqaError
 from ifqa.progress import bar
 from ifqa.records import BuildCost, Hit, Passage, SearchResult
 from ifqa.settings import StoredModel, parse_stored
@@ -31,13 +31,13 @@ from ifqa.workers.pool import Engine, map_tasks
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1  # raised when the same piece is encoded to other vectors
+VERSION = 1  # raise this when the same passages get other vectors
 SHARDS_FILE = "vectors.jsonl"
-SHARD_PASSAGES = 4096  # passages in a shard of vectors: the work that a kill can lose, and 6 MB at 768 dimensions
-ID_BYTES = 16  # of a passage's id on disk
+SHARD_PASSAGES = 4096  # the most work that a kill loses; 6 MB at 768 dimensions
+ID_BYTES = 16  # of a passage id on disk
 _MEND = "build the index again: ifqa index CORPUS"
 _SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
-_LINE_BYTES = 2000  # of a passage in memory, as line, text and tokens
+_LINE_BYTES = 2000  # of a passage in memory: line, text and tokens
 _SAMPLE_WORDS = (  # of an ordinary sentence
     "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work"
 ).split()
@@ -64,15 +64,15 @@ class Shards:
     """The shards of a finished folder. Row numbers run through all shards, in their order."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the list of shards. Files are opened on demand, since there may be thousands.
+        """Read the list of shards. Their files, perhaps thousands, are opened on demand.
 
         Raises:
-            IfqaError: the list is missing or empty, or has another line.
+            IfqaError: the list is missing, empty or damaged.
         """
         self.folder, path = folder, require_file(folder / SHARDS_FILE, "list of vector shards")
         lines = [parse_stored(_ShardRecord, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
         if not lines:
-            raise IfqaError(f"{folder} holds no vectors; {_MEND}")
+            raise DamagedArtifact(f"{folder} holds no vectors; {_MEND}")
         self.numbers = [line.shard for line in lines]
         self.starts: NDArray[np.int64] = np.cumsum([0, *(line.passages for line in lines)])
         self._rows: dict[bytes, int] | None = None
@@ -81,145 +81,143 @@ class Shards:
         return int(self.starts[-1])
 
     def bounds(self) -> list[tuple[int, int]]:
-        """(first row, row after the last) of each shard."""
+        """(first row, end row) of each shard."""
         return list(pairwise(self.starts.tolist()))
 
-    def array(self, kind: str, place: int) -> NDArray[Any]:
-        """An array of the shard at a place in the list, mapped and not read.
+    def array(self, kind: str, position: int) -> NDArray[Any]:
+        """An array of the shard at a position in the list, memory-mapped.
 
         Raises:
             IfqaError: the file is missing or damaged.
         """
-        path = require_file(array_path(self.folder, kind, self.numbers[place]), "vectors")
+        path = require_file(array_path(self.folder, kind, self.numbers[position]), "vectors")
         try:
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
-            raise IfqaError(f"{path} is damaged ({error}); {_MEND}") from error
+            raise DamagedArtifact(f"{path} is damaged ({error}); {_MEND}") from error
         return array
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The place of each row's shard."""
+    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The position of each row's shard in the list."""
         return np.searchsorted(self.starts, rows, "right") - 1
 
     def ids(self, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
-        """The ids of rows; each shard is opened once, so ask for many rows at once."""
+        """The ids of rows; each call opens each of their shards once, so ask for many rows at once."""
         rows, ids = np.asarray(rows, np.int64), np.empty(len(rows), object)
-        places = self.places(rows)
-        for place in np.unique(places).tolist():
-            there = places == place
-            ids[there] = self.array("ids", place)[rows[there] - self.starts[place]].tolist()
+        positions = self.positions(rows)
+        for position in np.unique(positions).tolist():
+            mask = positions == position
+            ids[mask] = self.array("ids", position)[rows[mask] - self.starts[position]].tolist()
         return [passage_id.decode("utf-8", "surrogatepass") for passage_id in ids]
 
-    def results(self, scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[SearchResult]:
-        """Rankings of scores and rows, both [questions, k], best first; row -1 stands for no passage."""
-        there = rows >= 0
-        hits = map(Hit, self.ids(rows[there]), scores[there].tolist())
-        return [SearchResult(list(islice(hits, int(count)))) for count in there.sum(1)]
+    def to_rankings(self, scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[SearchResult]:
+        """The rankings of scores and rows, both [questions, k], best first; row -1 means no passage."""
+        valid = rows >= 0
+        hits = map(Hit, self.ids(rows[valid]), scores[valid].tolist())
+        return [SearchResult(list(islice(hits, int(count)))) for count in valid.sum(1)]
 
     def rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The rows of ids; all ids of the folder are read at the first call.
+        """The rows of ids; the first call reads all ids of the folder.
 
         Raises:
-            IfqaError: the folder has no passage of an id.
+            IfqaError: the folder lacks an id.
         """
         if self._rows is None:
-            every = (
-                passage_id for place in range(len(self.numbers)) for passage_id in self.array("ids", place).tolist()
-            )
-            self._rows = {passage_id: row for row, passage_id in enumerate(every)}
+            all_ids = chain.from_iterable(self.array("ids", position).tolist() for position in range(len(self.numbers)))
+            self._rows = {passage_id: row for row, passage_id in enumerate(all_ids)}
         rows = [self._rows.get(passage_id.encode("utf-8", "surrogatepass"), -1) for passage_id in ids]
         if -1 in rows:
-            raise IfqaError(f"{self.folder} has no passage {ids[rows.index(-1)]}; {_MEND}")
+            raise DamagedArtifact(f"{self.folder} has no passage {ids[rows.index(-1)]}; {_MEND}")
         return np.array(rows, np.int64)
 
     def dimension(self) -> int:
-        """The dimension of the vectors, after a look at the shape of every file.
+        """The dimension of the vectors; checks the shape of every file.
 
         Raises:
-            IfqaError: a file is missing, damaged, or of another dimension than the others.
+            IfqaError: a file is missing, damaged or of another dimension.
         """
         dimension = self.array("vectors", 0).shape[-1]
-        for place, (first, last) in enumerate(self.bounds()):
-            vectors = self.array("vectors", place)
+        for position, (first, last) in enumerate(self.bounds()):
+            vectors = self.array("vectors", position)
             if vectors.shape != (last - first, dimension) or vectors.dtype != np.float16:
-                raise IfqaError(
-                    f"{array_path(self.folder, 'vectors', self.numbers[place])}: wanted float16 {(last - first, dimension)}, "
+                raise DamagedArtifact(
+                    f"{array_path(self.folder, 'vectors', self.numbers[position])}: wanted float16 {(last - first, dimension)}, "
                     f"found {vectors.dtype} {vectors.shape}; {_MEND}"
                 )
         return int(dimension)
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, NDArray[np.float16]]]:
-        """(first row, vectors [passages, dimension] in float16) of the shards between two rows, mapped and not read."""
-        for place, (first, last) in enumerate(self.bounds()):
+        """(first row, float16 vectors [passages, dimension]) of the shards between two rows, memory-mapped."""
+        for position, (first, last) in enumerate(self.bounds()):
             if first >= start and (stop is None or last <= stop):
-                yield first, self.array("vectors", place)
+                yield first, self.array("vectors", position)
 
 
 class ShardWriter:
-    """A folder of arrays while it is filled; whole shards of an interrupted build are reused.
+    """Writes the shards of a folder, and knows which shards of an interrupted build are reusable.
 
-    A shard is a file of ids and one for each of `kinds`, named as `array_path` says.
+    A shard has a file of ids and one for each of `kinds`; see `array_path`.
     """
 
     def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
-        """Read which shards are there."""
+        """Read the list of finished shards."""
         self.folder, self._kinds = folder, (*kinds, "ids")
-        truncate_log(folder / SHARDS_FILE)
-        self._lines: dict[int, _ShardRecord] = {}
+        keep_whole_lines(folder / SHARDS_FILE)
+        self._records: dict[int, _ShardRecord] = {}
         for _, line in read_jsonl(folder / SHARDS_FILE) if (folder / SHARDS_FILE).exists() else ():
-            with suppress(IfqaError):  # other lines are ignored, and their shards encoded again
-                checked = parse_stored(_ShardRecord, line, SHARDS_FILE)
-                self._lines[checked.shard] = checked
+            with suppress(IfqaError):  # ignore malformed lines; their shards are encoded again
+                record = parse_stored(_ShardRecord, line, SHARDS_FILE)
+                self._records[record.shard] = record
 
-    def has(self, number: int, key: str) -> int | None:
-        """The number of passages of shard `number`, if it is whole and was made with the same `key`; else None."""
-        line, paths = self._lines.get(number), self._paths(number)
-        if line is None or line.key != key or not all(path.exists() for path in paths):
+    def count_finished(self, number: int, key: str) -> int | None:
+        """The number of passages of shard `number`, if it is complete and has the same `key`; else None."""
+        record, paths = self._records.get(number), self._paths(number)
+        if record is None or record.key != key or not all(path.exists() for path in paths):
             return None
-        return line.passages if [sha256(path) for path in paths] == line.sha256 else None
+        return record.passages if [sha256(path) for path in paths] == record.sha256 else None
 
     def add(self, number: int, key: str, ids: Sequence[str], *arrays: NDArray[Any]) -> None:
-        """Write a shard, one array for each kind, then its line in the log."""
+        """Write a shard, with an array for each kind, then its line in the list."""
         encoded = np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_)
-        if self._lines.pop(number, None):  # else a kill leaves the new arrays under the old key
-            self._write_log()
+        if self._records.pop(number, None):  # else a kill could leave new arrays under the old key
+            self._write_list()
         for path, array in zip(self._paths(number), (*arrays, encoded), strict=True):
             with atomic_write(path) as handle:
                 np.save(handle, array, allow_pickle=False)
         hashes = [sha256(path) for path in self._paths(number)]
-        self._lines[number] = _ShardRecord(shard=number, key=key, passages=len(ids), sha256=hashes)
+        self._records[number] = _ShardRecord(shard=number, key=key, passages=len(ids), sha256=hashes)
         with open(self.folder / SHARDS_FILE, "ab") as handle:
-            write_bytes(handle, json_line(self._lines[number].model_dump()))
+            write_bytes(handle, json_line(self._records[number].model_dump()))
             handle.flush()
             os.fsync(handle.fileno())
 
     def finish(self, keys: dict[int, str]) -> int:
-        """Sort the log, and remove the files of other shards than those in `keys`. Returns the number of passages."""
-        self._lines = {number: self._lines[number] for number in sorted(keys)}
+        """Sort the list, remove the files of shards outside `keys`, and return the number of passages."""
+        self._records = {number: self._records[number] for number in sorted(keys)}
         kept = {path for number in keys for path in self._paths(number)}
         for path in {path for kind in self._kinds for path in self.folder.glob(f"{kind}-*.npy")} - kept:
             path.unlink()
-        self._write_log()
-        return sum(line.passages for line in self._lines.values())
+        self._write_list()
+        return sum(record.passages for record in self._records.values())
 
-    def _write_log(self) -> None:
-        write_jsonl(self.folder / SHARDS_FILE, [line.model_dump() for line in self._lines.values()])
+    def _write_list(self) -> None:
+        write_jsonl(self.folder / SHARDS_FILE, [record.model_dump() for record in self._records.values()])
 
     def _paths(self, number: int) -> list[Path]:
         return [array_path(self.folder, kind, number) for kind in self._kinds]
 
 
 def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float16]:
-    """Numbers in half precision; `ids` has the passage of each row.
+    """Numbers in half precision; `ids` has the passage of each row, for the message.
 
     Raises:
-        IfqaError: a number is NaN or infinity, or too large for half precision.
+        IfqaError: a number is NaN, infinite or too large for half precision.
     """
     with np.errstate(over="ignore"):
         halves = numbers.astype(np.float16)
-    if wrong := np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1)).tolist():
+    if bad_rows := np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1)).tolist():
         raise IfqaError(
-            f"the vector of passage {ids[wrong[0]]} holds NaN or infinity (one of {len(wrong):,}): "
+            f"the vector of passage {ids[bad_rows[0]]} holds NaN or infinity (one of {len(bad_rows):,}): "
             'the model is damaged, or its numbers are too large for half precision; try precision = "float32"'
         )
     return halves
@@ -227,7 +225,7 @@ def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str
 
 @dataclass(frozen=True)
 class EncodingTask:
-    """Lines of a shard of passages, the `number` of the resulting shard of arrays, and what makes these."""
+    """Lines of passages to encode into the shard `number`, with the function that encodes them."""
 
     number: int
     lines: bytes
@@ -238,19 +236,19 @@ class EncodingTask:
         return self.where
 
 
-def encode_task(piece: EncodingTask) -> tuple[list[str], Arrays]:
-    """The ids and the arrays of a piece's passages."""
-    path, _, first = piece.where.rpartition(":")
-    lines = enumerate(piece.lines.splitlines(), start=int(first))
+def encode_task(task: EncodingTask) -> tuple[list[str], Arrays]:
+    """The ids and arrays of a task's passages."""
+    path, _, first = task.where.rpartition(":")
+    lines = enumerate(task.lines.splitlines(), start=int(first))
     passages = [parse_passage(line, f"{path}:{number}") for number, line in lines if line.strip()]
-    return [passage.id for passage in passages], piece.encode(passages)
+    return [passage.id for passage in passages], task.encode(passages)
 
 
 def encode_corpus(
     passages: Path,
     folder: Path,
     kinds: Sequence[str],
-    made_with: str,
+    fingerprint: str,
     encode: Encode,
     *,
     engine: Engine = "local",
@@ -261,52 +259,52 @@ def encode_corpus(
 
     Args:
         passages: a folder with `passages-*.jsonl`.
-        folder: gets a file of ids and of each kind of array for each shard, and the list of them.
-        kinds: the names of the arrays that `encode` gives.
-        made_with: hash of the model and the settings; shards that were made with another are made again.
-        encode: makes the arrays of a shard; with several workers it is sent to them.
+        folder: for the shards and their list.
+        kinds: the names of the arrays that `encode` returns.
+        fingerprint: of the model and the settings; shards with another fingerprint are encoded again.
+        encode: returns the arrays of a shard; it must be picklable for several workers.
         engine: "local", or "ray" for a cluster.
-        workers: processes; with Ray, 0 for as many as the cluster has room for.
+        workers: processes; with Ray, 0 for as many as the cluster can run.
         gpus: GPUs of this machine that the workers share.
 
     Raises:
         IfqaError: there are no passages, or a vector holds NaN or infinity.
     """
     shards, count = count_passages(passages)
-    filling, keys, reused = ShardWriter(folder, kinds), dict[int, str](), 0
+    writer, keys, reused = ShardWriter(folder, kinds), dict[int, str](), 0
     with bar("vectors", count) as advance:
 
         def unfinished() -> Iterator[EncodingTask]:
             nonlocal reused
-            for piece in _iter_tasks(shards, encode):
-                keys[piece.number] = hashlib.sha256(made_with.encode() + piece.lines).hexdigest()
-                there = filling.has(piece.number, keys[piece.number])
-                if there is None:
-                    yield piece
+            for task in _iter_tasks(shards, encode):
+                keys[task.number] = hashlib.sha256(fingerprint.encode() + task.lines).hexdigest()
+                finished = writer.count_finished(task.number, keys[task.number])
+                if finished is None:
+                    yield task
                 else:
-                    reused += there
-                    advance(there)
+                    reused += finished
+                    advance(finished)
 
-        done = map_tasks(encode_task, unfinished(), workers=workers, engine=engine, gpus=gpus)
-        for piece, (ids, arrays) in done:
-            filling.add(piece.number, keys[piece.number], ids, *arrays)
+        results = map_tasks(encode_task, unfinished(), workers=workers, engine=engine, gpus=gpus)
+        for task, (ids, arrays) in results:
+            writer.add(task.number, keys[task.number], ids, *arrays)
             advance(len(ids))
     if reused:
-        logger.info(f"{reused:,} passages had been encoded by an earlier build")
-    return filling.finish(keys)
+        logger.info(f"{reused:,} passages reused from an earlier build")
+    return writer.finish(keys)
 
 
 def _iter_tasks(shards: dict[int, Path], encode: Encode) -> Iterator[EncodingTask]:
-    """The shards' passages in pieces of `SHARD_PASSAGES`; a piece never spans two shards."""
+    """Tasks of up to `SHARD_PASSAGES` passages; a task never spans two shards of passages."""
     number = 0
     for path in shards.values():
         with open(path, "rb") as handle:
             lines: list[bytes] = []
             first = 0
-            for at, line in enumerate(handle, start=1):
+            for line_number, line in enumerate(handle, start=1):
                 if not lines and not line.strip():
                     continue
-                first = first or at
+                first = first or line_number
                 lines.append(line)
                 if len(lines) == SHARD_PASSAGES:
                     yield EncodingTask(number, b"".join(lines), f"{path}:{first}", encode)
@@ -316,15 +314,15 @@ def _iter_tasks(shards: dict[int, Path], encode: Encode) -> Iterator[EncodingTas
                 number += 1
 
 
-def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1, once: int = 0) -> BuildCost:
-    """What the encoding of some passages will take, measured by encoding a few.
+def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1, fixed_arrays: int = 0) -> BuildCost:
+    """The cost of encoding passages, measured by encoding a sample.
 
     Args:
-        passages: how many.
-        encode: makes the arrays of passages.
-        device: that of the model.
-        gpus: that work at once.
-        once: of the arrays, the number of the first ones that a shard has once, whatever its passages.
+        passages: their number.
+        encode: returns the arrays of passages.
+        device: of the model.
+        gpus: number of GPUs that work in parallel.
+        fixed_arrays: the first so many arrays of a shard do not grow with its passages.
     """
     sample = sample_passages(device)
     encode(sample[:8])  # warm-up
@@ -332,21 +330,23 @@ def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int =
     arrays = encode(sample)
     per_second = len(sample) / (time.perf_counter() - started) * gpus
     sizes = [array.nbytes for array in arrays]
-    each = sum(sizes[once:]) / len(sample)
+    per_passage = sum(sizes[fixed_arrays:]) / len(sample)
     shards = -(-passages // SHARD_PASSAGES)
-    disk = passages * (each + ID_BYTES) + shards * sum(sizes[:once])
+    disk = passages * (per_passage + ID_BYTES) + shards * sum(sizes[:fixed_arrays])
     about = f" at {per_second:,.0f} passages a second, measured now"
-    return BuildCost(passages / per_second, disk, _peak_memory() + 3 * SHARD_PASSAGES * (each + _LINE_BYTES), about)
+    return BuildCost(
+        passages / per_second, disk, _peak_memory() + 3 * SHARD_PASSAGES * (per_passage + _LINE_BYTES), about
+    )
 
 
 def sample_passages(device: str) -> list[Passage]:
-    """Passages of 100 words on average, as many as show the speed of a device."""
+    """Passages of 100 words on average, enough to measure the speed of a device."""
     texts = [" ".join((_SAMPLE_WORDS * 8)[: 52 + number]) for number in range(_SAMPLE_PASSAGES)]
     return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
 
 
 def _peak_memory() -> float:
-    """Peak memory of this process in bytes; on Windows, which does not report it, that of the default encoder."""
+    """Peak memory of this process in bytes; on Windows, which does not report it, the default encoder's."""
     if sys.platform == "win32":
         return 1e9
     import resource

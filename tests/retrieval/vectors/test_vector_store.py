@@ -77,7 +77,7 @@ def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
     assert again.finish({0: "key0", 1: "key1"}) == 4
     assert Shards(tmp_path).ids(range(4)) == [*ids, *ids[::-1]]
     (tmp_path / module.SHARDS_FILE).write_text("[]\n")
-    assert ShardWriter(tmp_path).has(0, "key0") is None
+    assert ShardWriter(tmp_path).count_finished(0, "key0") is None
 
 
 def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, monkeypatch):
@@ -85,7 +85,7 @@ def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, 
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr(module, "write_bytes", lambda *_: 1 / 0)
         ShardWriter(tmp_path).add(0, "new", ["c", "d"], rows_of(2, 5))
-    if ShardWriter(tmp_path).has(0, "old"):
+    if ShardWriter(tmp_path).count_finished(0, "old"):
         np.testing.assert_array_equal(np.load(array_path(tmp_path, "vectors", 0)), rows_of(2))
 
 
