@@ -102,7 +102,7 @@ def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: 
         if not line.strip():
             continue
         if are_topics != bool(tab) or "\t" in text or name.split() != [name.strip()] or not text.strip():
-            layout = "'id TAB question', without white space in the id," if are_topics else "'question'"
+            layout = "'id TAB question', without white space in the id," if are_topics else "a question"
             raise FormatError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}")
         yield Question(name.strip(), text)
 

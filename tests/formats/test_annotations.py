@@ -53,7 +53,7 @@ def fill(path, rows):
     with open(path, "w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, table[0])
         writer.writeheader()
-        writer.writerows(own | filled for own, filled in zip(table, rows, strict=True))
+        writer.writerows(row | filled for row, filled in zip(table, rows, strict=True))
 
 
 @pytest.fixture(params=["json", "csv"])
@@ -80,11 +80,14 @@ def test_written_questions_are_read_with_answers_passages_and_labels(written):
     assert annotated.summary == "2 questions; 2 passages without one"
 
 
-def votes(written, suffix, verdicts, more=""):
+def votes(written, suffix, verdicts, another_answer=""):
     """The file of votes on the two written questions, filled in: verdicts of two workers on each."""
     path = written.with_name(f"votes.{suffix}")
     write_tasks(path, annotations.verification_tasks(written), VERIFICATION_FIELDS, copies=2)
-    filled = [[{"verdict": one, "another_answer": more} if one else None for one in pair] for pair in verdicts]
+    filled = [
+        [{"verdict": verdict, "another_answer": another_answer} if verdict else None for verdict in pair]
+        for pair in verdicts
+    ]
     if suffix == "json":
         export(path, [list(zip("xy", pair, strict=True)) for pair in filled])
     else:
@@ -118,13 +121,13 @@ def test_another_answer_counts_if_its_worker_is_for_the_question(written):
 def test_votes_tell_their_agreement(written):
     agreed = read_annotated(votes(written, "csv", [("right", "right"), ("wrong answer",) * 2])).summary
     assert agreed.endswith("1 dropped (1 wrong answer); Krippendorff's alpha of the verdicts: 1.000")
-    told = read_annotated(votes(written, "json", [("right", "right"), ("right", "right")])).summary
-    assert told.startswith("2 questions kept by 4 votes of 2 workers; 0 dropped; ")
-    assert told.endswith("not defined")
+    summary = read_annotated(votes(written, "json", [("right", "right"), ("right", "right")])).summary
+    assert summary.startswith("2 questions kept by 4 votes of 2 workers; 0 dropped; ")
+    assert summary.endswith("not defined")
 
 
 @pytest.mark.parametrize(
-    ("worker", "complaint"), [("x", "votes twice on question 0-0"), (7, "'7' votes on a question of his own")]
+    ("worker", "complaint"), [("x", "votes twice on question 0-0"), (7, "'7' votes on their own question")]
 )
 def test_workers_that_vote_twice_or_on_their_own_question_are_refused(written, worker, complaint):
     path = votes(written, "json", [("right", "right"), ("right", "right")])
@@ -140,7 +143,7 @@ def test_workers_that_vote_twice_or_on_their_own_question_are_refused(written, w
     [
         ({"answer": ""}, r"task 1: 'answer' is empty"),
         ({"answer_type": "animal"}, r"'answer_type' must be one of entity, number, date, others; found 'animal'"),
-        ({"free_form": "yes"}, r"names its passages in 'other_passages'; found none"),
+        ({"free_form": "yes"}, r"needs 'other_passages'; found none"),
     ],
 )
 def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wrong, message):
@@ -180,7 +183,7 @@ def test_only_annotation_files_are_taken_for_tasks(tmp_path):
 def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
     (tmp_path / "tasks.xml").write_text("mine")
     for name in ("tasks.json", "tasks.tsv"):
-        with refused(r"tasks.xml is there already|ends in .json .Label Studio. or .csv"):
+        with refused(r"tasks.xml exists already|wanted a .json .Label Studio. or .csv file"):
             write_tasks(tmp_path / name, PASSAGES, WRITING_FIELDS)
     assert (tmp_path / "tasks.xml").read_text() == "mine"
     assert len(write_tasks(tmp_path / "tasks.json", PASSAGES, WRITING_FIELDS, force=True)) == 2
@@ -193,10 +196,10 @@ def test_the_labelling_interface_has_every_field_and_choice(tmp_path):
         [*WRITING_FIELDS, annotations.AnnotationField("a", 'a < b & "c"', ("x & y",))],
     )
     tree = ElementTree.parse(tmp_path / "tasks.xml")
-    names = [one.get("name") for one in tree.iter() if one.get("toName") == "passage"]
+    names = [element.get("name") for element in tree.iter() if element.get("toName") == "passage"]
     assert names == [*(field.name for field in WRITING_FIELDS), "a"]
-    shown = {one.get("value") for one in tree.iter("Text")}
-    assert shown <= {f"${name}" for name in PASSAGES[0]}
+    values = {element.get("value") for element in tree.iter("Text")}
+    assert values <= {f"${name}" for name in PASSAGES[0]}
     assert "x & y" in [choice.get("value") for choice in tree.iter("Choice")]
     assert next(field for field in VERIFICATION_FIELDS if field.name == "verdict").choices == VERDICTS
 
@@ -210,4 +213,6 @@ def test_any_text_of_a_task_is_read_back_as_it_was(tmp_path_factory, texts, suff
     path = tmp_path_factory.mktemp("t") / f"tasks.{suffix}"
     write_tasks(path, [{"passage_id": "p", "passage": text} for text in texts], VERIFICATION_FIELDS)
     read = [row["passage"] for _, row in read_tasks(path)]
-    assert [one if isinstance(one, str) else one[0] if one else "" for one in read] == [text.strip() for text in texts]
+    assert [question if isinstance(question, str) else question[0] if question else "" for question in read] == [
+        text.strip() for text in texts
+    ]

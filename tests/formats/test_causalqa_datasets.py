@@ -46,28 +46,30 @@ def refused(folder, message):
     assert not (folder / "out/data/causalqa").exists()
 
 
-def both(found, family):
-    return {one["id"]: one for part in ("train", "valid") for one in found[f"{family}-{part}"]}
+def both(splits, family):
+    return {row["id"]: row for part in ("train", "valid") for row in splits[f"{family}-{part}"]}
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_ten_records_become_causal_questions_with_their_answers(name, tmp_path):
     write_publishers(tmp_path, name)
-    found = built(tmp_path, name)
+    splits = built(tmp_path, name)
     wanted, original = WANTED[name]
-    drawn = both(found, "random")
-    shown = {number: (row["context"], row["answers"], row["rules"]) for number, row in drawn.items()}
-    assert shown == {number: (context, answers, ["R1"]) for number, context, answers in wanted}
-    asked = {row["question"] for row in drawn.values()}
-    assert all(question.startswith("why does lamp ") for question in asked)
+    rows = both(splits, "random")
+    summaries = {number: (row["context"], row["answers"], row["rules"]) for number, row in rows.items()}
+    assert summaries == {number: (context, answers, ["R1"]) for number, context, answers in wanted}
+    questions = {row["question"] for row in rows.values()}
+    assert all(question.startswith("why does lamp ") for question in questions)
     has_text_below_its_title = name == "eli5"
-    assert ("why does lamp 3 glow in the dark" in asked) == has_text_below_its_title
-    assert "secret" not in json.dumps(found)  # a document outside of triviaqa's evidence
+    assert ("why does lamp 3 glow in the dark" in questions) == has_text_below_its_title
+    assert "secret" not in json.dumps(splits)  # a document outside of triviaqa's evidence
     for place, part in enumerate(("train", "valid")):
         if original is None:
-            assert found[f"original-{part}"] == found[f"random-{part}"]
+            assert splits[f"original-{part}"] == splits[f"random-{part}"]
         else:
-            assert [row["id"] for row in found[f"original-{part}"]] == [wanted[number][0] for number in original[place]]
+            assert [row["id"] for row in splits[f"original-{part}"]] == [
+                wanted[number][0] for number in original[place]
+            ]
 
 
 OTHER_LAYOUTS = {
@@ -82,23 +84,23 @@ def test_a_publishers_other_layout_gives_the_same_questions(name, tmp_path):
     write_publishers(tmp_path / "one", name)
     (tmp_path / "other" / name).mkdir(parents=True)
     OTHER_LAYOUTS[name](tmp_path / "other" / name)
-    one, other = (both(built(tmp_path / place, name), "original") for place in ("one", "other"))
-    assert one.keys() == other.keys() != set()
-    for number in one:  # what the other layout does not have
+    first, second = (both(built(tmp_path / place, name), "original") for place in ("one", "other"))
+    assert first.keys() == second.keys() != set()
+    for number in first:  # what the other layout does not have
         if name == "eli5":
-            one[number] |= {"question": f"why does lamp {number[1:]} glow", "answers": one[number]["answers"][:1]}
-    assert other == one
+            first[number] |= {"question": f"why does lamp {number[1:]} glow", "answers": first[number]["answers"][:1]}
+    assert second == first
 
 
 def test_a_file_or_an_archive_that_is_there_twice_is_refused(tmp_path):
     write_publishers(tmp_path, "squad2")
     plain = (tmp_path / "squad2/dev-v2.0.json").read_bytes()
     (tmp_path / "squad2/dev-v2.0.json.gz").write_bytes(gzip.compress(plain))
-    refused(tmp_path, r"dev-v2.0.json and .*dev-v2.0.json.gz: two files of one name; keep one")
+    refused(tmp_path, r"dev-v2.0.json and .*dev-v2.0.json.gz have the same name; keep one")
     (tmp_path / "squad2/dev-v2.0.json").unlink()
     write_publishers(tmp_path, "searchqa")
     searchqa(tmp_path / "searchqa", packed=False)
-    refused(tmp_path, "one question twice; keep the archive or the folder")
+    refused(tmp_path, "hold the same question; keep the archive or the folder")
 
 
 def column(name, value):
@@ -113,18 +115,18 @@ WRONG = [
     ("paq/PAQ.metadata.jsonl", b'{"question": "why", "answer": "x", "answers": []}\n{"question": "why"\n', r"PAQ.metadata.jsonl:2: not JSON \(Expecting"),
     ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": ["x"], "answers": []}]), "PAQ.metadata.jsonl:1: 'answer' must be str, found list"),
     ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": "x", "answers": [1]}]), "'answers': wanted a JSON object, found int"),
-    ("gooaq/gooaq.jsonl", lines([{"question": "why", "answer": "x"}]), "gooaq.jsonl:1: 'id' must be an id, a string or a whole number; found None"),
+    ("gooaq/gooaq.jsonl", lines([{"question": "why", "answer": "x"}]), "gooaq.jsonl:1: 'id' must be an id .a string or a whole number., found None"),
     ("msmarco/dev_v2.1.json", b'{"query": {"0": "why"}}', "dev_v2.1.json: column 'query_id' is missing; found 'query'"),
     ("msmarco/dev_v2.1.json", column("query", {"0": 5}), "dev_v2.1.json:1: query '0' must be a string, found int"),
     ("msmarco/dev_v2.1.json", column("query", {"0": "why", "1": "why"}), "dev_v2.1.json: row '1' has a query and no passages"),
     ("msmarco/dev_v2.1.json", column("answers", {"0": "x"}), "row '0': 'answers' must be a list of strings, found 'x'"),
     ("msmarco/dev_v2.1.json", b'{"query": ["why"]}', r"dev_v2.1.json:1: wanted an object, found an array"),
-    ("naturalquestions/nq-dev-00.jsonl", lines([PAGE]), "nq-dev-00.jsonl:1: an answer goes from 1 to 3; its text ends at 2"),
+    ("naturalquestions/nq-dev-00.jsonl", lines([PAGE]), "nq-dev-00.jsonl:1: an answer spans 1 to 3, but its text ends at 2"),
     ("eli5/train_eli5.jsonl", lines([{"title": "why", "q_id": "1", "answers": ["x"]}]), "'answers': wanted a JSON object, found list"),
     ("squad2/dev-v2.0.json", b'{"data": [\n{"title": "x"}]}', "dev-v2.0.json:2: 'paragraphs' must be a list of objects, found NoneType"),
-    ("newsqa/combined-newsqa-data-v1.json", json.dumps({"data": [STORY]}).encode(), "an answer goes from 1 to 9; its text ends at 5"),
+    ("newsqa/combined-newsqa-data-v1.json", json.dumps({"data": [STORY]}).encode(), "an answer spans 1 to 9, but its text ends at 5"),
     ("hotpotqa/hotpot_train_v1.1.json", b'{"a": 1}', "hotpot_train_v1.1.json:1: wanted an array, found an object"),
-    ("hotpotqa/hotpot_train_v1.1.json", b'[{"_id": "1", "question": "why", "context": [["T", "x"]]}]', "'context' must hold pairs of a title and a list"),
+    ("hotpotqa/hotpot_train_v1.1.json", b'[{"_id": "1", "question": "why", "context": [["T", "x"]]}]', "'context' must hold pairs of a title and its sentences"),
     ("gooaq/split.json", b'{"train": [["x", 1]]}', r"split.json:1: wanted the id of a question, found \['x', 1\]"),
     ("msmarco/dev_v2.1.json.gz", gzip.compress(b'{"query": {"0": "why"}}')[:-9], "dev_v2.1.json.gz: the compressed data is truncated or damaged"),
 ]  # fmt: skip
@@ -150,7 +152,7 @@ def test_a_wrong_file_of_an_archive_is_named_with_the_archive(tmp_path):
     (tmp_path / "searchqa/train.zip").write_bytes(data.replace(b'"question"', b'"QUESTION"'))
     refused(tmp_path, r"train.zip/000001.json: the archive is damaged")
     (tmp_path / "searchqa/train.zip").write_bytes(data[:-9])
-    refused(tmp_path, r"train.zip: not a zip archive that can be read")
+    refused(tmp_path, r"train.zip: not a readable zip archive")
     with zipfile.ZipFile(tmp_path / "searchqa/train.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("1.json", json.dumps({"question": "why " * 99}))
     packed = bytearray((tmp_path / "searchqa/train.zip").read_bytes())
@@ -163,6 +165,6 @@ def test_a_passage_that_is_not_at_its_line_is_refused(tmp_path):
     write_publishers(tmp_path, "paq")
     table = tmp_path / "paq/psgs_w100.tsv"
     table.write_text("id\ttext\ttitle\n7\tother\tT\n")
-    refused(tmp_path, r"PAQ.metadata.jsonl.gz:1: passage '1' is not at its line of .*psgs_w100.tsv")
+    refused(tmp_path, r"PAQ.metadata.jsonl.gz:1: passage '1' is not on its line of .*psgs_w100.tsv")
     table.rename(table.with_suffix(".tsv.gz"))
-    refused(tmp_path, "passages are looked up in an unpacked file")
+    refused(tmp_path, "look-ups need an uncompressed file")

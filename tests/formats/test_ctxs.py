@@ -45,19 +45,21 @@ def read(path, *entries):
 def test_ctxs_that_are_written_and_read_are_the_same(tmp_path_factory, questions, data):
     path = tmp_path_factory.getbasetemp() / "written.json"
     pool = data.draw(PASSAGES)
-    several = [data.draw(st.lists(st.sampled_from(pool), unique=True) if pool else st.just([])) for _ in questions]
+    passage_lists = [
+        data.draw(st.lists(st.sampled_from(pool), unique=True) if pool else st.just([])) for _ in questions
+    ]
     rankings = [
         [Hit(passage.id, score) for passage, score in zip(passages, sorted(scores, reverse=True), strict=True)]
-        for passages in several
+        for passages in passage_lists
         for scores in [data.draw(st.lists(SCORE, min_size=len(passages), max_size=len(passages)))]
     ]
-    assert write_ctxs(path, questions, rankings, several) == len(questions)
+    assert write_ctxs(path, questions, rankings, passage_lists) == len(questions)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "_CHUNK", data.draw(st.integers(1, 40)))
-        found = list(read_ctxs(path))
-    assert [question for question, _ in found] == questions
-    assert [[pair[0] for pair in ranking] for _, ranking in found] == several
-    assert [[Hit(passage.id, score) for passage, score in ranking] for _, ranking in found] == rankings
+        entries = list(read_ctxs(path))
+    assert [question for question, _ in entries] == questions
+    assert [[pair[0] for pair in ranking] for _, ranking in entries] == passage_lists
+    assert [[Hit(passage.id, score) for passage, score in ranking] for _, ranking in entries] == rankings
 
 
 @given(st.integers(0, len(DPR) - 3), st.sampled_from([3, 1 << 20]))
@@ -173,7 +175,7 @@ def test_a_pickle_is_refused_whatever_its_name(tmp_path, protocol, packed):
     data = pickle.dumps([("1", [0.5, 0.25])], protocol=protocol)
     path = tmp_path / "wikipedia_passages_00"
     path.write_bytes(gzip.compress(data) if packed else data)
-    with pytest.raises(IfqaError, match=r"wikipedia_passages_00 is a pickle.*runs whatever code.*ifqa index.*\.npy"):
+    with pytest.raises(IfqaError, match=r"wikipedia_passages_00 is a pickle.*runs the code.*ifqa index"):
         list(read_ctxs(path))
     for name in ("a.pkl", "a.PKL.gz", "a.pickle"):
         (tmp_path / name).write_text("(lp0\n.")  # protocol 0 is plain text

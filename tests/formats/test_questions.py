@@ -78,7 +78,7 @@ def test_a_dataset_a_label_and_squads_second_version_are_read(tmp_path):
 WRONG = {  # name -> (text, message); "brief" is refused by iter_questions alone, "whole" by read_questions alone
     "x.parquet": ("", "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
     "no.txt": ("\n \n", "found none"),
-    "no.csv": ("", "names columns, one of them 'question'; found ''"),
+    "no.csv": ("", "wanted a header with the column 'question'; found ''"),
     "x.jsonl": ('{"query": "Why?"}', ":1: key 'question' is missing; found 'query'"),
     "blank.jsonl": ('{"question": " "}', "'question' is empty"),
     "brief label.jsonl": ('{"question": "Why?", "causal": "maybe"}', "'causal' must be true or false, found 'maybe'"),
@@ -93,15 +93,15 @@ WRONG = {  # name -> (text, message); "brief" is refused by iter_questions alone
     "broken.json": ("[\n{]", "entry 1: not JSON"),
     "squad.json": ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "q"}]}]}]}', "'question' is missing"),
     "article.json": ('{"data": [{}]}', "article 1: key 'paragraphs' is missing"),
-    "x.csv": ("id,text\n1,Why?\n", "one of them 'question'; found 'id,text'"),
+    "x.csv": ("id,text\n1,Why?\n", "a header with the column 'question'; found 'id,text'"),
     "whole twice.csv": ("id,question\n1,If?\n1,If?\n", "two questions have the id '1'"),
     "empty.csv": ("id,question\n1,\n", ":2: 'question' is empty"),
     "short.csv": ("id,question\n1\n", ":2: wanted 2 columns as in line 1, found 1"),
-    "open.csv": ('id,question\n1,"Why\n', "not CSV that can be read"),
-    "open.tsv": ('id\tquestion\n1\t"Why\n2\tWho\n', "a cell goes over several lines"),
+    "open.csv": ('id,question\n1,"Why\n', "invalid CSV"),
+    "open.tsv": ('id\tquestion\n1\t"Why\n2\tWho\n', "a cell spans several lines"),
     "blank.tsv": ("a b\tq\n", ":1: wanted 'id TAB question'"),
-    "topics.tsv": ("1\tWhy?\tb\n", "wanted 'id TAB question', the id without white space, as in the first line"),
-    "mixed.txt": ("Why?\n2\tWho?\n", ":2: wanted 'a question' as in the first line"),
+    "topics.tsv": ("1\tWhy?\tb\n", "wanted 'id TAB question', without white space in the id, as in the first line"),
+    "mixed.txt": ("Why?\n2\tWho?\n", ":2: wanted a question as in the first line"),
 }
 
 
@@ -141,8 +141,8 @@ ODD = "\t\n\r\x0b\x0c\x1c\x1d\x85\u2028\u2029\xa0\ufeff\"'\\,{}[]<>&é漢😀\x0
 texts = (st.text(ODD, min_size=1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)).filter(str.strip)
 words = texts.map(lambda text: "".join(text.split()).lstrip("\ufeff")).filter(bool)
 lists = st.lists(texts, max_size=3).map(tuple)
-drawn = st.builds(Question, words, texts, lists, lists, lists)
-questions_drawn = st.lists(drawn, min_size=1, max_size=4, unique_by=lambda question: question.id)
+generated = st.builds(Question, words, texts, lists, lists, lists)
+question_lists = st.lists(generated, min_size=1, max_size=4, unique_by=lambda question: question.id)
 
 
 @pytest.fixture(scope="module")
@@ -150,16 +150,16 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("formats")
 
 
-@given(questions_drawn)
+@given(question_lists)
 def test_topics_come_back_with_their_blanks_squeezed_and_json_lines_as_they_were(folder, questions):
     assert write_topics(folder / "x.tsv", questions) == len(questions)
     squeezed = [Question(question.id, " ".join(question.text.split())) for question in questions]
     assert read_questions(folder / "x.tsv") == squeezed
     records = []
     for question in questions:
-        more = {key: list(getattr(question, key)) for key in ("answers", "choices") if getattr(question, key)}
+        fields = {key: list(getattr(question, key)) for key in ("answers", "choices") if getattr(question, key)}
         passages = list(question.gold_passages)
-        records.append({"id": question.id, "question": question.text, "passages": passages, **more})
+        records.append({"id": question.id, "question": question.text, "passages": passages, **fields})
     write_jsonl(folder / "x.jsonl", records)
     assert read_questions(folder / "x.jsonl") == questions
 

@@ -53,6 +53,6 @@ def test_a_ranking_that_cannot_be_a_run_is_refused_with_its_own_reason(tmp_path)
     rising, twice = [Hit("a", 1.0), Hit("b", 2.5)], [Hit("a", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
     with pytest.raises(IfqaError, match=r"ranking of q: the score rises from 1\.0 to 2\.5 at rank 2"):
         runs.write_run(tmp_path / "run.trec", {"q": rising}, "tag")
-    with pytest.raises(IfqaError, match="ranking of q: passage a is there 2 times"):
+    with pytest.raises(IfqaError, match="ranking of q: passage a appears 2 times"):
         runs.write_run(tmp_path / "run.trec", {"q": twice}, "tag")
     assert not (tmp_path / "run.trec").exists()

@@ -31,15 +31,15 @@ ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fis
 class Fixed(Retriever):
     """The same passages for every question, all of the same score."""
 
-    def __init__(self, ids, made=None):
-        self.ids, self.made = ids, made
+    def __init__(self, ids, generated=None):
+        self.ids, self.generated = ids, generated
 
     def search(self, questions, k):
-        return [SearchResult([Hit(one, 1.0) for one in self.ids[:k]], self.made) for _ in questions]
+        return [SearchResult([Hit(passage_id, 1.0) for passage_id in self.ids[:k]], self.generated) for _ in questions]
 
 
-def part(ids=tuple(f"p{n}" for n in range(60)), made=None, k=40):
-    return Part(Fixed(ids, made), k)
+def part(ids=tuple(f"p{n}" for n in range(60)), generated=None, k=40):
+    return Part(Fixed(ids, generated), k)
 
 
 @pytest.fixture(scope="session")
@@ -69,27 +69,29 @@ def by_definition(folder, text, skipped=()):
     ids = tokens(text)["input_ids"]
     with torch.inference_mode():
         outputs = network(torch.tensor([ids])).last_hidden_state[0] @ projection.T
-    kept = [at for at, one in enumerate(ids) if one not in tokens.convert_tokens_to_ids(list(skipped))]
+    kept = [at for at, token in enumerate(ids) if token not in tokens.convert_tokens_to_ids(list(skipped))]
     return [[number / math.hypot(*row) for number in row] for row in outputs[kept].tolist()]
 
 
 def looped(query, tokens):
-    return sum(max(sum(x * y for x, y in zip(one, other, strict=True)) for other in tokens) for one in query)
+    return sum(
+        max(sum(x * y for x, y in zip(query_token, token, strict=True)) for token in tokens) for query_token in query
+    )
 
 
 def test_search_is_maxsim_by_its_definition_and_as_sentence_transformers_has_it(model, passages, tmp_path):
     built(model, passages, tmp_path / "index")
     index = ColBERT(tmp_path / "index", parts=[part(k=9)], device="cpu")
     theirs = MultiVectorEncoder(model, device="cpu")
-    asked = [question.text.encode("utf-8", "replace").decode() for question in ASKED]
-    scores = theirs.similarity(theirs.encode_query(asked), theirs.encode_document(TEXTS[:9])).numpy()
+    texts = [question.text.encode("utf-8", "replace").decode() for question in ASKED]
+    scores = theirs.similarity(theirs.encode_query(texts), theirs.encode_document(TEXTS[:9])).numpy()
     stored = [by_definition(model, f"passage: {text}", ":") for text in TEXTS[:9]]
-    for text, score, ranking in zip(asked, scores, index.search(ASKED, 7), strict=True):
-        wanted = [looped(by_definition(model, f"query: {text}"), one) for one in stored]
+    for text, score, ranking in zip(texts, scores, index.search(ASKED, 7), strict=True):
+        wanted = [looped(by_definition(model, f"query: {text}"), tokens) for tokens in stored]
         assert score.tolist() == pytest.approx(wanted, abs=1e-5)
-        given = [wanted[int(hit.passage_id[1:])] for hit in ranking]
-        assert [hit.score for hit in ranking] == pytest.approx(given, abs=5e-3)
-        assert given == pytest.approx(sorted(wanted, reverse=True)[:7], abs=5e-3)
+        actual = [wanted[int(hit.passage_id[1:])] for hit in ranking]
+        assert [hit.score for hit in ranking] == pytest.approx(actual, abs=5e-3)
+        assert actual == pytest.approx(sorted(wanted, reverse=True)[:7], abs=5e-3)
     assert len(index.search(ASKED[:1], 99)[0]) == 9  # as many as the part gives
 
 
@@ -121,7 +123,7 @@ def test_passages_of_equal_score_keep_the_parts_order(model, tmp_path):
 def test_vectors_are_stored_in_half_precision_with_titles_where_asked_for(model, passages, tmp_path):
     for titles in (False, True):
         built(model, passages, tmp_path / str(titles), titles=titles)
-        tokens, lengths = TokenVectors(Shards(tmp_path / str(titles))).of(["p7", "p2"])
+        tokens, lengths = TokenVectors(Shards(tmp_path / str(titles))).look_up(["p7", "p2"])
         text = f"passage: gold {TEXTS[2]}" if titles else f"passage: {TEXTS[2]}"
         wanted = by_definition(model, text, ":")
         assert lengths.tolist()[1] == len(wanted)
@@ -140,22 +142,22 @@ def test_the_layout_of_the_authors_checkpoints_opens(tmp_path):
     tokens = AutoTokenizer.from_pretrained(tmp_path)
     tokens.add_special_tokens({"mask_token": "wolf"})
     tokens.save_pretrained(tmp_path)
-    told = {
+    metadata = {
         "query_token_id": "red",
         "doc_token_id": "blue",
         "query_maxlen": 9,
         "doc_maxlen": 20,
         "mask_punctuation": True,
     }
-    (tmp_path / "artifact.metadata").write_text(json.dumps(told))
+    (tmp_path / "artifact.metadata").write_text(json.dumps(metadata))
     opened = open_token_model("late", str(tmp_path), "float32", "cpu")
     [vectors] = query_vectors(opened, ["moon"])
     assert vectors.shape == (9, 6)  # [CLS] red moon [SEP], and masks up to the query's length
     network = BertModel.from_pretrained(tmp_path).eval()
     with torch.inference_mode():
-        given = torch.tensor([tokens.convert_tokens_to_ids(["[CLS]", "red", "moon", "[SEP]", *["wolf"] * 5])])
+        ids = torch.tensor([tokens.convert_tokens_to_ids(["[CLS]", "red", "moon", "[SEP]", *["wolf"] * 5])])
         seen = torch.tensor([[1] * 4 + [0] * 5])
-        outputs = network(given, attention_mask=seen).last_hidden_state[0] @ weights["linear.weight"].T
+        outputs = network(ids, attention_mask=seen).last_hidden_state[0] @ weights["linear.weight"].T
     assert np.allclose(vectors, torch.nn.functional.normalize(outputs, dim=1), atol=1e-5)
 
 
@@ -167,11 +169,11 @@ def test_models_and_parts_that_do_not_fit_and_a_damaged_index_are_refused(model,
     built(str(copied), passages, index)
     with refused("has no passage elsewhere"):
         ColBERT(index, parts=[part(("p3", "elsewhere"))], device="cpu").search(ASKED, 3)
-    with refused("its part generates others"):
-        ColBERT(index, parts=[part(made=[Passage("p1", "", "made")])], device="cpu").search(ASKED, 3)
+    with refused("its part generates passages"):
+        ColBERT(index, parts=[part(generated=[Passage("p1", "", "made")])], device="cpu").search(ASKED, 3)
     tokens = index / "tokens-00001.npy"
     np.save(tokens, np.load(tokens)[:-1])
-    with refused("do not fit its lengths and ids"):
+    with refused("do not match its lengths and ids"):
         ColBERT(index, parts=[part()])
     (copied / "config.json").write_text((copied / "config.json").read_text() + " ")
     with refused("was built with another"):

@@ -17,10 +17,10 @@ def texts(context, k=10, **settings):
 
 
 def test_a_long_context_is_cut_into_passages_in_their_order():
-    found = texts(LONG, words=100)
-    assert [len(text.split()) for text in found] == [100, 100, 50]
-    assert " ".join(found) == LONG
-    assert texts(LONG, k=2, words=100) == found[:2]
+    passages = texts(LONG, words=100)
+    assert [len(text.split()) for text in passages] == [100, 100, 50]
+    assert " ".join(passages) == LONG
+    assert texts(LONG, k=2, words=100) == passages[:2]
 
 
 def test_a_context_is_one_passage_and_an_equal_passage_is_ranked_once():
@@ -37,9 +37,9 @@ FIRST, SECOND = "The Thai baht was pegged to the dollar.", "Soros shorted it in 
 
 
 def test_each_question_gets_its_own_passages_once_in_the_annotators_order():
-    asked = [("a", (SECOND, FIRST, FIRST)), ("b", ()), ("c", ("  ",)), ("d", (FIRST,))]
-    found = Gold().search([Question(one, "?", gold_passages=texts) for one, texts in asked], 5)
+    gold = [("a", (SECOND, FIRST, FIRST)), ("b", ()), ("c", ("  ",)), ("d", (FIRST,))]
+    rankings = Gold().search([Question(question_id, "?", gold_passages=texts) for question_id, texts in gold], 5)
     first, second = ("gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (FIRST, SECOND))
-    assert [[hit.passage_id for hit in one] for one in found] == [[second, first], [], [], [first]]
-    assert found[0].hits[0].score > found[0].hits[1].score
-    assert [(passage.title, passage.text) for passage in found[0].generated] == [("", SECOND), ("", FIRST)]
+    assert [[hit.passage_id for hit in ranking] for ranking in rankings] == [[second, first], [], [], [first]]
+    assert rankings[0].hits[0].score > rankings[0].hits[1].score
+    assert [(passage.title, passage.text) for passage in rankings[0].generated] == [("", SECOND), ("", FIRST)]

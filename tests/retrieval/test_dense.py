@@ -57,9 +57,9 @@ def corpus(**settings):
 
 
 def build(**settings):
-    made = corpus(**settings)
-    stages.build_passages(made)
-    return stages.build_index(made, "dense")
+    mine = corpus(**settings)
+    stages.build_passages(mine)
+    return stages.build_index(mine, "dense")
 
 
 def experiment(split="full-dev", **retriever):
@@ -88,9 +88,9 @@ def agree(rankings, expected):
     """Check that the scores are the seven best, and that each passage has its own score."""
     assert rankings.keys() == expected.keys()
     for question, hits in rankings.items():
-        scores, own = [hit.score for hit in hits], {passage: score for score, passage in expected[question]}
+        scores, exact = [hit.score for hit in hits], {passage: score for score, passage in expected[question]}
         np.testing.assert_allclose(scores, [score for score, _ in expected[question][:7]], atol=1e-4)
-        np.testing.assert_allclose(scores, [own[hit.passage_id] for hit in hits], atol=1e-4)
+        np.testing.assert_allclose(scores, [exact[hit.passage_id] for hit in hits], atol=1e-4)
 
 
 @pytest.mark.parametrize("settings", [{}, {"model": "dpr/ctx_encoder"}, {"query_prefix": "other: ", "passage_prefix": "", "max_tokens": 6}])  # fmt: skip
@@ -158,9 +158,9 @@ def test_a_model_trained_on_the_same_questions_is_recorded():
 @pytest.mark.parametrize(
     ("built", "searched", "message"),
     [
-        ({}, {"nprobe": 3}, "nprobe and ef_search are for a FAISS index, and .* is searched exactly"),
-        ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; set factory"),
-        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name on the hub"),
+        ({}, {"nprobe": 3}, "nprobe and ef_search need a FAISS index, but .* has none"),
+        ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search; set factory"),
+        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
         ({"query_prefix": 5}, {}, "query_prefix"),
         ({"precision": "int8"}, {}, "'precision': unknown value 'int8'"),
     ],

@@ -26,7 +26,7 @@ class Scripted(Retriever):
 
     def search(self, questions, k):
         ASKED.extend((question.text, k) for question in questions)
-        hits = [Hit(one, 1 / rank) for rank, one in enumerate(self.ranks[:k], start=1)]
+        hits = [Hit(passage_id, 1 / rank) for rank, passage_id in enumerate(self.ranks[:k], start=1)]
         return [SearchResult(hits) for _ in questions]
 
 
@@ -54,10 +54,10 @@ def test_rrf_is_the_sum_of_cormack_et_al(rankings, weights, rrf_k):
     expected = {}
     for passage in {hit.passage_id for ranking in rankings for hit in ranking}:
         places = [[hit.passage_id for hit in ranking] for ranking in rankings]
-        found = [
+        contributions = [
             (weight, place.index(passage)) for weight, place in zip(weights, places, strict=True) if passage in place
         ]
-        expected[passage] = sum(weight / (rrf_k + rank + 1) for weight, rank in found)
+        expected[passage] = sum(weight / (rrf_k + rank + 1) for weight, rank in contributions)
     assert fuse_by_rank(rankings, weights, rrf_k) == pytest.approx(expected)
 
 
@@ -72,7 +72,7 @@ def test_a_passage_absent_from_a_short_ranking_scores_zero():
     few, many = [Hit("a", 20.0)], [Hit("b", 0.8), Hit("a", 0.6)]
     assert fuse_by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
     assert fuse_by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
-    with refused('best score is above 0, found -1; take method = "rrf"'):
+    with refused('best score is above 0, found -1; set method = "rrf"'):
         fuse_by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
 
 
@@ -87,8 +87,8 @@ def tables(**retriever):
     return {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "fusion"} | retriever}
 
 
-def part(**more):
-    return {"name": f"{__name__}:Scripted"} | more
+def part(**settings):
+    return {"name": f"{__name__}:Scripted"} | settings
 
 
 NESTED = tables(
@@ -115,15 +115,15 @@ def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     experiment = parse_experiment("x", NESTED, "x.toml")
     first, second = experiment.retriever["parts"]
     assert (first["k"], first["weight"], first["query"]) == (2, 2.0, "presupposition")
-    assert (second["k"], second["weight"], [one["k"] for one in second["parts"]]) == (9, 0.5, [1, 9])
-    assert len(list(retriever_sections(experiment.retriever))) == 5
+    assert (second["k"], second["weight"], [part["k"] for part in second["parts"]]) == (9, 0.5, [1, 9])
+    assert len(list(retriever_tables(experiment.retriever))) == 5
     variant = override(experiment, {"k": 3})
-    assert [one["k"] for one in variant.retriever["parts"]] == [2, 9]
+    assert [part["k"] for part in variant.retriever["parts"]] == [2, 9]
     write_resolved(variant)
     assert load_experiment("x+k=3") == variant
     variant = override(load_experiment("sample"), {"retriever": "fusion"})
     assert variant.indexes == ["bm25", "dense"]
-    assert [one["k"] for one in variant.retriever["parts"]] == [variant.retriever["k"]] * 2
+    assert [part["k"] for part in variant.retriever["parts"]] == [variant.retriever["k"]] * 2
 
 
 def test_passages_made_by_parts_are_returned_once():
@@ -142,10 +142,10 @@ def test_passages_made_by_parts_are_returned_once():
 @pytest.mark.parametrize(
     ("retriever", "message"),
     [
-        ({"parts": [part()]}, r"wants two \[\[retriever.parts\]\] or more, found 1"),
+        ({"parts": [part()]}, r"at least two \[\[retriever.parts\]\], found 1"),
         ({"parts": "bm25"}, r"wants \[\[retriever.parts\]\], found 'bm25'"),
         ({"parts": [part(), part(weight=-1)]}, "'weight': wanted a number from 0, found -1"),
-        ({"parts": [part(weight=0)] * 2}, "weights from 0, and at least one weight above 0"),
+        ({"parts": [part(weight=0)] * 2}, "weights of at least 0, and one above 0"),
         ({"rrf_k": -1, "parts": [part()] * 2}, "'rrf_k': wanted a whole number from 0, found -1"),
         ({"weight": 1.0}, "'fusion' takes no 'weight' here"),
         ({"query": "main"}, "'fusion' takes no 'query' here"),

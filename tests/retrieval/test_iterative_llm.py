@@ -41,8 +41,10 @@ class Says(LanguageModel):
 
     def complete(self, requests, advance=None):
         self.prompts += [request.messages[-1][1] for request in requests]
-        said = [self.texts.pop(0) for _ in requests]
-        return [message if isinstance(message, Completion) else Completion(message, 10, 2, "stop") for message in said]
+        messages = [self.texts.pop(0) for _ in requests]
+        return [
+            message if isinstance(message, Completion) else Completion(message, 10, 2, "stop") for message in messages
+        ]
 
 
 def steps(model, part=None, **settings):
@@ -74,9 +76,11 @@ SAID = ["Search: enough", "Search: **Enough.**", "search: ann  LEE", f"Search: {
 LACKING = ["", "Ann Lee, I think.", "Search:", "Search: \n\n", "<think>Search: Ann"]
 
 
-@pytest.mark.parametrize(("said", "unparsed"), [*((message, 0) for message in SAID), *((one, 1) for one in LACKING)])
-def test_enough_a_repeated_query_or_none_ends_the_steps(said, unparsed):
-    retriever = steps(Says("Search: Ann Lee", said), steps=9)
+@pytest.mark.parametrize(
+    ("message", "unparsed"), [*((message, 0) for message in SAID), *((message, 1) for message in LACKING)]
+)
+def test_enough_a_repeated_query_or_none_ends_the_steps(message, unparsed):
+    retriever = steps(Says("Search: Ann Lee", message), steps=9)
     [ranking] = retriever.search([QUESTION], 3)
     assert queries_of(ranking) == [QUESTION.text, "Ann Lee"]
     assert [hit.passage_id for hit in ranking] == ["common", "wept", "Lee"]
@@ -143,9 +147,9 @@ def test_the_estimate_is_a_request_before_each_later_step_and_the_prompt_is_its_
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"steps": 0}, "steps"), ({"prompt": "closed-book"}, "wants one that reads passages"),
+        ({"steps": 0}, "steps"), ({"prompt": "closed-book"}, "needs a prompt that reads passages"),
         ({"prompt": "multiple-choice"}, "shows no choices"), ({"prompt": "next-qery"}, "did you mean 'next-query'"),
-        ({"part": Makes()}, "made another passage 'wept' for the query of a later step"),
+        ({"part": Makes()}, "generated another passage 'wept' for a later query"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(settings, message):

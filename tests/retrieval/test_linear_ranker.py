@@ -33,12 +33,12 @@ def model(path, **changed):
 
 
 def test_names_numbers_and_pairs_of_the_question_are_found():
-    found = row(TEXT, PASSAGES["a"])
-    assert found["names"] == 1.0
-    assert found["numbers"] == 1.0
-    assert found["pairs"] == 4 / 10  # "ada lind", "at brill", "brill in", "in 1931", of those with a long word
-    assert found["triples"] == 3 / 11  # "cup at brill", "at brill in", "brill in 1931"
-    assert found["words"] > found["asked words"]
+    features = row(TEXT, PASSAGES["a"])
+    assert features["names"] == 1.0
+    assert features["numbers"] == 1.0
+    assert features["pairs"] == 4 / 10  # "ada lind", "at brill", "brill in", "in 1931", of those with a long word
+    assert features["triples"] == 3 / 11  # "cup at brill", "at brill in", "brill in 1931"
+    assert features["words"] > features["asked words"]
     only = row(TEXT, PASSAGES["b"])
     assert only["names"] == 0.5  # of Ada Lind and Brill
     assert only["numbers"] == only["triples"] == 0.0
@@ -61,11 +61,11 @@ texts = st.text(st.sampled_from("Ada Lind 1931 of the band, ."), max_size=80)
 @given(texts, st.lists(texts, max_size=4), st.text(st.sampled_from("xyz qu."), max_size=80))
 def test_words_that_the_question_lacks_change_nothing(question, passages, other):
     scores = [1.0 / (1 + n) for n in range(len(passages))]
-    found = compute_features(question, lambda word: 0.5, scores, passages)
-    assert found.shape == (len(passages), len(FEATURES))
-    assert np.isfinite(found).all()
+    features = compute_features(question, lambda word: 0.5, scores, passages)
+    assert features.shape == (len(passages), len(FEATURES))
+    assert np.isfinite(features).all()
     assert np.allclose(
-        found, compute_features(question, lambda word: 0.5, scores, [f"{passage} {other}" for passage in passages])
+        features, compute_features(question, lambda word: 0.5, scores, [f"{passage} {other}" for passage in passages])
     )
 
 
@@ -86,7 +86,7 @@ def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
     path = tmp_path / "model.json"
     with refused("does not exist"):
         read_ranker(str(path))
-    with refused("features differ from this version's in length"):
+    with refused("features differ from this version in length"):
         read_ranker(model(path, weights={"length": 1.0}))
     path.write_text("{}")
     with refused("train it again"):

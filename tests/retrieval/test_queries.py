@@ -177,11 +177,11 @@ WORDS = [*sorted(ASKING), "Rome", "fell,", "Ann", "ice", "and", "trade", "1836."
 
 @pytest.mark.parametrize("question", EXAMPLES)
 def test_a_causal_question_loses_its_asking_words(question):
-    found = parse_causal_form(question)
-    assert (found.rule, found.seeks, found.statement) == EXAMPLES[question]
-    assert QUERIES["causal-connectives"](question) == f"{found.statement} {CONNECTIVES[found.seeks]}"
-    assert all(term in found.statement for term in content_terms(question))
-    assert parse_causal_form(found.statement).statement == found.statement
+    form = parse_causal_form(question)
+    assert (form.rule, form.seeks, form.statement) == EXAMPLES[question]
+    assert QUERIES["causal-connectives"](question) == f"{form.statement} {CONNECTIVES[form.seeks]}"
+    assert all(term in form.statement for term in content_terms(question))
+    assert parse_causal_form(form.statement).statement == form.statement
 
 
 @pytest.mark.parametrize("question", OTHERS)
@@ -194,12 +194,12 @@ def test_a_question_of_no_form_stays(question):
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join) | st.text(max_size=60))
 @example("why did how did")
 def test_only_asking_words_go_and_something_is_left(text):
-    found = parse_causal_form(text)
-    assert found.statement.strip() or not text.strip()
-    left = iter(words(text))
-    if found.seeks:
-        assert all(word in left for word in words(found.statement))  # in their order
-        gone = set(words(text)) - set(words(found.statement))
+    form = parse_causal_form(text)
+    assert form.statement.strip() or not text.strip()
+    remaining = iter(words(text))
+    if form.seeks:
+        assert all(word in remaining for word in words(form.statement))  # in their order
+        gone = set(words(text)) - set(words(form.statement))
         assert {word.strip(" ?\"'()") for word in gone} <= ASKING | {""}
 
 
@@ -221,8 +221,8 @@ ASKED = {
 
 @pytest.mark.parametrize("query", sorted(QUERIES | ASKED))
 def test_every_query_rewrites_as_expected(query):
-    asked = rewrite_questions([Question("q", text) for text in (LINCOLN, LAST, PLAIN, CAUSAL)], query)
-    assert [words(question.text) for question in asked] == [words(text) for text in ASKED[query]]
+    rewritten = rewrite_questions([Question("q", text) for text in (LINCOLN, LAST, PLAIN, CAUSAL)], query)
+    assert [words(question.text) for question in rewritten] == [words(text) for text in ASKED[query]]
     for unknown in (query[:-1], 5, [query]):
         with refused("query"):
             rewrite_questions([Question("q", PLAIN)], unknown)
@@ -231,8 +231,13 @@ def test_every_query_rewrites_as_expected(query):
 @given(st.text(), st.sampled_from(sorted(QUERIES)))
 def test_rewriting_keeps_ids_and_annotation_and_empties_no_question(text, query):
     question = Question("b/s/1", text, ("a", "b"), ("gold",), ("x", "y"))
-    (asked,) = rewrite_questions([question], query)
-    assert (asked.id, asked.answers, asked.gold_passages, asked.choices) == ("b/s/1", ("a", "b"), ("gold",), ("x", "y"))
-    assert bool(asked.text.strip()) or not text.strip()
+    (rewritten,) = rewrite_questions([question], query)
+    assert (rewritten.id, rewritten.answers, rewritten.gold_passages, rewritten.choices) == (
+        "b/s/1",
+        ("a", "b"),
+        ("gold",),
+        ("x", "y"),
+    )
+    assert bool(rewritten.text.strip()) or not text.strip()
     if query == "question":
-        assert asked == question
+        assert rewritten == question

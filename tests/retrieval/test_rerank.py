@@ -30,8 +30,8 @@ def ranking_of(values):
 @given(scores, st.data())
 def test_with_weight_one_the_model_decides_and_ties_keep_their_order(values, data):
     model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
-    found = [hit.passage_id for hit in reorder_hits(ranking_of(values), model, 1.0)]
-    assert found == [f"p{place}" for place in sorted(range(len(values)), key=lambda place: -model[place])]
+    order = [hit.passage_id for hit in reorder_hits(ranking_of(values), model, 1.0)]
+    assert order == [f"p{place}" for place in sorted(range(len(values)), key=lambda place: -model[place])]
 
 
 @given(scores, st.floats(0.1, 10), st.floats(-5, 5), st.data())
@@ -39,9 +39,9 @@ def test_scale_and_offset_of_scores_do_not_matter(values, factor, offset, data):
     model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
     ranking = ranking_of(values)
     moved = [Hit(hit.passage_id, hit.score * factor + offset) for hit in ranking]
-    one = {hit.passage_id: hit.score for hit in reorder_hits(ranking, model)}
+    scaled = {hit.passage_id: hit.score for hit in reorder_hits(ranking, model)}
     other = {hit.passage_id: hit.score for hit in reorder_hits(moved, [score * factor - offset for score in model])}
-    assert other == pytest.approx(one, abs=1e-6)
+    assert other == pytest.approx(scaled, abs=1e-6)
 
 
 @given(scores, st.data())
@@ -64,11 +64,16 @@ def test_the_model_reads_the_configured_clause_and_the_first_passages_alone(monk
     part = Scripted()
     how = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
     whole = Rerank(**how)
-    [found] = whole.search(QUESTIONS[:1], 2)
-    assert (found[0].passage_id, len(found), part.asked, whole.trained_on[-1]) == ("a", 2, [QUESTIONS[0].text], "abc")
-    [found] = Rerank(**how, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
+    [ranking] = whole.search(QUESTIONS[:1], 2)
+    assert (ranking[0].passage_id, len(ranking), part.asked, whole.trained_on[-1]) == (
+        "a",
+        2,
+        [QUESTIONS[0].text],
+        "abc",
+    )
+    [ranking] = Rerank(**how, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
     assert read[1] == [("Ada Lind had not won the cup", PASSAGES["c"]), ("Ada Lind had not won the cup", PASSAGES["b"])]
-    assert found[2].passage_id == "a"
+    assert ranking[2].passage_id == "a"
     assert part.asked == [QUESTIONS[0].text] * 2
 
 
@@ -91,7 +96,7 @@ def test_the_span_reader_raises_the_passage_that_holds_an_answer():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"parts": []}, r"wants one \[\[retriever.parts\]\], found 0"),
+        ({"parts": []}, r"needs exactly one \[\[retriever.parts\]\], found 0"),
         ({"model_weight": 0.0}, "'model_weight': wanted a number above 0, at most 1"),
         ({"reads": "claws"}, "unknown query 'claws'; .*known: .*main"),
         ({"model": "no/such model"}, "neither a folder here nor a name on the hub"),
@@ -128,23 +133,23 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
     BertForSequenceClassification(config).save_pretrained(tmp_path / "two")
     (tmp_path / "two" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
-    with refused("gives 2 scores a pair"):
+    with refused("has 2 labels"):
         module.CrossEncoder(str(tmp_path / "two"), "cpu")
-    own = module.adapter_folder(module.BUNDLED_MODEL)
-    for path in own.iterdir():
+    bundled = module.adapter_folder(module.BUNDLED_MODEL)
+    for path in bundled.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    for name, content, said in (
+    for name, content, message in (
         (
             "adapter_model.safetensors",
-            (own / "adapter_model.safetensors").read_bytes()[:-1],
-            "its weights cannot be read",
+            (bundled / "adapter_model.safetensors").read_bytes()[:-1],
+            "unreadable weights",
         ),
         ("adapter_config.json", b"[]", "does not load as an adapter"),
         ("adapter_config.json", b'{"r": "x", "lora_alpha": 1}', "does not load as an adapter"),
         ("manifest.json", b"{}", "manifest.json: not as ifqa writes it .*train it again: ifqa train rerank"),
     ):
         (tmp_path / name).write_bytes(content)
-        with refused(said):
+        with refused(message):
             module.CrossEncoder(str(tmp_path), "cpu")
     # transformers would draw the classifier at random: other scores in each process
     shutil.copytree(module.minilm_folder(), tmp_path / "encoder")

@@ -17,8 +17,8 @@ from ifqa.retrieval.run_file import RunFile
 QUESTIONS = [Question("b/dev/1", "If  John’s cat barked,\nwho?"), Question("b/dev/2", "If so, what?")]
 
 
-def ctx(n, text=None, **more):
-    return {"id": f"wiki:{n}", "title": f"T{n}", "text": text or f"text {n}", "score": str(100 - n)} | more
+def ctx(n, text=None, **fields):
+    return {"id": f"wiki:{n}", "title": f"T{n}", "text": text or f"text {n}", "score": str(100 - n)} | fields
 
 
 def ctxs_file(path, *entries):
@@ -65,7 +65,7 @@ def test_a_matching_id_counts_before_the_text(tmp_path):
 
 def test_ctxs_of_other_questions_and_pickles_are_refused(tmp_path):
     path = ctxs_file(tmp_path / "x.json", {"question": "who sang it?", "ctxs": []})
-    with refused(r"no entry for b/dev/2: wanted .*'If so, what\?', found 1 .*'who sang it\?'"):
+    with refused(r"no entry for b/dev/2, 'If so, what\?'; found 1 .*'who sang it\?'"):
         RunFile(path).search(QUESTIONS[1:], 5)
     (tmp_path / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
     for reads in (RunFile, RunFile.fingerprint):
@@ -83,11 +83,11 @@ def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     questions = pipeline_run.Run(experiment("x.json")).questions
     golds = [(question.text, ctx(n, question.gold_passages[0])) for n, question in enumerate(questions, start=1)]
     passages = [(text, [ctx(0, "nothing at all"), gold, ctx(-1, "low", score="1")]) for text, gold in golds]
-    ctxs_file(tmp_path / "x.json", *({"question": text, "ctxs": several} for text, several in passages))
+    ctxs_file(tmp_path / "x.json", *({"question": text, "ctxs": ctxs} for text, ctxs in passages))
     mine = experiment("x.json", k=5)
     stages.retrieve(Run(mine))
     rankings = list(rankings_of(mine, questions))
-    assert [[passage.text for passage in several] for several in passages_of(mine, rankings)] == [
+    assert [[passage.text for passage in ctxs] for ctxs in passages_of(mine, rankings)] == [
         ["nothing at all", question.gold_passages[0], "low"] for question in questions
     ]
     scores = json.loads((stages.score(Run(mine)) / "scores.json").read_text())["measures"]

@@ -42,21 +42,21 @@ def by_definition(folder, texts):
     network, tokens = BertForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     with torch.inference_mode():
         logits = [network(**tokens(text, return_tensors="pt")).logits[0] for text in texts]
-    return np.array([[max(np.log1p(max(one, 0.0)) for one in word) for word in each.T.tolist()] for each in logits])
+    return np.array([[max(np.log1p(max(logit, 0.0)) for logit in word) for word in text.T.tolist()] for text in logits])
 
 
 def dense(weights, size):
-    found = np.zeros((len(weights), size), np.float32)
-    for row, (words, values) in zip(found, weights, strict=True):
+    matrix = np.zeros((len(weights), size), np.float32)
+    for row, (words, values) in zip(matrix, weights, strict=True):
         row[words] = values
-    return found
+    return matrix
 
 
 @pytest.mark.parametrize("name", ["bare", "saved"])
 def test_weights_are_those_of_the_definition(models, name):
-    found = query_weights(open_token_model("sparse", models[name], "float32", "cpu"), TEXTS[:9])
+    weights = query_weights(open_token_model("sparse", models[name], "float32", "cpu"), TEXTS[:9])
     wanted = by_definition(models[name], TEXTS[:9])
-    assert np.allclose(dense(found, wanted.shape[1]), wanted, atol=1e-5)
+    assert np.allclose(dense(weights, wanted.shape[1]), wanted, atol=1e-5)
     assert (wanted == 0).any()
 
 
@@ -64,8 +64,8 @@ def test_weights_are_those_of_the_definition(models, name):
 def test_search_is_the_inner_product_as_sentence_transformers_has_it(models, passages, tmp_path, name):
     index = built(models, passages, tmp_path / "index", name)
     theirs = SparseEncoder(models[name], device="cpu")
-    asked = [question.text.encode("utf-8", "replace").decode() for question in ASKED]
-    scores = theirs.similarity(theirs.encode_query(asked), theirs.encode_document(TEXTS)).numpy()
+    texts = [question.text.encode("utf-8", "replace").decode() for question in ASKED]
+    scores = theirs.similarity(theirs.encode_query(texts), theirs.encode_document(TEXTS)).numpy()
     for score, ranking in zip(scores, index.search(ASKED, 7), strict=True):
         wanted = sorted(score, reverse=True)[:7]
         assert [hit.score for hit in ranking] == pytest.approx(wanted, rel=2e-3)
@@ -76,8 +76,8 @@ def test_search_is_the_inner_product_as_sentence_transformers_has_it(models, pas
 
 def test_a_killed_build_goes_on_and_only_other_settings_weigh_everything_again(models, passages, tmp_path):
     whole = built(models, passages, tmp_path / "whole")
-    again, made = after_a_kill(lambda: built(models, passages, tmp_path / "killed"))
-    assert (again.search(ASKED, 60), made) == (whole.search(ASKED, 60), [1])
+    again, encoded = after_a_kill(lambda: built(models, passages, tmp_path / "killed"))
+    assert (again.search(ASKED, 60), encoded) == (whole.search(ASKED, 60), [1])
     titled = built(models, passages, tmp_path / "killed", titles=True)
     other = built(models, write_passages(tmp_path / "other", [f"gold {text}" for text in TEXTS]), tmp_path / "by hand")
     assert titled.search(ASKED, 5) == other.search(ASKED, 5) != whole.search(ASKED, 5)
@@ -85,7 +85,9 @@ def test_a_killed_build_goes_on_and_only_other_settings_weigh_everything_again(m
 
 def test_the_forecast_is_the_size_of_such_an_index(models, tmp_path):
     built(
-        models, write_passages(tmp_path / "passages", [one.text for one in sample_passages("cpu")]), tmp_path / "index"
+        models,
+        write_passages(tmp_path / "passages", [passage.text for passage in sample_passages("cpu")]),
+        tmp_path / "index",
     )
     cost = Splade.forecast(96, model=models["saved"], precision="float32", device="cpu")
     kept = sum(np.load(path).nbytes for path in (tmp_path / "index").glob("[srw]*-*.npy"))
@@ -98,7 +100,7 @@ def test_models_of_another_kind_and_damaged_models_and_indexes_are_refused(model
     with refused("is not a learned sparse encoder: its files name SentenceTransformer"):
         open_token_model("sparse", tiny(tmp_path / "plain"), "float32", "cpu")
     compares = tiny_splade(tmp_path / "cosine", similarity="cosine")
-    with refused("compares by 'cosine'; wanted a model that compares by inner product"):
+    with refused("has the similarity 'cosine'; wanted a model for inner product"):
         Splade.build(passages, tmp_path / "index", model=compares)
     for name, file in (("saved", "model.safetensors"), ("looked up", "document_0_Transformer/model.safetensors")):
         lacking = tmp_path / name
@@ -113,7 +115,7 @@ def test_models_of_another_kind_and_damaged_models_and_indexes_are_refused(model
     built({"saved": str(model)}, passages, index)
     rows = index / "rows-00001.npy"
     np.save(rows, np.load(rows)[:-1])
-    with refused("do not fit together; build the index again"):
+    with refused("do not match; build the index again"):
         Splade(index)
     rows.unlink()
     with refused(r"rows-00001\.npy"):

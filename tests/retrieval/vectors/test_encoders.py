@@ -81,10 +81,15 @@ def test_the_default_encoder_equals_sentence_transformers():
 
 def test_prefixes_titles_and_length_can_be_set_and_are_reported(bert):
     theirs = SentenceTransformer(bert, device="cpu")
-    own = open_float(bert)
-    assert own.facts == FACTS | {"model": bert}
+    encoder = open_float(bert)
+    assert encoder.facts == FACTS | {"model": bert}
     ours = open_float(bert, query_prefix="", passage_prefix="other: ", titles="yes", max_tokens=8)
-    assert ours.facts == own.facts | {"query_prefix": "", "passage_prefix": "other: ", "titles": True, "max_tokens": 8}
+    assert ours.facts == encoder.facts | {
+        "query_prefix": "",
+        "passage_prefix": "other: ",
+        "titles": True,
+        "max_tokens": 8,
+    }
     theirs.max_seq_length = 8
     texts = [f"other: {passage.title} {passage.text}".replace(":  ", ": ") for passage in PASSAGES]
     np.testing.assert_allclose(ours.encode_passages(PASSAGES), one_by_one(theirs.encode, texts), atol=1e-5)
@@ -114,12 +119,12 @@ def test_a_weight_that_the_files_lack_is_refused(bert, dpr, accelerate, tmp_path
 
 def by_hand(kind, folder, *texts, longest=256):
     """DPR's vectors by plain transformers: a single text or pair at a time, with all token types 0."""
-    network, found = kind.from_pretrained(folder).eval(), []
-    for one in zip(*texts, strict=True):
-        ids = tokenizer()(*one, truncation=True, max_length=longest, return_tensors="pt").input_ids
+    network, vectors = kind.from_pretrained(folder).eval(), []
+    for inputs in zip(*texts, strict=True):
+        ids = tokenizer()(*inputs, truncation=True, max_length=longest, return_tensors="pt").input_ids
         with torch.no_grad():
-            found.append(network(ids, token_type_ids=torch.zeros_like(ids)).pooler_output[0].numpy())
-    return np.stack(found)
+            vectors.append(network(ids, token_type_ids=torch.zeros_like(ids)).pooler_output[0].numpy())
+    return np.stack(vectors)
 
 
 @pytest.mark.parametrize("budget", [30, 2048])
@@ -128,7 +133,9 @@ def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, mo
     encoder = open_float(dpr, max_tokens=40)
     questions = dpr.replace("ctx_encoder", "question_encoder")
     pairs = [(passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES]
-    expected = np.concatenate([by_hand(DPRContextEncoder, dpr, *([one] for one in pair), longest=40) for pair in pairs])
+    expected = np.concatenate(
+        [by_hand(DPRContextEncoder, dpr, *([text] for text in pair), longest=40) for pair in pairs]
+    )
     np.testing.assert_allclose(encoder.encode_passages(PASSAGES), expected, atol=1e-5)
     alone = by_hand(DPRQuestionEncoder, questions, TEXTS, longest=40)
     np.testing.assert_allclose(encoder.encode_queries(TEXTS), alone, atol=1e-5)
@@ -153,21 +160,21 @@ def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(bert, d
     open_float(tiny(tmp_path / "bge-small"))
     assert "prefix" not in capsys.readouterr().err
     open_float(tiny(tmp_path / "e5-small", prompts=None))
-    assert "its files name no prefix" in capsys.readouterr().err
+    assert "its files have no prefix" in capsys.readouterr().err
 
 
 def test_half_precision_keeps_length_and_direction(bert, dpr):
     for folder in (bert, dpr):
         exact, half = encoder_once(folder), open_float(folder, precision="bfloat16")
-        for found, expected in (
+        for vectors, expected in (
             (half.encode_passages(PASSAGES[:3]), exact.encode_passages(PASSAGES[:3])),
             (half.encode_queries(TEXTS[:3]), exact.encode_queries(TEXTS[:3])),
         ):
-            assert found.dtype == np.float32
-            assert (torch.cosine_similarity(*map(torch.tensor, (found, expected))) > 0.999).all()
-            assert not np.array_equal(found, expected)
+            assert vectors.dtype == np.float32
+            assert (torch.cosine_similarity(*map(torch.tensor, (vectors, expected))) > 0.999).all()
+            assert not np.array_equal(vectors, expected)
             if folder == bert:
-                np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-3)
+                np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ def queries(vectors):
     return (all_vectors(vectors.folder)[rows] + 0.1 * noise).astype(np.float32)
 
 
-def recall(found, expected):
-    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found.tolist(), expected.tolist(), strict=True)])
+def recall(rows, expected):
+    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows.tolist(), expected.tolist(), strict=True)])
 
 
 @pytest.mark.parametrize("part_passages", [1, 5100, 10**6])
@@ -103,10 +103,10 @@ def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries
 def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, factory, name):
     expected = FlatIndex(vectors).search(queries, 10)[1]
     build_index(vectors, tmp_path, factory)
-    less, more = (
+    few, many = (
         FaissIndex(tmp_path, (len(vectors), DIMENSION), **{name: value}).search(queries, 10)[1] for value in (1, 500)
     )
-    assert recall(less, expected) < recall(more, expected)
+    assert recall(few, expected) < recall(many, expected)
 
 
 def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
@@ -120,10 +120,10 @@ def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
 @pytest.mark.parametrize(
     ("factory", "settings", "message"),
     [
-        ("bogus", {}, '= "bogus": faiss cannot build it .*could not parse index string bogus.*; wanted a factory such'),
+        ("bogus", {}, '= "bogus": faiss cannot build it .*could not parse index string bogus.*; use a factory such'),
         ("LSH", {}, "for inner product .*METRIC_L2"), ("IDMap,Flat", {}, "add_with_ids"),
-        ("HNSW1", {}, "too small; wanted HNSW2"), ("PQ8", {"train_sample": 200}, "at least as large as number of clusters"),
-        ("Flat", {"nprobe": 4}, "nprobe = 4 .*wanted 0, for the index has no such setting"),
+        ("HNSW1", {}, "too small; wanted at least HNSW2"), ("PQ8", {"train_sample": 200}, "at least as large as number of clusters"),
+        ("Flat", {"nprobe": 4}, "nprobe = 4: .*has no such setting; set it to 0"),
         ("IVF32,SQ8", {"ef_search": 4}, "ef_search = 4"),
         ("Flat", {"device": "cuda"}, "faiss finds no GPU.*pip install 'ifqa.gpu.'"),
     ],
@@ -141,7 +141,7 @@ def test_factories_and_settings_that_do_not_fit_are_refused(vectors, tmp_path, m
         lambda: build_index(vectors, tmp_path, "Flat"),
         lambda: FaissIndex(tmp_path, (len(vectors), DIMENSION)),
     ):
-        with refused(r"needs faiss; install it with: pip install 'ifqa\[cpu\]' .*factory = \"\""):
+        with refused(r"needs faiss: pip install 'ifqa\[cpu\]' .*factory = \"\""):
             call()
 
 

@@ -47,8 +47,8 @@ def test_row_numbers_run_through_all_shards(tmp_path_factory, sizes, data):
     names = [f"{shard}-{row}" for shard, size in enumerate(sizes) for row in range(size)]
     assert vectors.ids(rows) == [names[row] for row in rows]
     assert vectors.rows(vectors.ids(rows)).tolist() == rows
-    found = [(first, shard[0, 0], len(shard)) for first, shard in vectors.vectors()]
-    assert found == [(first, first, last - first) for first, last in vectors.bounds()]
+    firsts = [(first, shard[0, 0], len(shard)) for first, shard in vectors.vectors()]
+    assert firsts == [(first, first, last - first) for first, last in vectors.bounds()]
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 70_000.0])  # 70,000 is too large for half precision
@@ -71,8 +71,8 @@ def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
     with open(tmp_path / module.SHARDS_FILE, "ab") as handle:
         handle.write(b'{"foo": 1}\n{"shard": [0], "key": "key0"}\n{"shard": 5, "key": "half a li')
     again = ShardWriter(tmp_path)
-    assert [again.has(number, f"key{number}") for number in range(6)] == [2, None, None, 2, None, None]
-    assert again.has(0, "another key") is None
+    assert [again.count_finished(number, f"key{number}") for number in range(6)] == [2, None, None, 2, None, None]
+    assert again.count_finished(0, "another key") is None
     again.add(1, "key1", ids[::-1], rows_of(2, 2))
     assert again.finish({0: "key0", 1: "key1"}) == 4
     assert Shards(tmp_path).ids(range(4)) == [*ids, *ids[::-1]]
@@ -147,34 +147,36 @@ def passages(tmp_path, monkeypatch):
 
 @pytest.fixture
 def encoded(monkeypatch):
-    """The numbers of the encoded pieces; after `encoded.left` pieces the next piece is interrupted."""
+    """The numbers of the encoded tasks; after `encoded.limit` tasks the next is interrupted."""
 
     class Encoded(list):
-        left = 10**6
+        limit = 10**6
 
-    done = Encoded()
+    encoded = Encoded()
 
-    def counted(piece, real=module.encode_task):
-        if len(done) == done.left:
+    def counted(task, real=module.encode_task):
+        if len(encoded) == encoded.limit:
             raise KeyboardInterrupt
-        done.append(piece.number)
-        return real(piece)
+        encoded.append(task.number)
+        return real(task)
 
     monkeypatch.setattr(module, "encode_task", counted)
-    return done
+    return encoded
 
 
 def write(folder, number, shard):
-    lines = [json.dumps({"id": one.id, "title": one.title, "contents": one.text}) + "\n" for one in shard]
+    lines = [
+        json.dumps({"id": passage.id, "title": passage.title, "contents": passage.text}) + "\n" for passage in shard
+    ]
     (folder / f"passages-{number:05d}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
-def settings(model, **more):
-    return {"model": model, "precision": "float32", "device": "cpu"} | more
+def settings(model, **extra):
+    return {"model": model, "precision": "float32", "device": "cpu"} | extra
 
 
-def encode(passages, folder, settings, **more):
-    Dense.build(passages, folder, **settings, **more)
+def encode(passages, folder, settings, **extra):
+    Dense.build(passages, folder, **settings, **extra)
     return json.loads((folder / "dense.json").read_text())
 
 
@@ -184,26 +186,26 @@ def files(folder):
 
 def test_rows_and_ids_are_those_of_the_passages(tmp_path, passages, model, encoded):
     facts = encode(passages, tmp_path / "out", settings(model))
-    every = [one for shard in SHARDS for one in shard]
-    assert facts["passages"] == len(every)
+    expected_passages = [passage for shard in SHARDS for passage in shard]
+    assert facts["passages"] == len(expected_passages)
     assert facts["model"] == model
     assert len(facts["weights"]) == 64
     assert encoded == list(range(PIECES))
-    assert Shards(tmp_path / "out").ids(range(len(every))) == [one.id for one in every]
-    expected = open_encoder(EncoderSettings(**settings(model))).encode_passages(every)
+    assert Shards(tmp_path / "out").ids(range(len(expected_passages))) == [passage.id for passage in expected_passages]
+    expected = open_encoder(EncoderSettings(**settings(model))).encode_passages(expected_passages)
     np.testing.assert_allclose(all_vectors(tmp_path / "out"), expected, atol=1e-3)
 
 
 def test_after_a_kill_only_the_rest_is_encoded_to_the_same_bytes(tmp_path, passages, model, encoded, capsys):
     encode(passages, tmp_path / "whole", settings(model))
     encoded.clear()
-    encoded.left = 2
+    encoded.limit = 2
     with pytest.raises(KeyboardInterrupt):
         encode(passages, tmp_path / "out", settings(model))
-    encoded.left = 10**6
+    encoded.limit = 10**6
     encode(passages, tmp_path / "out", settings(model))
     assert encoded == list(range(PIECES))
-    assert "8 passages had been encoded by an earlier build" in capsys.readouterr().err
+    assert "8 passages reused from an earlier build" in capsys.readouterr().err
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
@@ -252,18 +254,18 @@ def test_blank_lines_are_no_passages_and_a_bad_line_is_named(tmp_path, passages,
     encode(passages, tmp_path / "out", settings(model))
     expected = all_vectors(tmp_path / "out")
     path = passages / "passages-00001.jsonl"
-    path.write_bytes(path.read_bytes() + b"\n \n")  # an empty piece of its own
+    path.write_bytes(path.read_bytes() + b"\n \n")  # an empty task of its own
     assert encode(passages, tmp_path / "out", settings(model))["passages"] == 14
     np.testing.assert_array_equal(all_vectors(tmp_path / "out"), expected)
     path.write_bytes(path.read_bytes() + b'{"id": "x", "title": "", "contents": \n')
     with refused(r"passages-00001\.jsonl:7: not JSON"):
         encode(passages, tmp_path / "out", settings(model))
     (tmp_path / "empty").mkdir()
-    for folder, said in (
+    for folder, message in (
         ("nowhere", "passages folder not found"),
         ("empty", r"no passages in .*wanted passages-\*\.jsonl"),
     ):
-        with refused(said):
+        with refused(message):
             encode(tmp_path / folder, tmp_path / "out", settings(model))
     cost = Dense.forecast(1000, **settings(model))
     assert (cost.seconds > 0, cost.disk, cost.memory > 1e6) == (True, 1000 * (2 * 32 + 16), True)
