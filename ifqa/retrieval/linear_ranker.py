@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import ConfigError
-from ifqa.models.hub import encoder_folder
+from ifqa.models.hub import minilm_folder
 from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval.composition import (

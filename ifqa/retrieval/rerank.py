@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact
-from ifqa.models.devices import BUDGET, CHUNK, batches, half_precision, resolve_device, to_device
+from ifqa.models.devices import BATCH_TOKENS, CHUNK, half_precision, resolve_device, split_batches, to_device
 from ifqa.models.hub import (
     WEIGHTS_SHA256,
     config_number,
@@ -234,7 +234,7 @@ class CrossEncoder:
                 features = self._tokenizer(
                     questions, texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
                 )
-                for positions, batch in batches(dict(features), len(questions), BUDGET[self.device]):
+                for positions, batch in split_batches(dict(features), len(questions), BATCH_TOKENS[self.device]):
                     logits = self._network(**to_device(batch, self.device)).logits
                     scores[start + np.array(positions)] = logits.squeeze(-1).float().cpu().numpy()
         return scores

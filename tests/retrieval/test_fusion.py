@@ -116,7 +116,7 @@ def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     first, second = experiment.retriever["parts"]
     assert (first["k"], first["weight"], first["query"]) == (2, 2.0, "presupposition")
     assert (second["k"], second["weight"], [part["k"] for part in second["parts"]]) == (9, 0.5, [1, 9])
-    assert len(list(retriever_tables(experiment.retriever))) == 5
+    assert len(list(retriever_sections(experiment.retriever))) == 5
     variant = override(experiment, {"k": 3})
     assert [part["k"] for part in variant.retriever["parts"]] == [2, 9]
     write_resolved(variant)

@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ifqa.errors import ConfigError, IfqaError
-from ifqa.models.devices import BUDGET, CHUNK, Features, batches, resolve_device, resolve_precision, to_device
+from ifqa.models.devices import (
+    BATCH_TOKENS,
+    CHUNK,
+    Features,
+    resolve_device,
+    resolve_precision,
+    split_batches,
+    to_device,
+)
 from ifqa.models.hub import (
     MINILM,
     model_fingerprint,
@@ -193,7 +201,7 @@ def _encode(tower: Tower, pairs: Sequence[tuple[str, str]], device: str) -> NDAr
         for chunk, features in zip(chunks, ahead.map(tower.tokenise, chunks), strict=True):
             vectors: list[Tensor] = []
             order: list[int] = []
-            for positions, batch in batches(features, len(chunk), BUDGET[device]):
+            for positions, batch in split_batches(features, len(chunk), BATCH_TOKENS[device]):
                 vectors.append(tower.forward(to_device(batch, device)).float())
                 order += positions
             encoded.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])  # synchronise once per chunk

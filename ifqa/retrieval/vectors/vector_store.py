@@ -162,7 +162,7 @@ class ShardWriter:
     def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
         """Read the list of finished shards."""
         self.folder, self._kinds = folder, (*kinds, "ids")
-        keep_whole_lines(folder / SHARDS_FILE)
+        truncate_log(folder / SHARDS_FILE)
         self._records: dict[int, _ShardRecord] = {}
         for _, line in read_jsonl(folder / SHARDS_FILE) if (folder / SHARDS_FILE).exists() else ():
             with suppress(IfqaError):  # ignore malformed lines; their shards are encoded again
