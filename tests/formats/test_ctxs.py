@@ -150,9 +150,9 @@ def test_a_wrong_entry_is_named_with_what_was_wanted(tmp_path, wrong, complaint)
     [
         ("[{} {}]", r"entry 2: not JSON \(wanted ',', found '{'\)"),
         ("[{}] 2", "wanted nothing after the list of 1 entries, found '2'"),
-        ('{"a":' * 100_000, "entry 1: not JSON that can be read"),
+        ('{"a":' * 100_000, "entry 1: not readable as JSON"),
         ("who sang it?", "entry 1: wanted a JSON object, found 'w'"),
-        ('{"a": ' + "1" * 5000 + "}", "entry 1: not JSON that can be read"),
+        ('{"a": ' + "1" * 5000 + "}", "entry 1: not readable as JSON"),
     ],
 )
 def test_what_is_no_json_is_refused(tmp_path, text, complaint):

