@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from ifqa.cli.ask import ask
 from ifqa.cli.data import data
-from ifqa.cli.exit_codes import each, run_process
+from ifqa.cli.exit_codes import run_each, run_process
 from ifqa.cli.options import (
     CorpusName,
     Engine,
@@ -29,15 +29,15 @@ from ifqa.cli.options import (
     Quiet,
     Splits,
     changed_run,
-    changing,
-    named_in,
-    on_run,
+    complete_names,
     print_json,
     print_line,
-    quietly,
     refuse_broken_text,
-    searching,
     show_help,
+    with_changes,
+    with_quiet,
+    with_run,
+    with_search,
     with_workers,
 )
 from ifqa.cli.setup import doctor, init
@@ -84,7 +84,7 @@ def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = Non
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
 
-    _show_artifact(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)), json)
+    _print_artifact(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)), json)
 
 
 @app.command(rich_help_panel=_RUN)
@@ -102,41 +102,41 @@ def index(
         raise IfqaError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
     stages.build_passages(loaded)
     for part in loaded.indexes if name is None else [name]:
-        _show_artifact(stages.build_index(loaded, part), json)
+        _print_artifact(stages.build_index(loaded, part), json)
 
 
 @app.command(rich_help_panel=_RUN)
 @with_workers
-@on_run("retrieve")
+@with_run("retrieve")
 def retrieve(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Rank passages for an experiment's questions."""
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_show_artifact(stages.retrieve(run, None, workers), json))
+    raise typer.Exit(_print_artifact(stages.retrieve(run, None, workers), json))
 
 
 @app.command(rich_help_panel=_RUN)
 @with_workers
-@on_run("read")
+@with_run("read")
 def read(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_show_artifact(stages.read(run, None, workers), json))
+    raise typer.Exit(_print_artifact(stages.read(run, None, workers), json))
 
 
 @app.command(rich_help_panel=_RUN)
-@on_run("score")
+@with_run("score")
 def score(run: "Run", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all questions."""
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_show(run, stages.score(run), json))
+    raise typer.Exit(_print_scores(run, stages.score(run), json))
 
 
 @app.command(rich_help_panel=_RUN)
 @with_workers
-@changing("read")
+@with_changes("read")
 def run(
     changes: dict[str, object],
     workers: "Workers",
@@ -145,7 +145,7 @@ def run(
         typer.Argument(
             help="Experiments: files experiments/NAME.toml.",
             show_default="sample",
-            autocompletion=named_in("experiments"),
+            autocompletion=complete_names("experiments"),
         ),
     ] = None,
     show: Annotated[
@@ -170,14 +170,14 @@ def run(
         folder = stages.run(run, session, workers)
         if show and run.experiment.reader and not json:
             show_examples(run, folder, show)
-        return _show(run, folder, json)
+        return _print_scores(run, folder, json)
 
-    raise typer.Exit(each(chosen, run_one, [run.experiment.name for run in chosen]))
+    raise typer.Exit(run_each(chosen, run_one, [run.experiment.name for run in chosen]))
 
 
 @app.command(rich_help_panel=_RUN)
 @with_workers
-@on_run("read")
+@with_run("read")
 def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Test whether a reader uses the supposition and the passages.
 
@@ -197,9 +197,11 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
 
 
 @app.command(rich_help_panel=_RUN)
-@changing("read")
+@with_changes("read")
 def check(
-    names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=named_in("experiments"))],
+    names: Annotated[
+        list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_names("experiments"))
+    ],
     changes: dict[str, object],
     json: Json = False,
 ) -> None:
@@ -207,7 +209,7 @@ def check(
 
     It lists what is needed and missing, and estimates disk and memory, too.
     """
-    from ifqa.pipeline.check import Finding, as_json
+    from ifqa.pipeline.check import Finding, findings_json
     from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:
@@ -221,12 +223,12 @@ def check(
         except IfqaError as error:
             problem = error
         if json:
-            print_json(as_json(name, findings, str(problem or "")))
+            print_json(findings_json(name, findings, str(problem or "")))
         if problem:
             raise problem
         return 0
 
-    raise typer.Exit(each(names, check_one, names))
+    raise typer.Exit(run_each(names, check_one, names))
 
 
 app.command(rich_help_panel=_DATA)(init)
@@ -391,7 +393,7 @@ def report(
 
 
 @app.command(rich_help_panel=_ASK)
-@searching(ExperimentName)
+@with_search(ExperimentName)
 def serve(
     run: "Run",
     changed: list[str],
@@ -423,7 +425,7 @@ def serve(
 
 
 @app.command(rich_help_panel=_ASK)
-@searching(ExperimentName)
+@with_search(ExperimentName)
 def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
     """Serve MCP tools over stdin and stdout, for an assistant.
 
@@ -443,10 +445,10 @@ app.add_typer(stats, name="stats", rich_help_panel=_LOOK)
 for group in (app, stats):
     for command in group.registered_commands:
         if command.callback:
-            command.callback = quietly(command.callback)
+            command.callback = with_quiet(command.callback)
 
 
-def _show_artifact(folder: Path, json: bool) -> int:
+def _print_artifact(folder: Path, json: bool) -> int:
     """Print the folder of a stage's artifact; as JSON, also the `record` of its manifest. Gives the exit code."""
     from ifqa.report.console import all_failed
     from ifqa.storage.artifacts import read_manifest
@@ -460,7 +462,7 @@ def _show_artifact(folder: Path, json: bool) -> int:
     return int(all_failed(record))
 
 
-def _show(run: "Run", folder: Path, json: bool) -> int:
+def _print_scores(run: "Run", folder: Path, json: bool) -> int:
     """Print an experiment's scores, as tables or as JSON; gives the exit code."""
     from ifqa.report.console import exit_code, scores_json, show_scores
     from ifqa.scoring.score_files import read_scores
@@ -501,7 +503,7 @@ def options(
 
 @cache
 def parser() -> Callable[..., Any]:
-    """What reads the arguments and calls a verb, built once in a process: typer builds it anew for each call of `app`."""
+    """The parser that calls a verb, built once: typer would build it again for each call of `app`."""
     return get_command(app)
 
 

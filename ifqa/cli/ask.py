@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ifqa.cli.exit_codes import in_words, refuse
-from ifqa.cli.options import Json, print_json, searching
+from ifqa.cli.exit_codes import error_message, print_error
+from ifqa.cli.options import Json, print_json, with_search
 from ifqa.errors import IfqaError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ifqa.records import Answer
 
 
-@searching(Annotated[str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")])
+@with_search(Annotated[str, typer.Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")])
 def ask(
     run: "Run",
     changed: list[str],
@@ -53,12 +53,12 @@ def ask(
         from ifqa.report.answers import answer_to_file, check_output
 
         check_output(out)
-        asked = as_questions(read_questions(questions))
+        parsed = as_questions(read_questions(questions))
         with open_system(run) as system:
-            failed = answer_to_file(out, asked, system, threshold)
+            failed = answer_to_file(out, parsed, system, threshold)
         if json:
-            print_json({"out": str(out), "questions": len(asked)})
-        raise typer.Exit(int(failed == len(asked)))
+            print_json({"out": str(out), "questions": len(parsed)})
+        raise typer.Exit(int(failed == len(parsed)))
     if question:
         as_questions([question])
     with open_system(run) as system:
@@ -87,4 +87,4 @@ def _prompt(answer: Callable[[str], object]) -> None:
             try:
                 answer(line)
             except (IfqaError, OSError) as error:
-                refuse(in_words(error))
+                print_error(error_message(error))

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ifqa.cli.options import Quiet, print_line, quietly
+from ifqa.cli.options import Quiet, print_line, with_quiet
 from ifqa.errors import IfqaError
 from ifqa.progress import hide_progress
 
@@ -202,7 +202,7 @@ class Sources(TyperGroup):
         make = _wiki_command if name not in _COMMANDS and is_published(name) else _benchmark_command
         panel, function = _COMMANDS.get(name) or (_QUESTIONS, make(name))
         app = typer.Typer(add_completion=False)
-        app.command(name, rich_help_panel=panel)(quietly(function))
+        app.command(name, rich_help_panel=panel)(with_quiet(function))
         return get_command(app)
 
 

@@ -24,17 +24,17 @@ _T = TypeVar("_T")
 def run_process(command: Callable[[], int]) -> NoReturn:
     """Run a command and exit; the user's errors are one line on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8: better a "?" than no answer
+        if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8: replace what it cannot encode
             stream.reconfigure(errors="replace")
-    _stop_as_ctrl_c_does()
+    _handle_signals()
     try:
         code = command()
     except UsageError as error:
-        code = refuse(error.format_message())  # type: ignore[attr-defined]
+        code = print_error(error.format_message())  # type: ignore[attr-defined]
     except BrokenPipeError:
         code = UNREAD
     except (IfqaError, OSError) as error:
-        code = refuse(in_words(error))
+        code = print_error(error_message(error))
     except SystemExit as error:  # typer and rich raise it after a broken pipe
         if not isinstance(error.__context__, BrokenPipeError):
             raise
@@ -42,12 +42,12 @@ def run_process(command: Callable[[], int]) -> NoReturn:
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
     if code == STOPPED:  # typer returns this code after a Ctrl-C
-        write_line("stopped; the same command goes on from what is finished")
-    sys.exit(_flushed(code))
+        write_line("stopped; run the same command again to resume")
+    sys.exit(_flush_output(code))
 
 
-def each(values: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
-    """Call `do` for each; gives the highest exit code. If it fails for a value of several, the others still have their turn."""
+def run_each(values: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
+    """Call `do` for each value and return the highest exit code; a failure does not stop the others."""
     code = 0
     for value, name in zip(values, names, strict=True):
         try:
@@ -55,11 +55,11 @@ def each(values: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) ->
         except (IfqaError, OSError) as error:
             if len(values) == 1:
                 raise
-            code = refuse(f"{name}: {in_words(error)}")
+            code = print_error(f"{name}: {error_message(error)}")
     return code
 
 
-def in_words(error: IfqaError | OSError) -> str:
+def error_message(error: IfqaError | OSError) -> str:
     """The message of an error; of an OSError, its file and what the system says: no permission, a read-only disk."""
     if isinstance(error, IfqaError):
         return str(error)
@@ -68,13 +68,13 @@ def in_words(error: IfqaError | OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
-def refuse(message: str) -> int:
+def print_error(message: str) -> int:
     """Print an error as one line on stderr; gives the exit code 2."""
     write_line(f"ifqa: {' '.join(message.split())}")
     return WRONG
 
 
-def _flushed(code: int) -> int:
+def _flush_output(code: int) -> int:
     """Write what was printed; gives the exit code. If writing fails, Python itself would end with a traceback."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -83,11 +83,11 @@ def _flushed(code: int) -> int:
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # takes what is still in the buffer
             if stream is sys.stdout:
-                code = UNREAD if isinstance(error, BrokenPipeError) else refuse(f"stdout: {error.strerror}")
+                code = UNREAD if isinstance(error, BrokenPipeError) else print_error(f"stdout: {error.strerror}")
     return code
 
 
-def _stop_as_ctrl_c_does() -> None:
+def _handle_signals() -> None:
     """Treat SIGTERM (a scheduler) and SIGHUP (a closed terminal) as Ctrl-C, which lets requests in flight end."""
     if sys.platform != "win32" and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # In a script, `ifqa ... &` starts with SIGINT ignored. Blocking SIGINT keeps it out until `_stop` unblocks it.

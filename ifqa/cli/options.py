@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
 
 
-def named_in(folder: str) -> Callable[[str], list[str]]:
-    """What completes, in a shell, the name of a file of "experiments" or "indexes"."""
+def complete_names(folder: str) -> Callable[[str], list[str]]:
+    """A shell completion for names of files in "experiments" or "indexes"."""
 
-    def complete(begun: str) -> list[str]:
+    def complete(prefix: str) -> list[str]:
         from ifqa.storage.resources import list_resources
 
-        return [name for name in sorted(list_resources(folder, ".toml")) if name.startswith(begun)]
+        return [name for name in sorted(list_resources(folder, ".toml")) if name.startswith(prefix)]
 
     return complete
 
 
 CorpusName = Annotated[
-    str, typer.Argument(help="Corpus: a file indexes/NAME.toml.", autocompletion=named_in("indexes"))
+    str, typer.Argument(help="Corpus: a file indexes/NAME.toml.", autocompletion=complete_names("indexes"))
 ]
 ExperimentName = Annotated[
-    str, typer.Argument(help="Experiment: a file experiments/NAME.toml.", autocompletion=named_in("experiments"))
+    str, typer.Argument(help="Experiment: a file experiments/NAME.toml.", autocompletion=complete_names("experiments"))
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
@@ -92,19 +92,19 @@ def with_options(options: Mapping[str, object], arguments: Callable[[Values], di
     return decorate
 
 
-def changing(command: Commands) -> Decorator:
+def with_changes(command: Commands) -> Decorator:
     """A decorator that gives a verb its flags and --set; the verb gets the changed settings as the argument `changes`."""
     return with_options(_flags(command), lambda values: {"changes": _changes(values)})
 
 
-def on_run(command: Commands) -> Decorator:
-    """A decorator as `changing`, with the name of an experiment; the verb gets its run as the argument `run`."""
+def with_run(command: Commands) -> Decorator:
+    """A decorator as `with_changes`, with the name of an experiment; the verb gets its run as the argument `run`."""
     options = {"experiment": (ExperimentName, "sample"), **_flags(command)}
     return with_options(options, lambda values: {"run": changed_run(values.pop("experiment"), _changes(values))})
 
 
-def searching(experiment: object) -> Decorator:
-    """A decorator as `on_run`, with --docs; the verb gets the names of the changed settings, too, as `changed`."""
+def with_search(experiment: object) -> Decorator:
+    """A decorator as `with_run`, with --docs; the verb gets the names of the changed settings, too, as `changed`."""
 
     def arguments(values: Values) -> dict[str, object]:
         name, docs, include, exclude = (values.pop(key) for key in ("experiment", *_DOCS))
@@ -166,7 +166,9 @@ def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
         except tomllib.TOMLDecodeError:
             changes[key] = value
         except (ValueError, RecursionError) as error:  # 5,000 digits, or as many brackets
-            raise IfqaError(f"--set {pair:.80}…: wanted a value in TOML, or a text; this one is too large") from error
+            raise IfqaError(
+                f"--set {pair:.80}…: wanted a value in TOML, or a text; found a value that is too large"
+            ) from error
     return changes
 
 
@@ -183,15 +185,15 @@ def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
     return with_options({"number": Annotated[int | None, number], "engine": (Engine, "local")}, chosen)(verb)
 
 
-def quietly(verb: Callable[..., None]) -> Callable[..., None]:
+def with_quiet(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the option --quiet."""
 
-    def heed(values: Values) -> dict[str, object]:
+    def apply_quiet(values: Values) -> dict[str, object]:
         if values["quiet"]:  # else --quiet before the verb holds
             hide_progress()
         return {}
 
-    return with_options({"quiet": (Quiet, False)}, heed)(verb)
+    return with_options({"quiet": (Quiet, False)}, apply_quiet)(verb)
 
 
 def show_help(context: typer.Context) -> None:
@@ -206,7 +208,7 @@ def refuse_broken_text(arguments: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError as error:
-            raise IfqaError(f"argument {number}, {argument!a:.80}: wanted text in UTF-8; write it anew") from error
+            raise IfqaError(f"argument {number} is not valid UTF-8: {argument!a:.80}") from error
 
 
 def print_line(text: object) -> None:

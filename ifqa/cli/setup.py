@@ -85,7 +85,7 @@ def init(
 
 def doctor(json: Json = False) -> None:
     """Check the installation: Python, Java, torch and models."""
-    from ifqa.pipeline.check import fields_of
+    from ifqa.pipeline.check import requirement_json
 
     facts = {
         "ifqa": __version__,
@@ -103,7 +103,7 @@ def doctor(json: Json = False) -> None:
     if all(map(_version, ("faiss-cpu", "faiss-gpu"))):
         problems.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
     if json:
-        print_json({**facts, "needs": list(map(fields_of, needs)), "problems": problems, "ready": not problems})
+        print_json({**facts, "needs": list(map(requirement_json, needs)), "problems": problems, "ready": not problems})
     else:
         print_line(", ".join(f"{name}: {fact}" for name, fact in facts.items()))
         for need in needs:

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ifqa.cli.options import print_line, quietly, settings_of_flags, show_help, with_options
+from ifqa.cli.options import print_line, settings_of_flags, show_help, with_options, with_quiet
 from ifqa.plugins import load_plugin, plugin_names
 from ifqa.protocols import Trainer, TrainerFlag
 
@@ -67,7 +67,9 @@ def _verb(name: str) -> Any:
 
     app = typer.Typer(add_completion=False)
     options = flags | _options(trainer, folder, {key: parameters[key] for key in parameters if key not in flags})
-    app.command(name, help=(trainer.__doc__ or "").partition("\n")[0])(quietly(with_options(options, arguments)(verb)))
+    app.command(name, help=(trainer.__doc__ or "").partition("\n")[0])(
+        with_quiet(with_options(options, arguments)(verb))
+    )
     return get_command(app)
 
 

@@ -17,7 +17,7 @@ from ifqa.workers.pool import map_tasks
 
 
 @dataclass(frozen=True)
-class GoldScreened:
+class GoldSample:
     """The gold passages of a benchmark's split, each once: those that are kept, with why, and the others."""
 
     kept: tuple[tuple[str, CausalSentence], ...]
@@ -57,12 +57,12 @@ def screen_corpus(corpus: CorpusConfig, number: int, examples: int, seed: int, w
     return drawn
 
 
-def screen_gold(questions: Sequence[Question]) -> GoldScreened:
+def screen_gold(questions: Sequence[Question]) -> GoldSample:
     """Screen the gold passages of questions, each once."""
     texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
     judged = [(text, find_causal_sentence(text)) for text in texts]
     kept = tuple((text, why) for text, why in judged if why)
-    return GoldScreened(kept, tuple(text for text, why in judged if not why))
+    return GoldSample(kept, tuple(text for text, why in judged if not why))
 
 
 def write_annotation(drawn: PassageSample, to: Path, force: bool = False) -> list[Path]:

@@ -1,4 +1,4 @@
-"""`ifqa check`: what an experiment or a corpus needs, and what its work will take in time, disk, memory and money.
+"""`ifqa check`: requirements of an experiment or a corpus, and estimates of time, disk, memory and cost.
 
 The number of passages is estimated from a sample of the sources. The other rates were measured on a corpus of 410,612 passages
 on two cores. They tell minutes from days.
@@ -21,7 +21,7 @@ from ifqa.errors import IfqaError
 from ifqa.formatting import format_duration, pluralize
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
-from ifqa.pipeline.system import System, opened, refuse_other_families
+from ifqa.pipeline.system import System, open_plugin, refuse_other_families
 from ifqa.plugins import Plugins
 from ifqa.protocols import Requirement, Retriever
 from ifqa.records import Passage, Request
@@ -56,7 +56,7 @@ class Work:
             format_duration(self.seconds) if self.seconds is not None and not self.made else "",
         ]
         if self.calls:
-            money = f"up to ${self.cost:,.2f}" if self.cost is not None else "a price that no prices.toml here says"
+            money = f"up to ${self.cost:,.2f}" if self.cost is not None else "an unknown price (no prices.toml has it)"
             tokens = f"{self.prompt_tokens:,} tokens of prompts and up to {self.completion_tokens:,} of answers"
             facts += [pluralize(self.calls, "call"), tokens, money]
         listed = ", ".join(filter(None, [*facts, self.note]))
@@ -67,30 +67,30 @@ class Work:
 Finding = str | Work | Requirement
 
 
-def as_json(name: str, found: Sequence[Finding], problem: str) -> dict[str, object]:
-    """What `check` found, as JSON data, and its error, which is empty for none."""
-    needs = [need for need in found if isinstance(need, Requirement)]
+def findings_json(name: str, findings: Sequence[Finding], problem: str) -> dict[str, object]:
+    """The findings of `check` and its error, or an empty one, as JSON data."""
+    needs = [need for need in findings if isinstance(need, Requirement)]
     return {
         "name": name,
-        "work": [asdict(part) for part in found if isinstance(part, Work)],
-        "needs": list(map(fields_of, needs)),
+        "work": [asdict(part) for part in findings if isinstance(part, Work)],
+        "needs": list(map(requirement_json, needs)),
         "missing": sum(not need.present for need in needs),
         "problem": problem,
     }
 
 
-def fields_of(need: Requirement) -> dict[str, object]:
+def requirement_json(need: Requirement) -> dict[str, object]:
     """A requirement as JSON data."""
     return {"what": need.name, "here": need.present, "how": need.remedy}
 
 
 def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path()) -> Iterator[Finding]:
-    """Check an experiment or a corpus, and yield what its work will take and what it needs; nothing is written.
+    """Check an experiment or a corpus, and yield its estimates and requirements; nothing is written.
 
     `changes` are to an experiment, as `override` takes them.
 
     Raises:
-        IfqaError: nothing has that name; or, after all else, something is unknown, missing or too large for this machine.
+        IfqaError: the name is unknown; or, after all other checks, something is missing, wrong or too large for this machine.
     """
     parts: list[Callable[[], Iterable[Finding]]]
     if find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root):
@@ -98,14 +98,17 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root:
             raise IfqaError(f"{min(changes)} belongs to an experiment; {name} is a corpus: change indexes/{name}.toml")
         build = CorpusBuild(load_corpus(name, root))
         yield f"corpus {name}"
-        parts = [partial(_corpus, build, build.corpus.indexes), partial(_of_corpus, build.corpus, build.corpus.indexes)]
+        parts = [
+            partial(_check_corpus, build, build.corpus.indexes),
+            partial(_corpus_requirements, build.corpus, build.corpus.indexes),
+        ]
     else:
         run = Run(override(load_experiment(name, root), changes))
         experiment = run.experiment
         yield f"experiment {experiment.name}: {experiment.benchmark} {experiment.split}"
         system = System(run)
-        parts = [partial(_corpus, run.corpus, experiment.indexes)] if run.corpus else []
-        parts += [partial(part, run, system) for part in (_retrieval, _reading, _scoring)]
+        parts = [partial(_check_corpus, run.corpus, experiment.indexes)] if run.corpus else []
+        parts += [partial(part, run, system) for part in (_check_retrieval, _check_reading, _check_scoring)]
         parts.append(partial(requirements, run))
     problems: list[str] = []
     for part in parts:
@@ -117,7 +120,7 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root:
         raise IfqaError("; ".join(dict.fromkeys(problems)))
 
 
-def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
+def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
     corpus, workers, todo = build.corpus, build.corpus.workers or cores(), list[Work]()
     for name in indexes:
         build.require_index(name)
@@ -156,7 +159,7 @@ def _corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
         )
 
 
-def _retrieval(run: Run, system: System) -> Iterator[Finding]:
+def _check_retrieval(run: Run, system: System) -> Iterator[Finding]:
     if not run.experiment.retriever:
         return
     made = run.is_current("retrieve")
@@ -165,10 +168,10 @@ def _retrieval(run: Run, system: System) -> Iterator[Finding]:
         return
     run.fingerprint("retriever")
     if run.experiment.asks_llm("retriever"):
-        yield asked_of_model(run, system, _requests_to_retrieve(run, system), "retriever")
+        yield estimate_requests(run, system, _requests_to_retrieve(run, system), "retriever")
 
 
-def _reading(run: Run, system: System) -> Iterator[Finding]:
+def _check_reading(run: Run, system: System) -> Iterator[Finding]:
     refuse_other_families(run)
     if not run.experiment.reader:
         return
@@ -179,24 +182,24 @@ def _reading(run: Run, system: System) -> Iterator[Finding]:
     yield Work(what)
     reader = system.reader
     if run.experiment.asks_llm("reader"):
-        yield asked_of_model(run, system, reader.requests(run.questions, _passages_to_read(run)), "reader")
+        yield estimate_requests(run, system, reader.requests(run.questions, _passages_to_read(run)), "reader")
 
 
-def _scoring(run: Run, system: System) -> Iterator[Finding]:
+def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
     yield Work(f"score {pluralize(len(run.questions), 'question')}", run.is_current("score"))
     if run.will_ask():
         system.session.llm(run).check_ready()
 
 
 def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
-    """The requests that the retriever and its parts will send to a language model; no index is opened."""
+    """The requests that the retriever and its parts will send to a language model; no index is open_plugin."""
     requests: list[Request] = []
     for table in retriever_sections(run.retriever):
         if run.plugins.takes("retriever", table["name"], "llm"):
             parts = [Part(Retriever(), part["k"]) for part in table.get("parts", ())]
             plugin, settings = run.plugins.retriever(table["name"]), search_settings(table)
             llm = system.session.llm(run)
-            part = opened(plugin, settings, run.experiment.root, llm=llm, parts=parts, passages=list)
+            part = open_plugin(plugin, settings, run.experiment.root, llm=llm, parts=parts, passages=list)
             requests += part.requests(rewrite_questions(run.questions, table.get("query", "question")), table["k"])
     return requests
 
@@ -211,24 +214,22 @@ def _passages_to_read(run: Run) -> list[list[Passage]]:
     return [stand_ins for _ in run.questions]
 
 
-def asked_of_model(run: Run, system: System, requests: Sequence[Request], asker: str) -> Work:
-    """The calls, tokens and money that requests to the language model will take."""
+def estimate_requests(run: Run, system: System, requests: Sequence[Request], asker: str) -> Work:
+    """Estimate the calls, tokens and cost of requests to the language model."""
     name = f"{run.llm['name']} {run.llm.get('model', '')}".strip()
     what, taken = f"llm {name} of the {asker}", system.session.llm(run).estimate(requests)
     if not taken.calls:
         kept = pluralize(len(requests), "completion is", "completions are")
-        return Work(
-            what, True, calls=0, prompt_tokens=0, completion_tokens=0, cost=0.0, note=f"{kept} kept from before"
-        )
+        return Work(what, True, calls=0, prompt_tokens=0, completion_tokens=0, cost=0.0, note=f"{kept} in the cache")
     return Work(what, **taken._asdict())
 
 
 def requirements(run: Run) -> list[Requirement]:
-    """All that an experiment needs before it can run here, each thing once; only names and files are looked at."""
+    """The requirements of an experiment, without duplicates; nothing is loaded."""
     experiment, plugins, root = run.experiment, run.plugins, run.experiment.root
-    needs = [_split(experiment.benchmark, experiment.split, plugins)]
+    needs = [_split_requirement(experiment.benchmark, experiment.split, plugins)]
     if run.corpus:
-        needs += _of_corpus(run.corpus.corpus, experiment.indexes)
+        needs += _corpus_requirements(run.corpus.corpus, experiment.indexes)
     for table in retriever_sections(run.retriever) if experiment.retriever else ():
         needs += plugins.retriever(table["name"]).requirements(root=root, **search_settings(table))
     if experiment.reader:
@@ -238,12 +239,12 @@ def requirements(run: Run) -> list[Requirement]:
     return list(dict.fromkeys(needs))
 
 
-def _of_corpus(corpus: CorpusConfig, indexes: Collection[str]) -> list[Requirement]:
-    """All that a corpus needs with these of its indexes, each thing once."""
+def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list[Requirement]:
+    """The requirements of a corpus and these of its indexes, without duplicates."""
     needs: list[Requirement] = []
     for source in corpus.sources:
         if splits := question_splits(source):
-            needs += (_split(benchmark, split, corpus.plugins) for benchmark, split in splits)
+            needs += (_split_requirement(benchmark, split, corpus.plugins) for benchmark, split in splits)
             continue
         what, how = str(source.get("path", f"a source of {corpus.name}")), ""
         try:
@@ -259,7 +260,7 @@ def _of_corpus(corpus: CorpusConfig, indexes: Collection[str]) -> list[Requireme
     return list(dict.fromkeys(needs))
 
 
-def _split(benchmark: str, split: str, plugins: Plugins) -> Requirement:
+def _split_requirement(benchmark: str, split: str, plugins: Plugins) -> Requirement:
     what = f"{benchmark} {split}"
     try:
         files = plugins.benchmark(benchmark).files(split)

@@ -20,8 +20,8 @@ from ifqa.corpus.passage_store import PassageStore, generated_passage_line, get_
 from ifqa.formats.runs import format_ranking
 from ifqa.formatting import pluralize
 from ifqa.pipeline.run import LLM_STAGES, Run
-from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
-from ifqa.pipeline.system import Session, System, say_label, was_trained_on
+from ifqa.pipeline.stage_inputs import prediction_line, rankings_of, stores_of
+from ifqa.pipeline.system import Session, System, log_label, was_trained_on
 from ifqa.progress import bar, hide_progress
 from ifqa.protocols import ProgressCallback, Reader, no_progress
 from ifqa.records import Hit, Passage, Question, StageUsage
@@ -35,10 +35,10 @@ from ifqa.workers.pool import map_tasks as run_all
 logger = logging.getLogger(__name__)
 
 Stage = Literal["retrieve", "read"]
-SEARCHED = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
+RETRIEVER_CHUNK = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
 RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
-STEPS = "steps.jsonl"  # of a retriever that takes several: a line for each question
-_DOING: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
+STEPS = "steps.jsonl"  # of an iterative retriever: a line for each question
+_ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Chunk:
     rankings: Sequence[Sequence[Hit]] = ()
 
 
-class Facts(TypedDict):
-    """Of a chunk, or of several: counts of questions and passages, and what was asked of a language model."""
+class ChunkFacts(TypedDict):
+    """Counts of questions and passages, and the language model's usage, of one or more chunks."""
 
     questions: int
     hits: int
@@ -61,10 +61,10 @@ class Facts(TypedDict):
 
 
 class ChunkResult(NamedTuple):
-    """What a chunk adds to each file, and facts about it."""
+    """The lines that a chunk adds to each file, and its facts."""
 
     parts: dict[str, bytes]
-    facts: Facts
+    facts: ChunkFacts
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,13 @@ class OtherInputs:
 def ask(
     draft: Draft, run: Run, stage: Stage, session: Session | None, workers: Workers, others: OtherInputs | None = None
 ) -> None:
-    """Ask all questions that an earlier attempt left, write the stage's files into `draft`, and its facts into the record.
+    """Ask all questions that remain, write the stage's files into `draft`, and its facts into the record.
 
-    A plugin that asks a language model asks it many questions at a time and keeps to its caps. So it is always opened in this
-    process only. `others` are read in place of the experiment's own questions and rankings.
+    A plugin with a language model sends many requests at a time and counts them against its caps, so it runs in this process
+    only. `others` are read in place of the experiment's own questions and rankings.
     """
     experiment, questions = run.experiment, run.questions
-    folder, size = experiment.folder / stage, SEARCHED
+    folder, size = experiment.folder / stage, RETRIEVER_CHUNK
     rankings: Iterator[Sequence[Hit]] = iter(())
     if stage == "read":
         depth, size = run.reader["passages"], run.plugins.reader(run.reader["name"]).chunk
@@ -93,24 +93,24 @@ def ask(
     if others:
         folder, questions, rankings = others.folder, list(others.questions), iter(others.rankings)
     log = AppendLog(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
-    total: Facts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
+    total: ChunkFacts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
     for kept in log.kept:
-        total = added(total, kept)
+        total = add_counts(total, kept)
     done = total["questions"]
     if done:
         logger.info(f"{folder}: going on after {done:,} of {pluralize(len(questions), 'question')}")
     generated = set[bytes]()
     if (draft.folder / PASSAGES).exists():
         with open(draft.folder / PASSAGES, "rb") as lines:
-            deque(_unseen(lines, generated), maxlen=0)
-    with bar(f"{_DOING[stage]} {experiment.name}", len(questions)) as advance:
+            deque(_new_lines(lines, generated), maxlen=0)
+    with bar(f"{_ACTIVITY[stage]} {experiment.name}", len(questions)) as advance:
         advance(done)
         chunks = _chunks(questions, rankings, done, size)
-        for parts, of_chunk in _results(run, stage, chunks, len(questions) - done > size, session, workers, advance):
+        for parts, facts in _results(run, stage, chunks, len(questions) - done > size, session, workers, advance):
             if PASSAGES in parts:
-                parts[PASSAGES] = b"".join(_unseen(parts[PASSAGES].splitlines(keepends=True), generated))
-            log.add(parts, of_chunk)
-            total = added(total, of_chunk)
+                parts[PASSAGES] = b"".join(_new_lines(parts[PASSAGES].splitlines(keepends=True), generated))
+            log.add(parts, facts)
+            total = add_counts(total, facts)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     counts = {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
     draft.record |= {
@@ -122,7 +122,7 @@ def ask(
 
 
 def _is_answered(facts: Mapping[str, Any]) -> bool:
-    """Whether a chunk that an earlier attempt wrote is kept: what a language model did not answer is asked again."""
+    """Whether a chunk of an earlier attempt is complete; incomplete chunks are retried."""
     return not facts["usage"].get("retry")
 
 
@@ -165,7 +165,7 @@ def _results(
     for task, result in results:
         if result.facts["label"] != label:
             label = result.facts["label"]
-            say_label(table["name"], label)
+            log_label(table["name"], label)
         advance(len(task.chunk.questions))
         ahead[task.chunk.number] = result
         while following in ahead:
@@ -174,7 +174,7 @@ def _results(
 
 
 class ChunkRunner:
-    """An experiment's retriever or reader, opened with the first chunk, and what it has used since the last chunk."""
+    """An experiment's retriever or reader, opened with the first chunk, and its usage since the last chunk."""
 
     def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
         self._run, self._stage = run, stage
@@ -186,9 +186,9 @@ class ChunkRunner:
         parts, hits = self._search(chunk, advance) if self._stage == "retrieve" else (self._read(chunk, advance), 0)
         plugin = self._system.retriever if self._stage == "retrieve" else self._system.reader
         used = deepcopy(plugin.usage())
-        usage, self._used = added(used, self._used, -1), used
+        usage, self._used = add_counts(used, self._used, -1), used
         label, trained = plugin.label if isinstance(plugin, Reader) else "", self._trained_on_them
-        facts = Facts(questions=len(chunk.questions), hits=hits, label=label, trained_on_them=trained, usage=usage)
+        facts = ChunkFacts(questions=len(chunk.questions), hits=hits, label=label, trained_on_them=trained, usage=usage)
         return ChunkResult(parts, facts)
 
     def _search(self, chunk: Chunk, advance: ProgressCallback) -> tuple[dict[str, bytes], int]:
@@ -215,7 +215,7 @@ class ChunkRunner:
         passages = get_passage_lists(self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings])
         scores = [[hit.score for hit in ranking] for ranking in chunk.rankings]
         predictions = self._system.read(chunk.questions, passages, scores, advance)
-        return {PREDICTIONS: b"".join(map(line_of, predictions))}
+        return {PREDICTIONS: b"".join(map(prediction_line, predictions))}
 
     @cached_property
     def _stores(self) -> list[PassageStore]:
@@ -234,39 +234,39 @@ class _Task(NamedTuple):
 
     def __str__(self) -> str:
         questions = self.chunk.questions
-        return f"{_DOING[self.opening[3]]} the questions {questions[0].id} to {questions[-1].id}"
+        return f"{_ACTIVITY[self.opening[3]]} the questions {questions[0].id} to {questions[-1].id}"
 
 
-_opened: list[tuple[object, ChunkRunner]] = []  # by a worker process; at most one
+_open_runners: list[tuple[object, ChunkRunner]] = []  # by a worker process; at most one
 
 
 def _ask_in_worker(task: _Task) -> ChunkResult:
     name, tables, root, stage = task.opening
-    if not _opened or _opened[0][0] != task.opening:
-        _opened.clear()  # frees the memory first
-        hide_progress()  # the command's own process speaks
+    if not _open_runners or _open_runners[0][0] != task.opening:
+        _open_runners.clear()  # frees the memory first
+        hide_progress()  # the main process shows the progress
         experiment = parse_experiment(name, tables, f"experiment {name}", root)
-        _opened.append((task.opening, ChunkRunner(Run(experiment), stage)))
-    return _opened[0][1].ask(task.chunk)
+        _open_runners.append((task.opening, ChunkRunner(Run(experiment), stage)))
+    return _open_runners[0][1].ask(task.chunk)
 
 
-def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
-    """The lines whose digests are not in `seen` yet, which then has them: what several chunks have is written once."""
+def _new_lines(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
+    """The lines whose digests are not yet in `seen`, which gains them: a line of several chunks is written once."""
     for line in lines:
         if (digest := blake2b(line, digest_size=16).digest()) not in seen:
             seen.add(digest)
             yield line
 
 
-def added(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
-    """Counts, added number by number in tables and lists, or taken away; None if one is None (an unknown price).
+def add_counts(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
+    """Counts, add_counts number by number in tables and lists, or taken away; None if one is None (an unknown price).
 
     Of texts and truths it is the later: the second of a sum, the first of a difference.
     """
     if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return {**first, **second, **{key: added(first[key], second[key], sign) for key in first if key in second}}
+        return {**first, **second, **{key: add_counts(first[key], second[key], sign) for key in first if key in second}}
     if isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
-        return [added(*pair, sign) for pair in zip(first, second, strict=True)]
+        return [add_counts(*pair, sign) for pair in zip(first, second, strict=True)]
     if all(isinstance(count, int | float) and not isinstance(count, bool) for count in (first, second)):
         return first + sign * second
     return None if first is None or second is None else second if sign > 0 else first

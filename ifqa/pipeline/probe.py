@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
-from ifqa.pipeline.check import asked_of_model
+from ifqa.pipeline.check import estimate_requests
 from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
@@ -35,7 +35,7 @@ from ifqa.workers.pool import Workers
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1  # raise it when a probe asks something else
+VERSION = 1  # raise it when a probe's questions change
 FOLDER, SCORE, LOSSES = "probe", "score", "losses.json"
 _OPENERS = frozenset(
     """a an are at by can could did do does for from had has have how in is might of on the to under was were what when where
@@ -66,15 +66,21 @@ class Loss:
 
 def without_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that split, as their main clauses."""
-    return [(replace(question, text=_sentence(clauses.question)), hits) for question, hits, clauses in _split(pairs)]
+    return [
+        (replace(question, text=_as_question(clauses.question)), hits)
+        for question, hits, clauses in _split_pairs(pairs)
+    ]
 
 
 def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that split, each with the if-clause of another one that has a different if-clause."""
-    parts = _split(pairs)
-    donors = _others(parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition)
+    parts = _split_pairs(pairs)
+    donors = _draw_donors(parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition)
     return [
-        (replace(question, text=_sentence(f"{donor[2].presupposition}, {_continued(clauses.question)}")), hits)
+        (
+            replace(question, text=_as_question(f"{donor[2].presupposition}, {_lower_first_word(clauses.question)}")),
+            hits,
+        )
         for (question, hits, clauses), donor in zip(parts, donors, strict=True)
         if donor
     ]
@@ -84,7 +90,7 @@ def with_other_passages(pairs: Pairs, seed: int) -> Pairs:
     """The questions with passages, each with those of another one that shares none of them."""
     pairs = [(question, hits) for question, hits in pairs if hits]
     ids = {question.id: {hit.passage_id for hit in hits} for question, hits in pairs}
-    donors = _others(pairs, seed, lambda pair, other: ids[pair[0].id].isdisjoint(ids[other[0].id]))
+    donors = _draw_donors(pairs, seed, lambda pair, other: ids[pair[0].id].isdisjoint(ids[other[0].id]))
     return [(question, donor[1]) for (question, _), donor in zip(pairs, donors, strict=True) if donor]
 
 
@@ -116,26 +122,26 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
             if pairs:
                 _read(run, name, pairs, session, workers or Workers())
         folder = experiment.folder / FOLDER / SCORE
-        with Artifact(folder).make(lambda: inputs_of_losses(Run(experiment))) as work:
+        with Artifact(folder).make(lambda: loss_inputs(Run(experiment))) as work:
             if work is not None:
                 losses = [loss for name, pairs in changed.items() for loss in _losses(run, name, pairs)]
                 write_json(work.folder / LOSSES, [asdict(loss) for loss in losses])
-    return losses_of(run)
+    return read_losses(run)
 
 
-def losses_of(run: Run) -> list[Loss]:
+def read_losses(run: Run) -> list[Loss]:
     """The losses of an experiment that was probed; empty if it was not, or if it was run again since."""
     folder = run.experiment.folder / FOLDER / SCORE
     losses = Artifact(folder)
     try:
-        if run.experiment.reader is None or not losses.manifest or not losses.is_current_for(inputs_of_losses(run)):
+        if run.experiment.reader is None or not losses.manifest or not losses.is_current_for(loss_inputs(run)):
             return []
     except IfqaError:  # an earlier stage is gone
         return []
     return [Loss(**row) for row in read_json(folder / LOSSES)]
 
 
-def inputs_of_losses(run: Run) -> dict[str, object]:
+def loss_inputs(run: Run) -> dict[str, object]:
     """What the losses are made of: the scores' inputs, and the files of every probe that was read."""
     manifests = {name: read_manifest(run.experiment.folder / FOLDER / name) for name in PROBES}
     files = {name: dict(manifest["record"]["files"]) for name, manifest in manifests.items() if manifest}
@@ -162,51 +168,52 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
         if experiment.asks_llm("reader"):
             system = System(run, session)
             requests = system.reader.requests(questions, list(passages_of(experiment, rankings)))
-            logger.info(str(asked_of_model(run, system, requests, f"probe {name}")).strip())
+            logger.info(str(estimate_requests(run, system, requests, f"probe {name}")).strip())
         ask(work, run, "read", session, workers, OtherInputs(folder, questions, rankings))
     logger.info(f"{folder}: {pluralize(len(changed), 'question')} read")
 
 
 def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     """The loss in each measure of answers that tables show."""
-    experiment, by, ids = run.experiment, run.experiment.scheme, {question.id for question, _ in changed}
+    experiment, scheme, ids = run.experiment, run.experiment.scheme, {question.id for question, _ in changed}
     if not changed:
         return
     questions = [question for question in run.questions if question.id in ids]
     usual = {prediction.question_id: prediction for prediction in predictions_of(experiment, run.questions)}
     probed = read_predictions(experiment.folder / FOLDER / name / PREDICTIONS)
-    names = [measure.name for measure in by.answers]
+    names = [measure.name for measure in scheme.answers]
     samples = []
     for predictions in (usual, probed):
         answers = prediction_for_each(questions, predictions)
         rows = [
-            score_question(question, by, prediction=answer) for question, answer in zip(questions, answers, strict=True)
+            score_question(question, scheme, prediction=answer)
+            for question, answer in zip(questions, answers, strict=True)
         ]
-        samples.append(aggregate_rows(rows, questions, by, None).sample())
+        samples.append(aggregate_rows(rows, questions, scheme, None).sample())
     before, after = samples
-    for key, count, paired in after.differences(before, by.table_keys(names) or names, experiment.seed):
-        second, first, more, low, high = paired.percents()
-        yield Loss(name, key, count, len(run.questions) - count, first, second, more, low, high, paired.p)
+    for key, count, paired in after.differences(before, scheme.table_keys(names) or names, experiment.seed):
+        second, first, delta, low, high = paired.percents()
+        yield Loss(name, key, count, len(run.questions) - count, first, second, delta, low, high, paired.p)
 
 
-def _split(pairs: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
+def _split_pairs(pairs: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
     parts = ((question, hits, split_question(question.text)) for question, hits in pairs)
     return [part for part in parts if part[2].presupposition and part[2].question]
 
 
-def _sentence(text: str) -> str:
+def _as_question(text: str) -> str:
     """A question with a capital first letter and a question mark."""
     return text[:1].upper() + text[1:].rstrip(" .?") + "?"
 
 
-def _continued(clause: str) -> str:
-    """A main clause as it stands after a comma: a capital is lowered, unless it may be of a name."""
+def _lower_first_word(clause: str) -> str:
+    """A main clause to follow a comma: its capital is lowered, unless it may begin a name."""
     word = clause.partition(" ")[0]
     return clause[0].lower() + clause[1:] if word.lower() in _OPENERS else clause
 
 
-def _others(parts: Sequence[_T], seed: int, differ: Callable[[_T, _T], bool]) -> list[_T | None]:
-    """For each, the next one in a drawn order, round about, that differs from it; None if there is none."""
+def _draw_donors(parts: Sequence[_T], seed: int, differ: Callable[[_T, _T], bool]) -> list[_T | None]:
+    """For each part, the next part in a random circular order that differs from it, or None."""
     order = list(range(len(parts)))
     random.Random(seed).shuffle(order)
     donors: list[_T | None] = [None] * len(parts)

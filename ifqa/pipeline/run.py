@@ -1,4 +1,4 @@
-"""`Run`: an experiment with all that a command knows about it, each computed or read once and handed down.
+"""`Run`: an experiment and what a command reads or computes of it, once.
 
 The `inputs` of a stage decide its reuse: settings, identities of input artifacts, code of the plugin. An artifact is identified
 by the hash of its own inputs, so a change shows in every later stage. Nothing is written here.
@@ -42,8 +42,8 @@ Stage = Literal["retrieve", "read", "score"]
 LLM_STAGES: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # the stages that may ask a language model
 
 
-class _Made:
-    """The artifacts of a folder, and the inputs that each is made from; each read or computed once."""
+class _ArtifactFolder:
+    """The artifacts of a folder and their inputs; each is read or computed once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -55,7 +55,7 @@ class _Made:
         return self._artifacts.setdefault(part, Artifact(self._folder / part))
 
     def inputs(self, part: str) -> dict[str, object]:
-        """The inputs of a part; IfqaError if what it is made from is not there, damaged, or older than its own inputs."""
+        """The inputs of a part; IfqaError if an artifact that it needs is missing, damaged or stale."""
         if part not in self._inputs:
             self._inputs[part] = self._inputs_of(part)
         return self._inputs[part]
@@ -64,19 +64,19 @@ class _Made:
         raise NotImplementedError
 
     def is_current(self, part: str) -> bool:
-        """Whether a part was made from exactly the present inputs; False if an input is missing."""
+        """Whether a part was made from the present inputs; False if an input is missing."""
         try:
             return self.artifact(part).is_current_for(self.inputs(part))
         except IfqaError:
             return False
 
     def finished(self, part: str, command: str) -> Manifest:
-        """The manifest of a part; IfqaError, with the command that makes it, if it is not there, damaged or out of date."""
-        self.artifact(part).require(command)  # what is not there at all is said before what its inputs lack
+        """The manifest of a part; IfqaError, which names `command`, if the part is missing, damaged or stale."""
+        self.artifact(part).require(command)  # a missing part is reported before missing inputs
         return self.artifact(part).require(command, self.inputs(part))
 
 
-class CorpusBuild(_Made):
+class CorpusBuild(_ArtifactFolder):
     """A corpus with what a command knows about its sources, its passages and its indexes."""
 
     def __init__(self, corpus: CorpusConfig, questions: Callable[[str, str], list[Question]] | None = None) -> None:
@@ -152,14 +152,14 @@ class CorpusBuild(_Made):
 
     def identity_of_index(self, name: str) -> str:
         """The identity of an index; IfqaError if it is not built, damaged, or older than the file or the passages."""
-        inputs = self.inputs(name)  # what its passages lack is said first
+        inputs = self.inputs(name)  # reports missing passages first
         return compute_fingerprint(self.artifact(name).require(f"ifqa index {self.corpus.name}", inputs)["inputs"])
 
 
-class Run(_Made):
+class Run(_ArtifactFolder):
     """An experiment with its questions, its corpus, its artifacts and the inputs of each stage.
 
-    A command makes one, and hands it down. What is read or computed is kept, so it must not outlive the command.
+    Everything read or computed is cached, so a run must not outlive its command.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -229,20 +229,20 @@ class Run(_Made):
         return CorpusBuild(load_corpus(self.experiment.corpus, self.experiment.root, self.plugins), self.questions_of)
 
     def siblings(self, stage: str) -> Iterator[Path]:
-        """The folders of that stage of the experiment's base and variants: one with the same inputs is copied, not made again."""
-        own = self.experiment.folder
-        base = [own.name, *base_experiments(own.name, self.experiment.root)][-1]
-        for folder in sorted(own.parent.glob("*")):
-            if f"{folder.name}+".startswith(f"{base}+") and folder != own:
-                yield folder / stage
+        """The stage's folders of the experiment's base and variants; a folder with the same inputs is copied."""
+        folder = self.experiment.folder
+        base = [folder.name, *base_experiments(folder.name, self.experiment.root)][-1]
+        for sibling in sorted(folder.parent.glob("*")):
+            if f"{sibling.name}+".startswith(f"{base}+") and sibling != folder:
+                yield sibling / stage
 
     def forget_inputs(self, stage: str) -> None:
-        """A stage was made again: the inputs of the stages after it are others."""
+        """Drop the inputs of the stages after `stage`, which was made again."""
         for later in {"retrieve": ("read", "score"), "read": ("score",)}.get(stage, ()):
             self._inputs.pop(later, None)
 
     def will_ask(self) -> bool:
-        """Whether a stage that asks a language model is still to be made."""
+        """Whether a stage that uses a language model still has to run."""
         asking = [stage for stage in self.experiment.stages if self.experiment.asks_llm(LLM_STAGES[stage])]
         return bool(self.experiment.llm) and not all(map(self.is_current, asking))
 
@@ -316,8 +316,8 @@ class Run(_Made):
         """The measures that the experiment adds, and the SHA-256 of each module outside this package that defines any."""
         experiment, scheme = self.experiment, self.experiment.scheme
         modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
-        modules |= {_module(measure.score) for measure in scheme.measures}
-        modules |= {_module(subset.holds) for subset in scheme.subsets}
+        modules |= {_defining_module(measure.score) for measure in scheme.measures}
+        modules |= {_defining_module(subset.holds) for subset in scheme.subsets}
         files = {name: sha256(source_file(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
         named = {"measures": list(experiment.measures)} if experiment.measures else {}
         return named | ({"measured_by": files} if files else {})
@@ -342,7 +342,7 @@ def identity_settings(plugin: type[Plugin], settings: Mapping[str, object]) -> d
     return {key: value for key, value in sorted(settings.items()) if key not in plugin.runtime_only}
 
 
-def _module(function: Callable[..., object]) -> str:
+def _defining_module(function: Callable[..., object]) -> str:
     """The module of a function, of the function in a `partial`, or of the class of a callable object."""
     while isinstance(function, partial):
         function = function.func

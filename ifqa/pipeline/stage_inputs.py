@@ -19,7 +19,7 @@ from ifqa.storage.files import json_line, read_jsonl
 from ifqa.storage.files import typed_field as field_of
 
 _T = TypeVar("_T")
-_AT_ONCE = 32  # rankings whose passages are looked up together
+_BATCH = 32  # rankings whose passages are looked up together
 _KEYS = tuple(field.name for field in fields(Prediction))
 _PREDICTION = TypeAdapter(Prediction)
 _STEPS = TypeAdapter(list[Step])
@@ -31,31 +31,31 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     if not experiment.retriever:
         return iter([list[Hit]() for _ in questions])
     path = experiment.folder / "retrieve" / "run.trec"
-    rankings = _of_each(experiment, questions, iter_rankings(path), path, "retrieve")
+    rankings = _match_questions(experiment, questions, iter_rankings(path), path, "retrieve")
     return (ranking or [] for _, ranking in rankings)
 
 
 def steps_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Step]]:
-    """The searches for each question, of a retriever that searches several times; else empty."""
+    """The search steps of each question, if the retriever is iterative; else empty."""
     path = experiment.folder / "retrieve" / "steps.jsonl"
     if not experiment.retriever or path not in list_files(path.parent):
         return iter([list[Step]() for _ in questions])
-    return (steps or [] for _, steps in _of_each(experiment, questions, _each_steps(path), path, "retrieve"))
+    return (steps or [] for _, steps in _match_questions(experiment, questions, _iter_steps(path), path, "retrieve"))
 
 
-def _each_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
+def _iter_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        yield field_of(record, "question_id", str, where), valid(_STEPS, record.get("steps"), where)
+        yield field_of(record, "question_id", str, where), validate(_STEPS, record.get("steps"), where)
 
 
-def _of_each(
+def _match_questions(
     experiment: Experiment, questions: Sequence[Question], stored: Iterable[tuple[str, _T]], path: Path, stage: str
 ) -> Iterator[tuple[Question, _T | None]]:
-    """Each question with what a stage's file has for it, None if it has nothing; the file is read as far as is needed.
+    """Each question with its entry in a stage's file, or None; the file is read only as far as needed.
 
     Raises:
-        IfqaError: the file has a question that is not the experiment's, or that comes out of its order.
+        IfqaError: the file has a question that is not the experiment's, or is out of order.
     """
     pairs, known = iter(stored), {question.id for question in questions}
     ahead = next(pairs, None)
@@ -68,19 +68,19 @@ def _of_each(
         else:
             yield question, None
     if ahead:
-        why = "comes out of its order in" if ahead[0] in known else "is not one of"
+        why = "is out of order in" if ahead[0] in known else "is not one of"
         raise IfqaError(f"{path}: question {ahead[0]} {why} {experiment.benchmark} {experiment.split}; {stage} again")
 
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
-    """The passages of each ranking, from those that the retriever made or from the corpus; IfqaError if one is in neither."""
+    """The passages of each ranking, generated ones or the corpus's; IfqaError if a passage is in neither."""
     stores, remaining = stores_of(experiment), iter(rankings)
-    while some := list(islice(remaining, _AT_ONCE)):
-        yield from get_passage_lists(stores, [[hit.passage_id for hit in ranking] for ranking in some])
+    while batch := list(islice(remaining, _BATCH)):
+        yield from get_passage_lists(stores, [[hit.passage_id for hit in ranking] for ranking in batch])
 
 
 def stores_of(experiment: Experiment) -> list[PassageStore]:
-    """Where the passages of an experiment's run are: those that the retriever made, and the corpus."""
+    """The stores of an experiment's passages: those that the retriever generated, and the corpus."""
     stores: list[PassageStore] = []
     path = experiment.folder / "retrieve" / "passages.jsonl"
     if path in list_files(path.parent):
@@ -93,16 +93,16 @@ def stores_of(experiment: Experiment) -> list[PassageStore]:
 def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[Prediction]:
     """The prediction for each question; a missing prediction is a failed one."""
     path = experiment.folder / "read" / "predictions.jsonl"
-    for question, prediction in _of_each(experiment, questions, _each_prediction(path), path, "read"):
-        yield prediction or _missing(question)
+    for question, prediction in _match_questions(experiment, questions, _iter_predictions(path), path, "read"):
+        yield prediction or _missing_prediction(question)
 
 
 def read_predictions(path: Path) -> dict[str, Prediction]:
-    """All predictions of a file, by question; IfqaError if a line is none, or answers a question again."""
-    return dict(_each_prediction(path))
+    """All predictions of a file, by question; IfqaError for an invalid line or a repeated question."""
+    return dict(_iter_predictions(path))
 
 
-def _each_prediction(path: Path) -> Iterator[tuple[str, Prediction]]:
+def _iter_predictions(path: Path) -> Iterator[tuple[str, Prediction]]:
     before = ""
     for number, record in read_jsonl(path):
         if unknown_keys := record.keys() - _KEYS:
@@ -114,8 +114,8 @@ def _each_prediction(path: Path) -> Iterator[tuple[str, Prediction]]:
         yield before, prediction
 
 
-def valid(kind: TypeAdapter[_T], value: object, where: str) -> _T:
-    """A value of a kind from JSON data; IfqaError, which `where` ("file:line") begins, if it is none."""
+def validate(kind: TypeAdapter[_T], value: object, where: str) -> _T:
+    """A value of a kind from JSON data; an invalid one raises IfqaError, which begins with `where` ("file:line")."""
     try:
         return kind.validate_python(value)
     except ValidationError as error:
@@ -125,16 +125,16 @@ def valid(kind: TypeAdapter[_T], value: object, where: str) -> _T:
 
 
 def valid_prediction(value: object, where: str) -> Prediction:
-    """A prediction from JSON data, as `valid` does; its confidence is from 0 to 1, and a candidate stands alone."""
-    prediction = valid(_PREDICTION, value, where)
+    """A prediction from JSON data, as `validate` does; its confidence is from 0 to 1, and a candidate stands alone."""
+    prediction = validate(_PREDICTION, value, where)
     if prediction.confidence is not None and not is_share(prediction.confidence):
         raise IfqaError(f"{where}: confidence: wanted 0 to 1, or none; found {prediction.confidence!r}")
     if prediction.candidate and (prediction.answer or prediction.error):
-        raise IfqaError(f"{where}: a candidate beside an answer or an error; wanted it alone")
+        raise IfqaError(f"{where}: a candidate with an answer or an error; wanted only one of them")
     return prediction
 
 
-def line_of(prediction: Prediction) -> bytes:
+def prediction_line(prediction: Prediction) -> bytes:
     """A prediction as a line of predictions.jsonl; keys that older files lack are left out where they are empty."""
     record = asdict(prediction)
     return json_line({key: value for key, value in record.items() if key not in _LATER or value not in (None, "")})
@@ -142,17 +142,17 @@ def line_of(prediction: Prediction) -> bytes:
 
 def prediction_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
     """The prediction for each question, from predictions by question id; a missing prediction is a failed one."""
-    return [predictions.get(question.id) or _missing(question) for question in questions]
+    return [predictions.get(question.id) or _missing_prediction(question) for question in questions]
 
 
-def _missing(question: Question) -> Prediction:
+def _missing_prediction(question: Question) -> Prediction:
     return Prediction(question.id, "", error="no prediction")
 
 
 def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Passage]) -> Answer:
     """A prediction as an answer; `evidence` are its passages."""
-    more = (prediction.factual, prediction.error, prediction.how, prediction.confidence, prediction.candidate)
-    return Answer(question, prediction.answer, tuple(evidence), *more)
+    details = (prediction.factual, prediction.error, prediction.how, prediction.confidence, prediction.candidate)
+    return Answer(question, prediction.answer, tuple(evidence), *details)
 
 
 def answers_of(experiment: Experiment, questions: Sequence[Question], only: Collection[str] = ()) -> Iterator[Answer]:

@@ -1,9 +1,8 @@
 """THE MAIN PATH: dump -> passages -> index -> retrieve -> read -> score.
 
-Each stage is a function here and a verb of the command line. Stages exchange files only. A stage reads the artifacts of the
-stages before it. It makes its own artifact, unless that was made from exactly the same inputs before. `workers` search and read,
-by default this process alone; files do not depend on them. A stage raises IfqaError if something that it needs is missing, or
-is older than the settings.
+Each stage is a function here and a verb of the command line. A stage reads the artifacts of earlier stages and writes its own,
+unless its own is current. `workers` search and read, by default this process alone; the files do not depend on them. A stage
+raises IfqaError if something that it needs is missing or stale.
 """
 
 import logging
@@ -43,17 +42,17 @@ logger = logging.getLogger(__name__)
 def build_passages(corpus: CorpusConfig) -> Path:
     """Build shards of passages from a corpus's sources, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of ids.
 
-    Each shard is made from a block of the input, so its bytes do not depend on the number of workers. The finished shards of a
-    killed build are reused.
+    Each shard is made from a block of the input, so its bytes do not depend on the number of workers. A build that was killed
+    resumes after its last finished shard.
     """
     build = CorpusBuild(corpus)
     passages, sources, known = build.artifact("passages"), build.sources, dict[str, Sequence[int | str]]()
     folder = passages.folder
 
-    def again() -> dict[str, object]:
+    def current_inputs() -> dict[str, object]:
         return CorpusBuild(corpus).inputs_of_passages(known)
 
-    with passages.make(lambda: build.inputs("passages"), again, resume="any") as draft:
+    with passages.make(lambda: build.inputs("passages"), current_inputs, resume="any") as draft:
         if draft is None:
             return folder
         require_room(sources, draft.folder)
@@ -73,7 +72,7 @@ def build_passages(corpus: CorpusConfig) -> Path:
             raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; {reasons}")
         if write_id_index(draft.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
-        facts = {path: of_file for source in sources for path, of_file in source.facts().items()}
+        facts = {path: file_facts for source in sources for path, file_facts in source.facts().items()}
         draft.record |= {**sums, "sources": facts}
         known |= {**build.known, **{key: file.facts for key, file in after.items()}}
         draft.inputs = build.inputs_of_passages(known | facts)
@@ -126,7 +125,7 @@ def read(run: Run, session: Session | None = None, workers: Workers | None = Non
 
 def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | None, workers: Workers | None) -> Path:
     folder = run.artifact(stage).folder
-    with _making(run, stage, resume="same") as draft:
+    with _make_stage(run, stage, resume="same") as draft:
         if draft is None:
             return folder
         ask(draft, run, stage, session, workers or Workers())
@@ -137,14 +136,14 @@ def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | No
     if record.get("unparsed"):
         message += f"; for {record['unparsed']:,} of them a completion could not be parsed"
     if record.get("retry"):
-        message += f"; {record['retry']:,} of them not wholly, which the next run asks again"
+        message += f"; {record['retry']:,} incomplete; the next run retries them"
     logger.info(f"{folder}: {message}")
     return folder
 
 
 def score(run: Run) -> Path:
     """Score run and predictions over all questions, `experiments/NAME/score/scores.json` and `per_question.jsonl`."""
-    with _making(run, "score") as draft:
+    with _make_stage(run, "score") as draft:
         if draft is not None:
             aggregator = Aggregator(run.experiment.scheme, run.retriever["k"] if run.experiment.retriever else 0)
             write_jsonl(draft.folder / "per_question.jsonl", _rows(run, aggregator))
@@ -184,7 +183,7 @@ def run(run: Run, session: Session | None = None, workers: Workers | None = None
     session = session or Session()
     _ = run.questions  # raises before anything is built
     prepare(run)
-    with _folder_of(run):
+    with _lock_folder(run):
         if run.experiment.retriever:
             retrieve(run, session, workers)
         if run.experiment.reader:
@@ -193,7 +192,7 @@ def run(run: Run, session: Session | None = None, workers: Workers | None = None
 
 
 def prepare(run: Run) -> None:
-    """Build the corpus that an experiment needs, after the checks that find mistakes before hours of work."""
+    """Check an experiment, then build its corpus: mistakes are found before hours of work."""
     experiment = run.experiment
     for stage in experiment.stages:
         run.fingerprint(LLM_STAGES[stage])
@@ -206,7 +205,9 @@ def prepare(run: Run) -> None:
             for part in parts:  # no lock: several experiments may read a finished corpus at once
                 logger.info(f"{corpus.folder / part}: up to date")
             return
-        with lock(corpus.folder, wait=True):  # of several first questions, one builds and the others use what it built
+        with lock(
+            corpus.folder, wait=True
+        ):  # if several processes start at once, the first builds and the others reuse it
             build_passages(corpus)
             for index in experiment.indexes:
                 build_index(corpus, index)
@@ -214,14 +215,14 @@ def prepare(run: Run) -> None:
 
 
 def open_system(run: Run, session: Session | None = None) -> System:
-    """Build an experiment's corpus if need be, and open its retriever and reader for questions of your own."""
+    """Build an experiment's corpus if it is missing, and open its retriever and reader."""
     prepare(run)
     return System(run, session)
 
 
 @contextmanager
-def _folder_of(run: Run) -> Iterator[None]:
-    """Lock an experiment's folder. A failure leaves no folder that was made for it and that holds nothing but copies."""
+def _lock_folder(run: Run) -> Iterator[None]:
+    """Lock an experiment's folder. After a failure, a new folder that holds only copied stages is removed."""
     folder = run.experiment.folder
     was_there, done = folder.exists(), False
     with lock(folder):
@@ -236,13 +237,13 @@ def _folder_of(run: Run) -> Iterator[None]:
 
 
 @contextmanager
-def _making(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Iterator[Draft | None]:
-    """Make a stage of an experiment, unless its base or a variant has made it from the same inputs.
+def _make_stage(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Iterator[Draft | None]:
+    """Make a stage of an experiment, unless it is current or its base or a variant has a copy.
 
-    An earlier stage that is not there is copied, so that `ifqa read --reader X` can read the base's run.
+    A missing earlier stage is copied, so that `ifqa read --reader X` can read the base's run.
     """
     _ = run.questions  # raises before anything is written
-    with _folder_of(run):
+    with _lock_folder(run):
         if run.experiment.variant:  # so that later commands find it by its name
             write_resolved(run.experiment)
         for earlier in takewhile(lambda name: name != stage, run.experiment.stages):

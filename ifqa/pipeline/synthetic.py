@@ -37,7 +37,7 @@ Draft = tuple[Passage, SyntheticQuestion]
 
 
 def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check: bool = True) -> Iterator[str]:
-    """Write `data/synthetic/CORPUS-SEED/questions.jsonl`; yields lines for the user. A killed command goes on where it was.
+    """Write `data/synthetic/CORPUS-SEED/questions.jsonl`; yields lines for the user. A killed command resumes.
 
     Questions are made of `most` passages, drawn from all; 0 for all. `check` keeps only questions that the span reader answers
     right from their passage. It drops what a rule misread, and questions that are too hard for the reader.
@@ -60,19 +60,19 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
             source = f"ifqa data synthetic, corpus {corpus.name}"
             with bar(f"questions of {corpus.name}", number) as advance:
                 advance(done)
-                passages = islice(_drawn(store, seed, most), done, None)
-                while some := list(islice(passages, _CHUNK)):
+                passages = islice(_draw_passages(store, seed, most), done, None)
+                while batch := list(islice(passages, _CHUNK)):
                     drafts = [
                         (passage, question)
-                        for passage in some
+                        for passage in batch
                         for question in make_questions(passage.text, passage.title, f"{seed} {passage.id}")
                     ]
-                    right = _answered_right(reader, drafts) if reader else drafts
+                    right = _filter_answered(reader, drafts) if reader else drafts
                     rules, rules_kept = (Counter(question.rule for _, question in each) for each in (drafts, right))
                     lines = b"".join(_line(passage, question, source, seed) for passage, question in right)
-                    log.add({FILE: lines}, {"passages": len(some), "made": rules, "kept": rules_kept})
-                    drafted, kept, done = drafted + rules, kept + rules_kept, done + len(some)
-                    advance(len(some))
+                    log.add({FILE: lines}, {"passages": len(batch), "made": rules, "kept": rules_kept})
+                    drafted, kept, done = drafted + rules, kept + rules_kept, done + len(batch)
+                    advance(len(batch))
             log.finish(FILE)
             draft.record |= {"passages": done, "made": dict(drafted), "kept": dict(kept)}
     record = questions.require(f"ifqa data synthetic --from {corpus.name}")["record"]
@@ -88,13 +88,13 @@ def _inputs(corpus: CorpusConfig, seed: int, most: int, check: bool) -> dict[str
     return {"stage": "synthetic", "version": VERSION} | draws
 
 
-def _drawn(store: Iterable[Passage], seed: int, most: int) -> Iterable[Passage]:
+def _draw_passages(store: Iterable[Passage], seed: int, most: int) -> Iterable[Passage]:
     if not most:
         return store
     return heapq.nsmallest(most, store, key=lambda passage: blake2b(b"%d " % seed + id_bytes(passage.id)).digest())
 
 
-def _answered_right(reader: Reader, drafts: Sequence[Draft]) -> list[Draft]:
+def _filter_answered(reader: Reader, drafts: Sequence[Draft]) -> list[Draft]:
     """The questions that the reader answers right from their passage."""
     if not drafts:
         return []

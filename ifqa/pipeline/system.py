@@ -60,15 +60,15 @@ class Session:
         key = json_line({"root": str(root.absolute()), **run.llm})
         with self._lock:
             if key not in self._models:
-                self._models[key] = opened(run.plugins.llm(run.llm["name"]), settings, root, budget=self.budget)
+                self._models[key] = open_plugin(run.plugins.llm(run.llm["name"]), settings, root, budget=self.budget)
             model = self._models[key]
-        _refuse(f"language model {run.llm['name']!r} {model.trained_verb}", model.family, run)
+        _refuse_other_family(f"language model {run.llm['name']!r} {model.trained_verb}", model.family, run)
         return model
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """What was searched: a corpus, its passages, the folders of documents it was made from, their files read and left out."""
+class CorpusSummary:
+    """The corpus that was searched: its passages, its folders of documents, and their files read and left out."""
 
     corpus: str  # empty if the experiment retrieves nothing
     passages: int = 0
@@ -87,7 +87,7 @@ class Searched:
 
 
 class System:
-    """An experiment's retriever and reader, each opened when it is first needed.
+    """An experiment's retriever and reader, each opened on first use.
 
     Several threads may use a system at once. One thread searches at a time, and one reads at a time unless the reader is
     `concurrent`. The corpus must be built; `ifqa.pipeline.stages.open_system` builds it. What a system lacks, or a plugin that
@@ -110,7 +110,7 @@ class System:
         self.close()
 
     def close(self) -> None:
-        """Drop retriever and reader and free their memory; they are opened again if they are used again."""
+        """Free the retriever and reader; the next use opens them again."""
         for part in ("retriever", "reader", "_store"):
             vars(self).pop(part, None)
 
@@ -213,18 +213,18 @@ class System:
         return next((stored[passage_id] for stored in passages if passage_id in stored), None)
 
     @cached_property
-    def searched(self) -> Searched:
-        """What the system searches, and how much of it."""
+    def searched(self) -> CorpusSummary:
+        """A summary of the corpus that the system searches."""
         build = self.run.corpus
         if not (self.experiment.retriever and build):
-            return Searched("")
+            return CorpusSummary("")
         manifest = build.artifact("passages").manifest
         record = dict(manifest["record"]) if manifest else {}
         counts = [count if isinstance(count := record.get(key), int) else 0 for key in ("passages", "pages", "bad")]
         folders = user_folders(build.corpus.sources)
         if not folders:
-            return Searched(build.corpus.name, counts[0])
-        return Searched(build.corpus.name, counts[0], folders, *counts[1:])
+            return CorpusSummary(build.corpus.name, counts[0])
+        return CorpusSummary(build.corpus.name, counts[0], folders, *counts[1:])
 
     @property
     def size(self) -> int:
@@ -242,7 +242,7 @@ class System:
 
 
 def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
-    """Hold a retriever to its protocol; IfqaError if a ranking is missing, too long, or of other things than hits."""
+    """Check a retriever's output; IfqaError if a ranking is missing, too long, or holds something else than hits."""
     name = f"retriever {retriever!r}"
     if not isinstance(rankings, list) or len(rankings) != len(questions):
         what = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
@@ -264,21 +264,21 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
 def check_predictions(
     reader: str, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], predictions: Sequence[Prediction]
 ) -> None:
-    """Hold a reader to its protocol; IfqaError if predictions are not one a question, or cite what the reader was not given."""
+    """Check a reader's output; IfqaError unless there is one prediction a question, citing only passages it was given."""
     if not isinstance(predictions, list | tuple) or not all(isinstance(each, Prediction) for each in predictions):
         raise IfqaError(
             f"reader {reader!r} gave {predictions!r:.80}; wanted a list of ifqa.Prediction(question.id, answer)"
         )
     if [prediction.question_id for prediction in predictions] != [question.id for question in questions]:
-        raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
-    for prediction, given in zip(predictions, passages, strict=True):
+        raise IfqaError(f"reader {reader!r} must give one prediction for each question, in the same order")
+    for prediction, read in zip(predictions, passages, strict=True):
         name = f"reader {reader!r}, {prediction.question_id}"
         if not isinstance(prediction.how, Explanation | None):
             raise IfqaError(f"{name}: wanted ifqa.Explanation as `how`, found {prediction.how!r:.80}")
         checked = valid_prediction(asdict(prediction), name)
         written = (checked.answer, checked.factual, checked.completion, checked.error, checked.candidate)
         unicode_text(f"{''.join(written)}{checked.how and checked.how.calculation}", "answer", name)
-        texts = {passage.id: passage.text for passage in given}
+        texts = {passage.id: passage.text for passage in read}
         cited = [*prediction.passage_ids, *([prediction.how.passage_id] if prediction.how else [])]
         if strange := [passage_id for passage_id in cited if passage_id not in texts]:
             raise IfqaError(f"{name}: cites passage {strange[0]!r:.80}, which is not among the passages it was given")
@@ -292,29 +292,29 @@ def check_predictions(
                 )
 
 
-def as_questions(asked: Iterable[str | Question]) -> list[Question]:
+def as_questions(questions: Iterable[str | Question]) -> list[Question]:
     """Questions from texts, with ids `ask/0`, `ask/1`, …; given `Question`s are kept.
 
     Raises:
-        IfqaError: `asked` is no list, an element is neither text nor `Question`, or a question is empty or holds half a
+        IfqaError: `questions` is no list, an element is neither text nor `Question`, or a question is empty or holds half a
             surrogate pair, which no tokenizer takes.
     """
-    if isinstance(asked, str) or not isinstance(asked, Iterable):
-        raise IfqaError(f"wanted a list of questions, found {asked!r:.80}")
-    questions = []
-    for number, text in enumerate(asked):
+    if isinstance(questions, str) or not isinstance(questions, Iterable):
+        raise IfqaError(f"wanted a list of questions, found {questions!r:.80}")
+    parsed = []
+    for number, text in enumerate(questions):
         if not isinstance(text, str | Question):
             raise IfqaError(f"wanted a text or a Question, found {text!r:.80}")
         question = text if isinstance(text, Question) else Question(f"ask/{number}", text.strip())
         if not question.text.strip():
             raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
         unicode_text(question.text, "text", f"question {question.id}")
-        questions.append(question)
-    return questions
+        parsed.append(question)
+    return parsed
 
 
-def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **arguments: object) -> _P:
-    """Construct a plugin with its settings, and with those of the `arguments` that its constructor takes."""
+def open_plugin(plugin: type[_P], settings: Mapping[str, object], root: Path, **arguments: object) -> _P:
+    """Construct a plugin with its settings and those `arguments` that its constructor accepts."""
     taken = accepted_arguments(plugin.__init__, root=root, **arguments)
     return plugin(**taken, **resolve_paths(plugin.__init__, settings, root))
 
@@ -337,24 +337,24 @@ def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Ret
         arguments["llm"] = session.llm(run)
     if "index" in table:
         arguments["index"] = corpus / table["index"]
-    retriever = opened(run.plugins.retriever(name), search_settings(table), experiment.root, **arguments)
-    _refuse(f"retriever {name!r} {retriever.trained_verb}", retriever.family, run)
-    _refuse_strange(table, retriever, run)
+    retriever = open_plugin(run.plugins.retriever(name), search_settings(table), experiment.root, **arguments)
+    _refuse_other_family(f"retriever {name!r} {retriever.trained_verb}", retriever.family, run)
+    _refuse_unknown_questions(table, retriever, run)
     return retriever
 
 
 def _open_reader(run: Run, session: Session) -> Reader:
     name, settings = run.reader["name"], run.experiment.reader_settings
     llm = {"llm": session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
-    reader = opened(run.plugins.reader(name), settings, run.experiment.root, **llm)
-    _refuse(f"reader {name!r} {reader.trained_verb}", reader.family, run)
-    _refuse_strange(run.reader, reader, run)
-    say_label(name, reader.label)
+    reader = open_plugin(run.plugins.reader(name), settings, run.experiment.root, **llm)
+    _refuse_other_family(f"reader {name!r} {reader.trained_verb}", reader.family, run)
+    _refuse_unknown_questions(run.reader, reader, run)
+    log_label(name, reader.label)
     return reader
 
 
-def _refuse_strange(table: Mapping[str, object], plugin: Trainable, run: Run) -> None:
-    """Refuse a file of another split, or with questions beside those of the split."""
+def _refuse_unknown_questions(table: Mapping[str, object], plugin: Trainable, run: Run) -> None:
+    """Refuse a plugin's file that has questions outside the split."""
     if not plugin.question_ids:
         return
     known = dict.fromkeys(question.id for question in run.split)
@@ -366,8 +366,8 @@ def _refuse_strange(table: Mapping[str, object], plugin: Trainable, run: Run) ->
         )
 
 
-def say_label(reader: str, label: str) -> None:
-    """Say a reader's label, if it has one."""
+def log_label(reader: str, label: str) -> None:
+    """Log a reader's label, if it has one."""
     if label:
         logger.info(f"reader {reader!r}: {label}")
 
@@ -380,7 +380,7 @@ def refuse_other_families(run: Run) -> None:
         what: str, plugin: type[Trainable], function: Callable[..., object], settings: Mapping[str, object]
     ) -> None:
         arguments = accepted_arguments(plugin.training_family, root=root) | resolve_paths(function, settings, root)
-        _refuse(f"{what} {plugin.trained_verb}", plugin.training_family(**arguments), run)
+        _refuse_other_family(f"{what} {plugin.trained_verb}", plugin.training_family(**arguments), run)
 
     if experiment.llm:
         model = run.plugins.llm(run.llm["name"])
@@ -397,7 +397,7 @@ def refuse_other_families(run: Run) -> None:
             check(f"retriever {table['name']!r}", retriever, retriever.__init__, search_settings(table))
 
 
-def _refuse(what: str, trained: str, run: Run) -> None:
+def _refuse_other_family(what: str, trained: str, run: Run) -> None:
     """IfQA's split families divide the same questions, so a model of one family has seen test questions of the other."""
     known_benchmark = trained.partition("/")[0] == run.experiment.benchmark
     tested = run.benchmark.family(run.experiment.split) if known_benchmark else ""

@@ -56,11 +56,11 @@ def train(
             f"{split} and {dev} are of {' and '.join(families)}, which share questions; name a dev split of one"
         )
     trainer.check_data(splits[split], folder)
-    with _first_alone():
+    with _main_process_first():
         if experiment:
             retrieved = _by_experiment(experiment, benchmark)
         else:
-            retrieved = _by_bm25(load_corpus(corpus), trainer.query) if corpus else _contexts
+            retrieved = _by_bm25(load_corpus(corpus), trainer.query) if corpus else _use_contexts
         for each, part in splits.items():
             logger.info(f"{folder}: finding passages for {len(part.questions):,} questions of {each}")
             rankings, scores = retrieved(part.questions, each, trainer.retrieved)
@@ -72,7 +72,7 @@ def train(
 
 def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
     """Retrieves passages with a corpus's BM25 index."""
-    if "bm25" not in corpus.indexes:  # said before passages are built, which takes long
+    if "bm25" not in corpus.indexes:  # checked before passages are built, which takes long
         raise IfqaError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")
     with _lock(corpus.folder):
         build_passages(corpus)
@@ -86,7 +86,9 @@ def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
     return search
 
 
-def _contexts(questions: Sequence[Question], split: str, depth: int) -> tuple[list[list[Passage]], list[list[float]]]:
+def _use_contexts(
+    questions: Sequence[Question], split: str, depth: int
+) -> tuple[list[list[Passage]], list[list[float]]]:
     """Gives each question the text that comes with it, and no passage where there is none."""
     passages = [[Passage("", "", question.context)] if question.context.strip() else [] for question in questions]
     return passages, [[0.0] * len(texts) for texts in passages]
@@ -119,7 +121,7 @@ def _lock(folder: Path) -> AbstractContextManager[None]:
     return lock(folder) if rank_and_world_size()[0] == 0 else nullcontext()
 
 
-def _first_alone() -> AbstractContextManager[None]:
+def _main_process_first() -> AbstractContextManager[None]:
     """On several GPUs, the first process runs the block first and makes what is missing; the others then find it."""
     if rank_and_world_size()[1] == 1:
         return nullcontext()

@@ -19,7 +19,7 @@ from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import IfqaError, unknown_name
 from ifqa.formatting import pluralize
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.system import Searched, System
+from ifqa.pipeline.system import CorpusSummary, System
 from ifqa.progress import bar
 from ifqa.records import Answer, Passage, Question, fingerprint_questions
 from ifqa.report.table import sanitize
@@ -73,7 +73,7 @@ def passage_source(passage: Passage, at: int | None = None) -> str:
     return f"{passage.title} · {passage.id}" if passage.title else passage.id
 
 
-def answer_json(answer: Answer, searched: Searched | None = None) -> dict[str, object]:
+def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[str, object]:
     """A question's answer, its support and its evidence passages, the most important first, as JSON data."""
     support = find_support(answer)
     record: dict[str, object] = {
@@ -92,7 +92,7 @@ def answer_json(answer: Answer, searched: Searched | None = None) -> dict[str, o
 
 
 def show_answer(
-    answer: Answer, searched: Searched | None = None, passages: int = 3, kind: str = "", wanted: str = ""
+    answer: Answer, searched: CorpusSummary | None = None, passages: int = 3, kind: str = "", wanted: str = ""
 ) -> None:
     """Print a question's answer and its evidence, with the answer highlighted.
 
@@ -255,7 +255,7 @@ def _append_answers(
             advance(len(answers))
 
 
-def _answer_line(answer: Answer, searched: Searched | None) -> bytes:
+def _answer_line(answer: Answer, searched: CorpusSummary | None) -> bytes:
     support, how = find_support(answer), answer.how
     shown = (support.source, support.sentence) if support else ("", "")
     computed = str(how.calculation) if answer.text and how and how.calculation else ""

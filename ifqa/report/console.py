@@ -11,7 +11,7 @@ from ifqa.config.expected import NEAR, OFF, find_score, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.passage_filter import KEYWORDS, PassageSample
 from ifqa.errors import IfqaError
-from ifqa.pipeline.annotation import GoldScreened
+from ifqa.pipeline.annotation import GoldSample
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import answers_of, predictions_of
@@ -250,8 +250,8 @@ def choose_examples(
     return chosen
 
 
-def screening_json(drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> dict[str, object]:
-    """Counts, shares and examples as JSON data."""
+def screening_json(drawn: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> dict[str, object]:
+    """Counts and shares, and examples, as JSON data."""
     kept = drawn.keywords.total()
     return {
         "passages": drawn.passages,
@@ -274,8 +274,8 @@ def screening_json(drawn: PassageSample, gold: Mapping[str, GoldScreened], examp
     }
 
 
-def show_screening(name: str, drawn: PassageSample, gold: Mapping[str, GoldScreened], examples: int) -> None:
-    """Print the share of passages that `ifqa screen` keeps, by keyword and among gold passages, with examples of both."""
+def show_screening(name: str, drawn: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> None:
+    """Print the share of passages that `ifqa screen` keeps, by keyword and of gold passages, and examples each way."""
     console = Console(highlight=False)
     kept, total = drawn.keywords.total(), drawn.passages
     rows = [(name, f"{total:,}", f"{kept:,}", f"{100 * kept / total:.1f}")]

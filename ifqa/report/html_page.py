@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from ifqa.pipeline.probe import losses_of
+from ifqa.pipeline.probe import read_losses
 from ifqa.pipeline.run import Run
 from ifqa.report.question_browser import browser_data
 from ifqa.report.result_tables import (
@@ -87,7 +87,7 @@ def render_report(results: Sequence[Result], chosen: Sequence[str] = (), served:
         done = any(result.scores or result.stale for result in some)
         sections.append(Section(first, tuple(draw_figures([result for result in some if result in wanted])), done))
         sections += [Section(table, done=done, compact=True) for table in more]
-    if losses := {experiment.name: every for experiment in here if (every := losses_of(Run(experiment)))}:
+    if losses := {experiment.name: every for experiment in here if (every := read_losses(Run(experiment)))}:
         sections.append(Section(losses_table(losses)))
     sections += [Section(table, compact=True) for table in (*reader_tables(results), provenance_table(results))]
     return render_page(sections, browser_data(here), _about(results), summary_table(results), legend(results), served)

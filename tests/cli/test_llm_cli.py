@@ -117,7 +117,7 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(tmp_path, tables)
         assert out.count("about 4 calls") == 2  # the retriever's part, and the reader
         code, out, err = ifqa("run", "parts")
         assert code == 1  # every request of the retriever failed
-        assert "4 of them not wholly, which the next run asks again" in err
+        assert "4 incomplete; the next run retries them" in err
         made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
         assert (made["retry"], made["spent"]["calls"]) == (4, 4)
         down["now"] = False
@@ -158,7 +158,7 @@ def test_one_cap_holds_for_retriever_and_reader_and_a_higher_one_goes_on(tmp_pat
         code, out, err = ifqa("run", "gen", "--max-tokens", 2500, "--limit", 20)
         assert code == 0
         assert sum(server.tokens) <= 2500
-        assert "not wholly, which the next run asks again" in err
+        assert "incomplete; the next run retries them" in err
         assert "PARTIAL: 20 of 83 questions; 20 not asked" in out
         ifqa("run", "gen", "--max-tokens", 1_000_000, "--limit", 20)
         ended = read_json(tmp_path / "experiments/gen+limit=20/score/scores.json")

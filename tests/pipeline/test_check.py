@@ -14,7 +14,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.corpus.sources import BuildEstimate
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.check import as_json, check
+from ifqa.pipeline.check import check, findings_json
 from ifqa.pipeline.run import Run
 from ifqa.protocols import Requirement
 
@@ -236,7 +236,7 @@ def test_programs_get_fields_instead_of_lines_and_nothing_is_written():
     corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0')
     experiment(PRICED, ASKS, llm("of fields"), top='corpus = "few"')
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    told = as_json("mine", *findings())
+    told = findings_json("mine", *findings())
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
     assert (told["missing"], told["problem"]) == (0, "")
     work = {part["what"]: part for part in told["work"]}
@@ -245,7 +245,7 @@ def test_programs_get_fields_instead_of_lines_and_nothing_is_written():
     asked = {"calls": 2, "prompt_tokens": 1006, "completion_tokens": 20, "cost": 1006.0}
     assert work["llm outside_of_check:Model of fields of the reader"].items() >= asked.items()
     Path("few.jsonl").unlink()
-    told = as_json("mine", *findings())
+    told = findings_json("mine", *findings())
     assert [need["here"] for need in told["needs"]] == [True, False]
     assert (told["missing"], told["problem"].split(":")[0]) == (1, "passage source not found")
 
@@ -281,7 +281,7 @@ PARTS = '[retriever]\nname = "fusion"\nparts = [{ name = "gold" }, { name = "gen
 @pytest.mark.parametrize(("retriever", "calls", "answers"), [(PARTS, 6, 1800), (STEPS, 4, 480)])
 def test_a_retrievers_requests_are_estimated_too(retriever, calls, answers):
     experiment(retriever, llm(f"that writes for {len(retriever)}"))
-    asked = as_json("mine", *findings())["work"][1]
+    asked = findings_json("mine", *findings())["work"][1]
     assert (asked["calls"], asked["completion_tokens"]) == (calls, answers)
     assert asked["prompt_tokens"] > 0
 

@@ -12,7 +12,7 @@ from scored_experiments import benchmark
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.probe import PROBES, losses_of, probe
+from ifqa.pipeline.probe import PROBES, probe, read_losses
 from ifqa.pipeline.run import Run
 from ifqa.records import Hit, Question
 from ifqa.report.publish import PAGE, publish
@@ -86,7 +86,7 @@ def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
     write("stop", "")
     with pytest.raises(KeyboardInterrupt):  # at the last question of the first probe
         probe(Run(mine))
-    assert (len(asked()), losses_of(Run(mine))) == (2, [])
+    assert (len(asked()), read_losses(Run(mine))) == (2, [])
     Path("stop").unlink()
     found = probe(Run(mine))
     assert len(asked()) == 3 * 3
@@ -98,11 +98,11 @@ def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
     assert found[0].p == pytest.approx(2 / 32, abs=0.02)  # of 32 swaps two are as large
     path = Path("experiments/mine/probe/score/losses.json")
     path.write_text(path.read_text() + " ")
-    assert losses_of(Run(mine)) == []
-    assert probe(Run(mine)) == found == losses_of(Run(mine))
+    assert read_losses(Run(mine)) == []
+    assert probe(Run(mine)) == found == read_losses(Run(mine))
     assert len(asked()) == 3 * 3  # nothing is read again
     write("experiments/mine.toml", f"{TABLES}memory = true\n")
-    assert losses_of(Run(load_experiment("mine"))) == []
+    assert read_losses(Run(load_experiment("mine"))) == []
     with pytest.raises(IfqaError, match="made from other inputs"):
         probe(Run(load_experiment("mine")))
 
@@ -136,9 +136,9 @@ def test_the_verb_and_the_page_know_of_probes(mine):
     told = json.loads(probed.stdout)
     assert [one["probe"] for one in told["losses"]] == [name for name in PROBES for _ in range(2)]
     variant = load_experiment("mine+limit=3")
-    table = losses_table({variant.name: losses_of(Run(variant))})
+    table = losses_table({variant.name: read_losses(Run(variant))})
     assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", render_text(table.show))
-    assert losses_of(Run(mine)) == []
+    assert read_losses(Run(mine)) == []
     assert table.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
     list(publish(None, (), False, limited=True))
     assert "What readers lose without the supposition" in PAGE.read_text()

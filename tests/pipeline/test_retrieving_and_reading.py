@@ -22,7 +22,7 @@ def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch
     at_once = run.read_text()
     assert [len(line) - 1 for line in toy.rows(searched)] == [5]
     searched.unlink()
-    monkeypatch.setattr(chunk_runner, "SEARCHED", 2)
+    monkeypatch.setattr(chunk_runner, "RETRIEVER_CHUNK", 2)
     stages.run(Run(toy.experiment("parts", corpus="few", retriever=toy.WORDS)))
     assert [(line[0], len(line) - 1) for line in toy.rows(searched)] == [(3, 2), (3, 2), (3, 1)]
     assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once
@@ -162,7 +162,7 @@ def test_the_next_run_asks_incomplete_questions_again(capsys):
     mine = toy.experiment(reader={"name": "outside_of_stages:Unlucky"})
     write("down", "")
     stages.run(Run(mine))
-    assert "5 questions answered; 5 of them not wholly, which the next run asks again" in capsys.readouterr().err
+    assert "5 questions answered; 5 incomplete; the next run retries them" in capsys.readouterr().err
     assert (toy.scores()["retry"], toy.scores()["n_failed"]) == (5, 5)
     Path("down").unlink()
     stages.run(Run(mine))

@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_inputs import line_of, predictions_of, rankings_of
+from ifqa.pipeline.stage_inputs import prediction_line, predictions_of, rankings_of
 from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
 from ifqa.records import Calculation, Explanation, Hit, Prediction, Question, Term
@@ -84,9 +84,9 @@ def test_a_prediction_is_read_back_as_it_was_written(experiment, terms):
     abstention = Prediction("ifqa/full-dev/2", "", confidence=0.0, candidate="c")
     path = experiment.folder / "read" / "predictions.jsonl"
     path.parent.mkdir(parents=True)
-    path.write_bytes(line_of(whole) + line_of(abstention))
+    path.write_bytes(prediction_line(whole) + prediction_line(abstention))
     assert list(predictions_of(experiment, QUESTIONS)) == [whole, abstention]
-    assert set(json.loads(line_of(Prediction("q", "a")))) == {  # none that older files lack
+    assert set(json.loads(prediction_line(Prediction("q", "a")))) == {  # none that older files lack
         "question_id", "answer", "completion", "passage_ids", "error", "score", "passage_scores", "factual",
     }  # fmt: skip
 

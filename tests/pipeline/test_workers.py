@@ -9,7 +9,7 @@ from scored_experiments import benchmark
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import chunk_runner, stages
-from ifqa.pipeline.chunk_runner import added
+from ifqa.pipeline.chunk_runner import add_counts
 from ifqa.pipeline.run import Run
 from ifqa.storage.artifacts import read_manifest
 from ifqa.workers.pool import Workers
@@ -44,7 +44,7 @@ SLOW = WORDS | {"name": "outside_of_stages:Slow"}
 
 @pytest.fixture
 def eleven(monkeypatch):
-    monkeypatch.setattr(chunk_runner, "SEARCHED", 2)
+    monkeypatch.setattr(chunk_runner, "RETRIEVER_CHUNK", 2)
     benchmark(*map(question, range(11)))
     outside("import time\n", PLUGINS, MORE)
     corpus('retriever = "outside_of_stages:Slow"')
@@ -135,7 +135,7 @@ def test_counts_of_processes_are_added():
     first = {"retry": 1, "took": (3, 4), "spent": {"calls": 2, "cost": 0.5}, "server": "s", "cut": 1}
     second = {"retry": 2, "took": [1, 1], "spent": {"calls": 1, "cost": None}, "server": "s"}
     both = {"retry": 3, "took": [4, 5], "spent": {"calls": 3, "cost": None}, "server": "s", "cut": 1}
-    assert added(first, second) == both
-    assert added(first, first, -1) == {
+    assert add_counts(first, second) == both
+    assert add_counts(first, first, -1) == {
         "retry": 0, "took": [0, 0], "spent": {"calls": 0, "cost": 0.0}, "server": "s", "cut": 0,
     }  # fmt: skip

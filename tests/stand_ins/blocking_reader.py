@@ -7,7 +7,7 @@ from ifqa.records import SearchResult, Step
 
 OPEN = threading.Event()  # while it is not set, the reader waits
 BATCHES = []  # the questions of each call of the reader
-SEARCHED = []  # of the retriever
+RETRIEVER_CHUNK = []  # of the retriever
 FACT = "It was finished in 1849 by Ada Stone."  # every passage holds it
 
 
@@ -18,7 +18,7 @@ class FixedRetriever:
         self.ids = [passage.id for passage in corpus]
 
     def search(self, questions, k):
-        SEARCHED.append([question.text for question in questions])
+        RETRIEVER_CHUNK.append([question.text for question in questions])
         hits = [Hit(one, 1 / (rank + 1)) for rank, one in enumerate(self.ids[:k])]
         second = Step("<b>more</b>", tuple(self.ids[1:3]))
         return [SearchResult(hits, steps=[Step(question.text, tuple(self.ids[:1])), second]) for question in questions]

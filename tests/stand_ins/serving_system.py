@@ -37,7 +37,7 @@ def small(folder, **tables):
     """An experiment of five passages below a folder, with the reader of `blocking_reader`."""
     blocking_reader.OPEN.set()
     blocking_reader.BATCHES.clear()
-    blocking_reader.SEARCHED.clear()
+    blocking_reader.RETRIEVER_CHUNK.clear()
     (folder / "indexes").mkdir(exist_ok=True)
     (folder / "few.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in PASSAGES))
     (folder / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
