@@ -87,13 +87,13 @@ def test_a_second_run_does_nothing_and_a_flag_makes_a_folder_of_its_own_and_runs
     first, before = first_run[1], content(built / "experiments/mine")
     assert [name in first.stdout for name in ("EM", "gold_any@10", "@20")] == [True, True, False]  # its depth is 10
     again = ifqa("run", "mine", folder=built)
-    assert (again.stdout, again.stderr.count("nothing to do")) == (first.stdout, 5)
+    assert (again.stdout, again.stderr.count("up to date")) == (first.stdout, 5)
     shout = ifqa("run", "mine", "--set", "reader.shout=true", folder=built)
     assert shout.returncode == 0, shout.stderr
     assert "experiments/mine+reader.shout=true/retrieve: copied from mine" in shout.stderr
     assert "experiments/mine+reader.shout=true/read: 10 questions answered" in shout.stderr
     assert content(built / "experiments/mine") == before
-    assert ifqa("run", "mine+reader.shout=true", folder=built).stderr.count("nothing to do") == 5
+    assert ifqa("run", "mine+reader.shout=true", folder=built).stderr.count("up to date") == 5
 
 
 def test_an_experiment_that_fails_does_not_stop_the_next_one(built):

@@ -171,7 +171,7 @@ def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
         write(tmp_path, "mine", CLOSED, server.url)
         code, out, err = ifqa("read", "mine")
         assert (code, out.strip()) == (1, "experiments/mine/read")
-        assert "each question had a failed request" in err
+        assert "every question had a failed request" in err
         assert not set(err) & {"\x1b", "\x9b", "\x07"}
         assert ifqa("run", "mine")[0] == 1
         assert ifqa("run", "mine", "--json")[0] == 1

@@ -220,7 +220,9 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
     write("indexes/few.toml", gold + Path("indexes/few.toml").read_text() + index)
     experiment('[retriever]\nname = "dense"\nk = 5\n', FILE, top='corpus = "few"')
     assert "data/ifqa/full_split/dev.json is not there; run: ifqa data ifqa" in checked()[1]
-    mend = "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
+    mend = (
+        "it is downloaded from the model hub at first use; without a network, copy its folder here and name the folder"
+    )
     assert needed() == [
         "missing  ifqa full-dev: data/ifqa/full_split/dev.json is not there; run: ifqa data ifqa",
         "missing  ifqa full-train: data/ifqa/full_split/train.json is not there; run: ifqa data ifqa",
@@ -257,7 +259,7 @@ def test_a_reading_is_estimated_in_calls_tokens_and_money_until_it_is_made():
     experiment(ASKS, llm("of no price and key", "known = false\nkey = false"))
     lines, complaint = checked()
     assert (lines[-1], complaint) == ("to do  score 2 questions", "no key is set")
-    assert any("a price that no prices.toml here says" in line for line in lines)
+    assert any("an unknown price" in line for line in lines)
     stages.read(Run(load_experiment("mine")))
     lines, refused = checked()  # nothing more is asked
     assert (lines[1], refused, [line for line in lines if "llm" in line]) == (
@@ -289,4 +291,4 @@ def test_a_retrievers_requests_are_estimated_too(retriever, calls, answers):
 def test_recorded_completions_are_not_asked():
     lines, complaint = checked("sample-closed-book")
     assert complaint == ""
-    assert "done   llm replay of the reader: 8 completions are kept from before" in lines
+    assert "done   llm replay of the reader: 8 completions are in the cache" in lines

@@ -16,13 +16,13 @@ PASSAGES = [[Passage("p", "", "text")], []]
     [
         ([Prediction("q/1", "yes"), None], "wanted a list of ifqa.Prediction"),
         (None, "gave None; wanted a list"),
-        ([Prediction("q/1", "a")], "one prediction a question"),
-        ([Prediction("q/2", "a"), Prediction("q/1", "a")], "in their order"),
+        ([Prediction("q/1", "a")], "one prediction for each question"),
+        ([Prediction("q/2", "a"), Prediction("q/1", "a")], "in the same order"),
         ([Prediction("q/1", "yes", passage_ids="p"), Prediction("q/2", "no")], "q/1: passage_ids: .* found 'p'"),
         ([Prediction("q/1", "yes", passage_ids=("p9",)), Prediction("q/2", "no")], "q/1: cites passage 'p9'"),
         ([Prediction("q/1", "a", confidence=float("nan")), Prediction("q/2", "a")], "q/1: confidence: wanted 0 to 1"),
-        ([Prediction("q/1", "a", candidate="b"), Prediction("q/2", "a")], "a candidate beside an answer or an error"),
-        ([Prediction("q/1", "", error="e", candidate="b"), Prediction("q/2", "a")], "beside an answer or an error"),
+        ([Prediction("q/1", "a", candidate="b"), Prediction("q/2", "a")], "a candidate with an answer or an error"),
+        ([Prediction("q/1", "", error="e", candidate="b"), Prediction("q/2", "a")], "with an answer or an error"),
     ],
 )
 def test_a_reader_that_gives_no_predictions_is_refused(predictions, complaint):

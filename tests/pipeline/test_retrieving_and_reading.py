@@ -41,7 +41,7 @@ def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
         ('return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises from 1.0 to 2.0 at rank 2"),
         (
             'return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]',
-            "has the id 'a b'; wanted one that",
+            "has the id 'a b'; wanted an id that",
         ),
     ],
 )

