@@ -75,7 +75,7 @@ def test_an_id_holds_for_its_question_alone():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "mine.csv:1: wanted a first line that names columns, one of them 'question'"),
+        ("", "mine.csv:1: wanted a header with the column 'question'"),
         ("question,answers\n", "wanted questions, found none"),
         ("question,answers\n,x\n", "mine.csv:2: key 'question' is missing"),
         ("question,answers\nIf?, | \n", "mine.csv:2: no answer; wanted one text at least as 'answers'"),

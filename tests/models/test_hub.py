@@ -70,7 +70,7 @@ def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_ref
     with pytest.raises(IfqaError, match="question_encoder' is neither a folder here nor a name on the hub"):
         open_encoder(EncoderSettings(context, device="cpu"))
     Path(context).rename(tmp_path / "passages")
-    with pytest.raises(IfqaError, match="name the question encoder that belongs to it as query_model"):
+    with pytest.raises(IfqaError, match="set query_model to its question encoder"):
         open_encoder(EncoderSettings(str(tmp_path / "passages"), device="cpu"))
 
 

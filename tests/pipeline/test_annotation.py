@@ -37,7 +37,7 @@ def test_screen_tells_shares_shows_examples_and_writes_tasks_over_no_other_file(
     assert shown.stdout.count("…") >= 3
     Path("t.csv").write_text("mine")
     done = ifqa("--to", "t.csv")
-    assert (done.returncode, done.stdout, "t.csv is there already" in done.stderr) == (2, "", True)
+    assert (done.returncode, done.stdout, "t.csv exists" in done.stderr) == (2, "", True)
     assert Path("t.csv").read_text() == "mine"
 
 

@@ -37,7 +37,7 @@ def test_annotations_are_read_by_dataset_and_id(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,text\n1,a\n", "names columns, one of them 'semantic'"),
+        ("id,text\n1,a\n", "with the column 'semantic'"),
         ("id,semantic,pragmatic\n", "wanted annotations, found none"),
         ("id,semantic,pragmatic\n1,why,knowledge\n", ":2: 'semantic' must be one of cause, goal, .*; found 'why'"),
         ("id,semantic\n1,cause\n", "'pragmatic' must be one of solution, knowledge, opinion; found None"),
