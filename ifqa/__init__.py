@@ -22,28 +22,8 @@ if TYPE_CHECKING:
     from ifqa.report.scores import Scores
 
 __all__ = [
-    "Answer",
-    "Calculation",
-    "Comparison",
-    "Corpus",
-    "Explanation",
-    "Hit",
-    "IfqaError",
-    "Passage",
-    "Prediction",
-    "Question",
-    "Ranking",
-    "Scores",
-    "System",
-    "Term",
-    "__version__",
-    "answers",
-    "ask",
-    "compare",
-    "evaluate",
-    "open",
-    "questions",
-    "run",
+    "Answer", "Calculation", "Comparison", "Corpus", "Explanation", "Hit", "IfqaError", "Passage", "Prediction", "Question",
+    "Ranking", "Scores", "System", "Term", "__version__", "answers", "ask", "compare", "evaluate", "open", "questions", "run",
 ]  # fmt: skip
 
 _HOMES = {
@@ -53,8 +33,8 @@ _HOMES = {
     "ifqa.records": (
         "Answer",
         "Calculation",
-        "Hit",
         "Explanation",
+        "Hit",
         "Passage",
         "Prediction",
         "Question",

@@ -1,6 +1,6 @@
-"""`python -m ifqa`, the command line; `torchrun -m ifqa train ...` for a training on several GPUs."""
+"""`python -m ifqa` runs the command line; `torchrun -m ifqa train ...` trains on several GPUs."""
 
 from ifqa.cli.app import main
 
-if __name__ == "__main__":  # a worker imports this file again under another name
+if __name__ == "__main__":  # worker processes import this file under another name
     main()

@@ -14,7 +14,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.flags import FLAGS, Changes
 from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import answers_of, prediction_for_each
@@ -65,7 +65,7 @@ def open(
     run = _load_run(experiment, root, settings, changes)
     if docs is not None:
         if "corpus" in changes:
-            raise IfqaError("docs and corpus are given; wanted one of them")
+            raise ConfigError("docs and corpus are given; wanted one of them")
         run = Run(override(run.experiment, {"corpus": ensure_docs_corpus(docs, run.experiment)}))
     return stages.open_system(run).open()
 
@@ -128,9 +128,8 @@ def evaluate(
 
     Args:
         answers: question id -> answer; predictions; or a function that answers a question.
-        benchmark: the benchmark of the questions.
-        split: a split of the benchmark.
-        measures: names of further measures, beside the benchmark's.
+        benchmark, split: the questions.
+        measures: names of further measures, besides the benchmark's.
         seed: the bootstrap's seed.
         root: the folder of the benchmark's files.
     """
@@ -145,19 +144,14 @@ def evaluate(
         if prediction.question_id in by_question:
             raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")
         by_question[prediction.question_id] = prediction
-    if unknown := by_question.keys() - {question.id for question in split_questions}:
-        raise unknown_name(
-            f"question of {benchmark} {split}", min(unknown), [question.id for question in split_questions][:5]
-        )
+    ids = [question.id for question in split_questions]
+    if unknown := by_question.keys() - set(ids):
+        raise unknown_name(f"question of {benchmark} {split}", min(unknown), ids[:5])
     predictions = prediction_for_each(split_questions, by_question)
-    rows = [
-        per_question.score_question(question, scheme, prediction=prediction)
-        for question, prediction in zip(split_questions, predictions, strict=True)
-    ]
+    pairs = zip(split_questions, predictions, strict=True)
+    rows = [per_question.score_question(question, scheme, prediction=prediction) for question, prediction in pairs]
     scores = aggregate_rows(rows, split_questions, scheme, None, predictions).scores(seed)
-    return Scores(
-        f"{benchmark} {split}", scheme, scores | {"not_asked": 0, "retry": 0, "of": len(split_questions)}, rows
-    )
+    return Scores(f"{benchmark} {split}", scheme, scores | {"not_asked": 0, "retry": 0, "of": len(ids)}, rows)
 
 
 def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answer]:
@@ -190,14 +184,14 @@ def compare(
         (62.5, 6, 1)
 
     Args:
-        first, second: experiments that were scored, over the same questions.
-        measure: the listed questions differ in it; empty for the headline measure.
+        first, second: scored experiments with the same questions.
+        measure: the measure in which the listed questions differ; empty for the headline measure.
         count: the most questions to list.
-        common: compare over the questions that both have, if their questions differ.
+        common: if the questions differ, compare over those that both have.
         root: the folder of both experiments.
     """
-    both = [load_experiment(name, _check_root(root)) for name in (first, second)]
-    return compare_pair(both[0], both[1], measure, count, common)
+    folder = _check_root(root)
+    return compare_pair(load_experiment(first, folder), load_experiment(second, folder), measure, count, common)
 
 
 def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:
@@ -227,8 +221,8 @@ class Corpus:
         self.name = name
 
     def build(self) -> Self:
-        """Build the passages and the indexes that are missing."""
-        vars(self).pop("_store", None)  # its passages may be replaced now
+        """Build missing passages and indexes."""
+        vars(self).pop("_store", None)  # the build may replace its passages
         with lock(self.settings.folder):
             stages.build_passages(self.settings)
             for index in self.settings.indexes:
@@ -237,7 +231,6 @@ class Corpus:
 
     @property
     def indexes(self) -> list[str]:
-        """The names of its indexes."""
         return list(self.settings.indexes)
 
     def __len__(self) -> int:
@@ -251,7 +244,7 @@ class Corpus:
 
     @cached_property
     def _store(self) -> PassageStore:
-        """The passage store; compared with the corpus file only once, because that may read every source."""
+        """The passage store, compared with the corpus file only once, because that may read every source."""
         return CorpusBuild(self.settings).store
 
 
@@ -267,17 +260,16 @@ def _predictions(answers: Answers, questions: list[Question]) -> Iterator[Predic
 
 
 def _load_run(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Run:
-    """An experiment with settings changed by keyword arguments (as by flags) and by `settings`."""
+    """An experiment's run, with settings changed by `changes` (the flags) and `settings`."""
     if unknown := changes.keys() - FLAGS:
         raise unknown_name("argument", min(unknown), [*FLAGS, "root", "settings"])
     if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
-        raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
+        raise ConfigError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
     by_flag = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}
     return Run(override(load_experiment(name, _check_root(root)), by_flag | dict(settings or {})))
 
 
 def _check_root(root: str | Path) -> Path:
-    """The folder that names and relative paths count from."""
     if not isinstance(root, str | Path) or not Path(root).is_dir():
-        raise IfqaError(f"root: wanted the path of a folder, found {root!r:.80}")
+        raise ConfigError(f"root: wanted the path of a folder, found {root!r:.80}")
     return Path(root)

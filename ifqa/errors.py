@@ -1,4 +1,4 @@
-"""Exceptions for the user, each with a one-line message, and the error for an unknown name."""
+"""Exceptions for the user, each with a one-line message."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ _MANY = 15  # names that fit into a message
 
 
 class IfqaError(Exception):
-    """The user's input is wrong: one line saying what was found, what was wanted and how to mend it.
+    """The user's input is wrong; the one-line message says what was found, what was wanted and how to mend it.
 
     The command line prints it and exits with 2. Any other exception is a bug and keeps its traceback.
     """
@@ -42,7 +42,7 @@ class ServiceError(IfqaError):
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for an unknown name, with the nearest known name and all known names; of more than 15, the nearest five."""
+    """The error for an unknown name: suggests the nearest known name, and lists all known names, or of over 15 the nearest 5."""
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""

@@ -1,6 +1,6 @@
 """Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for a plugin from outside.
 
-Each plugin folder lists its plugins as strings in PLUGINS, so loading one does not import the others.
+Each plugin folder lists its plugins as strings in PLUGINS, so loading a plugin does not import the others.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Literal
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, MissingInput, PluginError, unknown_name
 from ifqa.protocols import (
     INJECTED,
     AnyMeasure,
@@ -40,8 +40,8 @@ _FOLDERS = {
     "benchmark": "ifqa.benchmarks", "retriever": "ifqa.retrieval", "reader": "ifqa.reading", "llm": "ifqa.llms",
     "measure": "ifqa.scoring.measures", "trainer": "ifqa.training",
 }  # fmt: skip
-#: Kind -> its role, the method that a class from outside must have, and those of `protocols.INJECTED` that its constructor gets.
-#: A retriever gets `index` only if it has `build`, and `parts` only if it has `default_parts`.
+#: Kind -> role, required method, and the arguments of `protocols.INJECTED` that the constructor may take. A retriever gets
+#: `index` only if it has `build`, and `parts` only if it has `default_parts`.
 _ROLES: dict[str, tuple[type[Plugin], str, set[str]]] = {
     "benchmark": (Benchmark, "questions", {"root"}),
     "retriever": (Retriever, "search", {"index", "passages", "corpus", "parts", "llm", "root"}),
@@ -56,35 +56,31 @@ _EXTRAS = {
 
 
 def plugin_names(kind: str) -> dict[str, str]:
-    """Name -> "module:Class" of ifqa's own plugins of a kind: a `Kind`, or "measure"."""
+    """Name -> "module:Class" of ifqa's own plugins; the kind is a `Kind` or "measure"."""
     names: dict[str, str] = importlib.import_module(_FOLDERS[kind]).PLUGINS
     return names
 
 
 def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
-    """The plugin class of a name, with all methods and attributes of its role. User modules are in the folder `root`.
+    """Load a plugin's class, with all methods and attributes of its role. User modules are in the folder `root`.
 
     Raises:
-        IfqaError: the name is unknown, the extra that the plugin needs is not installed, it is no plugin of that kind, or its
-            constructor requires an argument that it does not get.
+        ConfigError: the name is unknown.
+        MissingInput: its module or an extra that it needs is not installed.
+        PluginError: it is not a plugin of that kind, or its constructor requires an argument that is not injected.
     """
     plugin = _import_plugin(kind, name, root)
     if not isinstance(plugin, type):
-        raise IfqaError(f"{kind} {name!r}: wanted a class, found {type(plugin).__name__} {plugin!r:.80}")
+        raise PluginError(f"{kind} {name!r}: wanted a class, found {type(plugin).__name__} {plugin!r:.80}")
     return _add_role(kind, name, plugin)
 
 
 def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
-    """The measure of a name, or of "my_module:MEASURE" with the module in the folder `root`.
-
-    Raises:
-        IfqaError: as `load_plugin`; or the object is no measure.
-    """
+    """Load a measure, or "my_module:MEASURE" from the folder `root`; raises as `load_plugin`."""
     measure = _import_plugin("measure", name, root)
     if not isinstance(measure, AnyMeasure):
-        raise IfqaError(
-            f"measure {name!r}: wanted a Measure, RankingMeasure, SetMeasure or ColumnMeasure, found {measure!r:.80}"
-        )
+        wanted = "a Measure, RankingMeasure, SetMeasure or ColumnMeasure"
+        raise PluginError(f"measure {name!r}: wanted {wanted}, found {measure!r:.80}")
     return measure
 
 
@@ -94,7 +90,7 @@ def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
 
 
 class Plugins:
-    """The plugins of a command, each loaded once; all methods raise as `load_plugin`. User modules are in `root`."""
+    """The plugins of a command, each loaded once. User modules are in `root`. All methods raise as `load_plugin`."""
 
     def __init__(self, root: Path = Path()) -> None:
         self.root = root
@@ -102,28 +98,25 @@ class Plugins:
         self._benchmarks: dict[str, Benchmark] = {}
 
     def load(self, kind: Kind, name: str) -> type[Any]:
-        """The class of a plugin, as `load_plugin` returns it."""
+        """As `load_plugin`."""
         if (kind, name) not in self._classes:
             self._classes[kind, name] = load_plugin(kind, name, self.root)
         return self._classes[kind, name]
 
     def retriever(self, name: str) -> type[Retriever]:
-        """The class of a retriever."""
         return self.load("retriever", name)
 
     def indexed_retriever(self, name: str) -> type[IndexedRetriever]:
-        """The class of a retriever that builds an index; one without `build` is refused."""
+        """The class of a retriever; ConfigError if it has no `build`."""
         plugin = self.retriever(name)
         if not issubclass(plugin, IndexedRetriever):
-            raise IfqaError(f"retriever {name!r} has no index to build")
+            raise ConfigError(f"retriever {name!r} has no index to build")
         return plugin
 
     def reader(self, name: str) -> type[Reader]:
-        """The class of a reader."""
         return self.load("reader", name)
 
     def llm(self, name: str) -> type[LanguageModel]:
-        """The class of a language model."""
         return self.load("llm", name)
 
     def benchmark(self, name: str) -> Benchmark:
@@ -148,17 +141,18 @@ def resolve_paths(function: Callable[..., object], settings: Mapping[str, object
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters
-    path_settings = {name for name, parameter in parameters.items() if parameter.annotation == PathSetting}
-    paths = {
-        name: value for name, value in settings.items() if name in path_settings and isinstance(value, str) and value
-    }
-    return {**settings, **{name: str(root / path) for name, path in paths.items() if (root / path).exists()}}
+    resolved = dict(settings)
+    for name, path in settings.items():
+        is_path = name in parameters and parameters[name].annotation == PathSetting
+        if is_path and isinstance(path, str) and path and (root / path).exists():
+            resolved[name] = str(root / path)
+    return resolved
 
 
 def code_fingerprint(plugin: type[Plugin]) -> str:
-    """The identity of a plugin's code: the `version` of ifqa's own plugins, the SHA-256 of the files of others.
+    """The identity of a plugin's code: the `version` of ifqa's own plugins; for others the SHA-256 of their files.
 
-    The files of the class and its base classes, without files of ifqa, Python and installed packages.
+    These are the files of the class and its base classes, except those of ifqa, Python and installed packages.
     """
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
@@ -172,28 +166,23 @@ def code_fingerprint(plugin: type[Plugin]) -> str:
 
 
 def source_file(module: str) -> Path:
-    """The file of an imported module; its hash shows whether the module was edited.
-
-    Raises:
-        IfqaError: the module has no file; it is built into Python or typed into a notebook.
-    """
+    """The file of an imported module; PluginError if it is built into Python or typed into a notebook."""
     try:
         return Path(inspect.getfile(sys.modules[module]))
     except TypeError as error:
-        raise IfqaError(f"module {module!r} is built into Python; name a module of your own") from error
+        raise PluginError(f"module {module!r} is built into Python; name a module of your own") from error
 
 
 def _import_plugin(kind: str, name: str, root: Path) -> object:
-    """Import the module of a name, and return the named object."""
     wanted = f"my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
     if not isinstance(name, str) or (":" in name and not re.fullmatch(r"\w[\w.]*:\w+", name)):
-        raise IfqaError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
+        raise ConfigError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
     target = name if ":" in name else plugin_names(kind).get(name)
     if target is None:
-        raise IfqaError(f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, of a file here")
+        raise ConfigError(f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, of a file here")
     module_name, _, attribute = target.partition(":")
     if ":" in name and (folder := str(root.absolute())) not in sys.path:
-        sys.path.append(folder)  # of the user's my_module.py
+        sys.path.append(folder)
     is_new, bytecode_setting = module_name not in sys.modules, sys.dont_write_bytecode
     try:
         # bytecode would hide an edit of the same size in the same second
@@ -201,28 +190,29 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
-            raise IfqaError(f"{kind} {name!r}: no module named {error.name!r} here or installed") from error
+            raise MissingInput(f"{kind} {name!r}: no module named {error.name!r} here or installed") from error
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        raise IfqaError(f"{kind} {name!r} needs {error.name}; install it with: pip install 'ifqa[{extra}]'") from error
+        install = f"pip install 'ifqa[{extra}]'"
+        raise MissingInput(f"{kind} {name!r} needs {error.name}; install it with: {install}") from error
     except SyntaxError as error:
-        raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
+        raise PluginError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
     finally:
         sys.dont_write_bytecode = bytecode_setting
     if is_new and module_name.partition(".")[0] != "ifqa":
         logger.info(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
     if attribute not in vars(module):
-        raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
+        raise PluginError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
     return vars(module)[attribute]
 
 
 @cache
 def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
-    """The class itself if it has its whole role; else a subclass of both it and the role, of the same name."""
+    """The class itself if it has its whole role; else a subclass of the class and the role, with the class's name."""
     role, method, injected = _ROLES[kind]
     if not callable(getattr(plugin, method, None)):
-        raise IfqaError(f"{kind} {name!r}: wanted a class with a method {method!r}, found none")
+        raise PluginError(f"{kind} {name!r}: wanted a class with a method {method!r}, found none")
     if kind == "retriever" and hasattr(plugin, "build"):
         role = IndexedRetriever
     lacking = ("index" if role is not IndexedRetriever else "", "" if getattr(plugin, "default_parts", ()) else "parts")
@@ -230,10 +220,9 @@ def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
         required = argument.default is argument.empty and "VAR_" not in argument.kind.name
         settable = argument.name not in INJECTED and kind != "benchmark"  # a benchmark has no settings
         if required and not settable and (argument.name not in injected or argument.name in lacking):
-            raise IfqaError(
-                f"{kind} {name!r}: its constructor needs {argument.name!r}, which a {kind} does not get; "
-                f"it may take {', '.join(sorted(injected.difference(lacking)))}; remove it or give it a default"
-            )
+            problem = f"its constructor needs {argument.name!r}, which a {kind} does not get"
+            allowed = ", ".join(sorted(injected.difference(lacking)))
+            raise PluginError(f"{kind} {name!r}: {problem}; it may take {allowed}; remove it or give it a default")
     members = {name: getattr(plugin, name) for name in ("__module__", "__doc__", "__qualname__")}
     if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
         members[method] = _report_progress(getattr(plugin, method))
@@ -245,25 +234,23 @@ def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
 
 
 def _wrap_hits(search: Callable[..., object]) -> Callable[..., object]:
-    """The method `search`; a plain list of hits becomes a `SearchResult`."""
+    """Wrap `search`, so that a plain list of hits becomes a `SearchResult`."""
 
     @wraps(search)
     def call(self: object, questions: object, k: int) -> object:
         results = search(self, questions, k)
         if not isinstance(results, list):
-            return results  # the caller refuses it
+            return results  # refused by the caller
         return [SearchResult(hits) if isinstance(hits, list | tuple) else hits for hits in results]
 
     return call
 
 
 def _report_progress(method: Callable[..., object]) -> Callable[..., object]:
-    """The method with a parameter `advance`, called once at the end with the number of questions or requests."""
+    """Add a parameter `advance` to a method, called once at the end with the number of questions or requests."""
 
     @wraps(method)
-    def call(
-        self: object, batch: list[object], *args: object, advance: ProgressCallback = no_progress, **kwargs: object
-    ) -> object:
+    def call(self: Any, batch: Any, *args: Any, advance: ProgressCallback = no_progress, **kwargs: Any) -> object:
         results = method(self, batch, *args, **kwargs)
         advance(len(batch))
         return results

@@ -14,24 +14,23 @@ _quiet = False
 
 
 class StderrHandler(logging.Handler):
-    """Prints a message as one line on stderr. A stderr that is closed, or whose disk is full, does not end the work."""
+    """Prints each message as one line on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the message of a record."""
         write_line(record.getMessage())
 
 
 def write_line(message: str) -> None:
-    """Print one line on the current stderr."""
+    """Print one line on the current stderr; a closed stderr or a full disk is ignored."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(printable_line(message), file=sys.stderr, flush=True)
 
 
 def show_messages(quiet: bool = False) -> None:
-    """Print the messages of the logger `ifqa` on stderr, as the command line does; if `quiet`, only warnings and no bars.
+    """Print the messages of the logger `ifqa` on stderr; if `quiet`, only warnings, and no bars.
 
-    A program that imports `ifqa` configures the logger itself.
+    The command line calls this. A program that imports `ifqa` configures the logger itself.
     """
     global _quiet
     _quiet = quiet
@@ -42,27 +41,22 @@ def show_messages(quiet: bool = False) -> None:
 
 
 def hide_progress() -> None:
-    """Hide bars, and all messages but warnings, in this process."""
+    """Hide bars and all messages except warnings."""
     global _quiet
     _quiet = True
     logging.getLogger("ifqa").setLevel(logging.WARNING)
 
 
 def is_quiet() -> bool:
-    """Whether progress is hidden in this process."""
     return _quiet
 
 
 @contextmanager
 def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
-    """A progress bar; call the yielded function with the work done since the last call.
+    """Show a progress bar of `total` (None: unknown); call the yielded function with the work done since the last call.
 
-    After two seconds the bar shows amount, rate and ETA. If stderr is no terminal, a line a minute shows them instead.
-
-    Args:
-        label: the name of the work.
-        total: the whole work; None if unknown.
-        unit: "bytes" shows amounts as kB and MB.
+    After two seconds the bar shows amount, rate and ETA. If stderr is not a terminal, it prints them once a minute instead. The
+    unit "bytes" shows amounts as kB and MB.
     """
     from rich.console import Console
     from rich.filesize import decimal

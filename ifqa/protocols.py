@@ -1,7 +1,7 @@
-"""The roles of plugins, typed: retriever, reader, language model, benchmark, measure and trainer, with every method and default.
+"""The typed roles of plugins (retriever, reader, language model, benchmark, measure, trainer), with every method and default.
 
 A class of ifqa inherits its role. A class from outside needs one method (`search`, `answer`, `complete`, `questions`, `train`);
-`ifqa.plugins.load_plugin` adds the rest. A constructor's keyword arguments are its settings, except those in INJECTED.
+`ifqa.plugins.load_plugin` adds the rest. A constructor's keyword arguments are the plugin's settings, except those in INJECTED.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     Numbers = NDArray[float64]
 
 #: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: all passages. parts: the retrievers of
-#: [[retriever.parts]]. llm: the language model. root: where names and paths count from. budget: an `ifqa.llms.budget.Budget`.
+#: [[retriever.parts]]. llm: the language model. root: the folder of relative paths. budget: an `ifqa.llms.budget.Budget`.
 INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
 PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
-ProgressCallback = Callable[
-    [float], None
-]  # called with the number of questions or requests finished since the last call
+ProgressCallback = Callable[[float], None]  # its argument: questions or requests finished since the last call
 
 
 def no_progress(done: float) -> None:
@@ -51,21 +49,16 @@ class Requirement:
 
     @property
     def present(self) -> bool:
-        """Whether it is here."""
         return not self.remedy
 
     def __str__(self) -> str:
-        return f"  {'here   ' if self.present else 'missing'}  {self.name}" + (
-            f": {self.remedy}" if self.remedy else ""
-        )
+        return f"  missing  {self.name}: {self.remedy}" if self.remedy else f"  here     {self.name}"
 
 
 class Plugin:
     """The base of all roles."""
 
-    version: ClassVar[int] = (
-        1  # raise it when results change; classes from outside are identified by the hash of their files
-    )
+    version: ClassVar[int] = 1  # raise it when results change; outside classes are identified by their files' hash
     runtime_only: ClassVar[tuple[str, ...]] = ()  # settings that change the speed, not the results
 
     if TYPE_CHECKING:  # settings are checked when they are read
@@ -74,22 +67,24 @@ class Plugin:
 
     @classmethod
     def fingerprint(cls, *_: Any, **settings: Any) -> str:
-        """One hash of the files that these settings name; empty if they name none."""
+        """A hash of the files that these settings name; empty without such files."""
         return ""
 
     @classmethod
     def requirements(cls, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """The files, models and keys that these settings need below `root`. Only checks that they exist."""
+        """The files, models and keys that these settings need below `root`. It only checks that they exist."""
         return ()
 
 
 class Trainable(Plugin):
     """The base of retrievers, readers and language models, which may be trained on questions."""
 
-    trained_verb: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
-    family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` returns it
-    trained_on: Collection[str] = ()  # SHA-256 of the files with those questions
-    question_ids: Collection[str] = ()  # of a file of answers or rankings: its questions, all of the experiment's split
+    trained_verb: ClassVar[str] = "was trained on"  # how a message says that it has seen the family's questions
+    family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
+    trained_on: Collection[str] = ()  # SHA-256 of the files with its training questions
+    question_ids: Collection[
+        str
+    ] = ()  # the questions of a file of answers or rankings; all are in the experiment's split
 
     @classmethod
     def training_family(cls, *_: Any, **settings: Any) -> str:
@@ -97,19 +92,17 @@ class Trainable(Plugin):
         return ""
 
     def usage(self) -> StageUsage:
-        """Its use of a language model so far, for the manifest; "retry" counts the questions to ask again."""
+        """Its use of a language model so far, for the manifest."""
         return {}
 
 
 class Retriever(Trainable):
     """Ranks passages."""
 
-    default_parts: ClassVar[
-        Sequence[Mapping[str, object]]
-    ] = ()  # for a retriever over others, if a file names no parts
+    default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # of a retriever over others, if a file names no parts
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """Up to `k` passages for each question, best first; one result a question, in their order.
+        """One result per question, in order, with up to `k` passages, best first.
 
         A class from outside may return plain lists of hits; `ifqa.plugins.load_plugin` wraps them.
         """
@@ -123,21 +116,21 @@ class Retriever(Trainable):
 class IndexedRetriever(Retriever):
     """A retriever with an index; its constructor gets the index's folder as `index`."""
 
-    resumes: ClassVar[bool] = False  # whether `build` continues an interrupted `build` in the folder
+    resumes: ClassVar[bool] = False  # whether `build` resumes an interrupted build
 
     @classmethod
     def build(cls, passages: Path, folder: Path, *_: Any, **settings: Any) -> None:
-        """Index the passages of a folder into `folder`; the keyword arguments are the settings of [index.NAME]."""
+        """Index the passages in a folder into `folder`; the keyword arguments are the settings of [index.NAME]."""
         raise NotImplementedError
 
     @classmethod
     def forecast(cls, passages: int, *_: Any, **settings: Any) -> BuildCost | None:
-        """The cost of `build` for that many passages; None if it is unknown."""
+        """The cost of `build` for that many passages; None if unknown."""
         return None
 
     @classmethod
     def build_fingerprint(cls, *_: Any, **settings: Any) -> str:
-        """One hash of the files that `build` uses, such as a model's; empty if it uses none."""
+        """A hash of the files that `build` uses, such as a model's; empty if it uses none."""
         return ""
 
     @classmethod
@@ -150,10 +143,10 @@ class Reader(Trainable):
     """Answers questions from passages."""
 
     concurrent: bool = False  # whether several threads may call `answer` at once
-    chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
-    takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's of each passage
+    chunk: ClassVar[int] = 32  # questions per call of `answer`; after each call their predictions are written to disk
+    takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's score of each passage
     label: str = ""  # printed with its scores
-    abstain_threshold: float = 0.0  # an opened system abstains below this confidence by default
+    abstain_threshold: float = 0.0  # by default an opened system abstains below this confidence
 
     def answer(
         self,
@@ -161,7 +154,7 @@ class Reader(Trainable):
         passages: Sequence[Sequence[Passage]],
         advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` has a list for each question, best first."""
+        """One prediction per question, in order; `passages` has a list for each question, best first."""
         raise NotImplementedError
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
@@ -173,12 +166,12 @@ class LanguageModel(Trainable):
     """Completes prompts."""
 
     name: str = ""  # completions are stored under this name
-    label: str = ""  # printed with the scores of a reader or retriever that asks it
-    server: str = ""  # scheme, host and port of the server, for the record
+    label: str = ""  # printed with the scores of a reader or retriever that uses it
+    server: str = ""  # scheme, host and port of the server, for the manifest
     chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
     streams: bool = False  # whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
-    window: int = 4096  # tokens of prompt and answer together
+    window: int = 4096  # tokens of prompt and completion together
 
     @property
     def spent(self) -> TokenUsage:
@@ -186,11 +179,11 @@ class LanguageModel(Trainable):
         return TokenUsage()
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
-        """One completion a request, in their order; the completion of a failed request has an `error`."""
+        """One completion per request, in order; the completion of a failed request has an `error`."""
         raise NotImplementedError
 
     def count(self, text: str) -> int:
-        """An upper bound of a text's tokens; its bytes, because a token has at least one."""
+        """An upper bound of a text's tokens: its bytes, because a token has at least one byte."""
         return len(text.encode("utf-8", "replace"))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
@@ -199,14 +192,14 @@ class LanguageModel(Trainable):
 
     @classmethod
     def refuse_settings(cls, *_: Any, **settings: Any) -> None:
-        """Raise IfqaError for settings that must not be written to a file, such as a URL with a key."""
+        """Raise ConfigError for settings that must not be written to a file, such as a URL with a key."""
 
     @classmethod
     def require_access(cls, *_: Any, **settings: Any) -> None:
-        """Raise IfqaError early if there is neither a key nor a cached completion."""
+        """Raise MissingInput early if there is neither a key nor a cached completion."""
 
     def check_ready(self) -> None:
-        """Raise IfqaError if the model cannot be used, such as without a key."""
+        """Raise MissingInput if the model cannot be used, such as without a key."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +209,8 @@ class AnyMeasure:
     Attributes:
         name: the measure's name in tables.
         score: see the subclasses.
-        headline, in_tables: whether it is the benchmark's main measure, and whether tables show it; they show every headline.
+        headline: whether it is the benchmark's main measure.
+        in_tables: whether tables show it; they always show the headline.
         best: whether a high or a low score is better.
         unit: what the bootstrap resamples: "question", "group", or the name of a label.
         about: what it measures, for the head of a report.
@@ -232,7 +226,7 @@ class AnyMeasure:
 
     @property
     def keys(self) -> list[str]:
-        """Its names in rows and scores."""
+        """Its keys in rows and scores."""
         return [self.name]
 
 
@@ -240,8 +234,8 @@ class AnyMeasure:
 class Measure(AnyMeasure):
     """A score of one answer.
 
-    `score` gets a question and its prediction; it returns None if undefined. A failed prediction scores 0 without a call, or 1
-    if low is best.
+    `score` gets a question and its prediction, and returns None if undefined. It is not called for a failed prediction, which
+    scores 0, or 1 if low is best.
     """
 
     score: Callable[[Question, Prediction], float | None]
@@ -251,7 +245,7 @@ class Measure(AnyMeasure):
 class RankingMeasure(AnyMeasure):
     """A score of one ranking at several depths, shown as `name@depth`.
 
-    `score` gets the question, its passages' texts, best first, and the depths; it leaves out depths where it is undefined.
+    `score` gets the question, the texts of its passages, best first, and the depths; it omits depths where it is undefined.
     Tables show the depths in `tables`, under `title` or else the name.
     """
 
@@ -262,7 +256,6 @@ class RankingMeasure(AnyMeasure):
 
     @property
     def keys(self) -> list[str]:
-        """`name@depth` for each depth."""
         return [f"{self.name}@{depth}" for depth in self.depths]
 
 
@@ -270,7 +263,7 @@ class RankingMeasure(AnyMeasure):
 class SetMeasure(AnyMeasure):
     """A score of many answers at once, such as the consistency of related questions.
 
-    `score` gets questions and their predictions, failed ones too; it returns None if undefined. If a bootstrap resample
+    `score` gets questions and their predictions, including failed ones, and returns None if undefined. If a bootstrap resample
     draws a unit twice, the second copy and its questions get new names.
     """
 
@@ -279,11 +272,11 @@ class SetMeasure(AnyMeasure):
 
 @dataclass(frozen=True)
 class ColumnMeasure(AnyMeasure):
-    """A score of many answers at once from numbers in the questions' rows; all resamples are computed in one call.
+    """A score of many answers at once from numbers in their rows; one call computes all resamples.
 
     `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score`
-    gets the numbers, (questions, columns), NaN where a row lacks one, and how often each question counts in each resample,
-    (resamples, questions). It returns (resamples,) scores, NaN where undefined.
+    gets the numbers, (questions, columns), NaN if missing, and the count of each question in each resample, (resamples,
+    questions). It returns (resamples,) scores, NaN where undefined.
     """
 
     score: Callable[["Numbers", "Numbers"], "Numbers"]
@@ -306,9 +299,7 @@ class Benchmark(Plugin):
     name: str = ""
     measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.scheme.default_scheme`
     subsets: Sequence[Subset] = ()
-    groups: str = (
-        ""  # the meaning of `Question.group` ("dataset"); each group then gets scores, and there is their mean
-    )
+    groups: str = ""  # the meaning of `Question.group` ("dataset"); each group then has scores, and there is their mean
     folder: Path = Path()  # the folder of its files
     downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}  # file in `folder` -> (URL, SHA-256 if known)
 
@@ -330,11 +321,11 @@ class Benchmark(Plugin):
         return ()
 
     def family(self, split: str) -> str:
-        """The split's family, or empty. Families share questions, so weights of one family are not tested on another."""
+        """The split's family, or empty. Families share questions, so weights of a family are not tested on another family."""
         return ""
 
     def training_split(self, split: str) -> str:
-        """The training split that a subset of this split depends on; empty for none. If it changes, scores are recomputed."""
+        """The training split that a subset of this split depends on, or empty. If it changes, scores are recomputed."""
         return ""
 
 
@@ -343,11 +334,11 @@ class TrainingData:
     """The questions of a split, and passages retrieved for each.
 
     Attributes:
-        questions: with answers, gold passages, or both; each training skips the questions that lack what it needs.
+        questions: with answers, gold passages, or both; a trainer skips questions that lack what it needs.
         rankings: retrieved passages of each question, best first.
-        family: "ifqa/full" or "ifqa/few": stored with the weights, because the two families share questions.
+        family: "ifqa/full" or "ifqa/few"; stored with the weights, because the families share questions.
         sources: path -> SHA-256 of each file of questions, for the manifest.
-        scores: the retriever's score of each passage of `rankings`; empty for a training that needs none.
+        scores: the retriever's score of each passage in `rankings`; empty if the trainer needs none.
     """
 
     questions: Sequence[Question] = ()
@@ -368,7 +359,7 @@ NO_DATA = TrainingData()
 
 @dataclass(frozen=True)
 class TrainerFlag:
-    """Marks, in its `Annotated` type, a trainer's setting that has its own flag; `help` is the flag's help."""
+    """Marks, in its `Annotated` type, a trainer's setting that has its own flag, with this help."""
 
     help: str
 
@@ -386,28 +377,23 @@ class Trainer(Plugin):
 
     benchmark: ClassVar[str] = "ifqa"
     split: ClassVar[str] = "full-train"
-    #: Its BM25 index supplies the passages. If empty, the question's texts are the passages; if None, always.
+    #: Its BM25 index supplies the passages. If empty, the question's own texts are the passages; if None, there is no choice.
     corpus: ClassVar[str | None] = "ifqa-gold-train"
     query: ClassVar[str] = "question"  # BM25's query, a key of `ifqa.retrieval.queries.QUERIES`
     folder: ClassVar[str] = ""  # the folder of the weights; empty for models/NAME
-    retrieved: int = 0  # passages retrieved for a question
-    dev: ClassVar[str | None] = (
-        None  # the split that chooses the best checkpoint; "" for none, None if the trainer takes none
-    )
+    retrieved: int = 0  # passages retrieved per question
+    dev: ClassVar[str | None] = None  # the split that chooses the best checkpoint; "": no split, None: unsupported
     takes_experiment: ClassVar[bool] = False  # whether an experiment's retriever may supply the passages
-    part: ClassVar[str] = ""  # the name of a part of a split: a flag of that name trains on SPLIT/PART alone
+    part: ClassVar[str] = ""  # the name of a split's parts: a flag of that name trains on SPLIT/PART alone
     recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; explicit settings override it
     recipe: str = ""  # the name of the recipe in use
 
     def check_data(self, data: TrainingData, folder: Path) -> None:
-        """Raise errors that need no rankings, before passages are retrieved."""
+        """Check the questions before passages are retrieved."""
 
     def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> object:
-        """Train, and write weights and a manifest; an interrupted training continues.
+        """Train, and write weights and a manifest into `folder`; an interrupted training resumes.
 
-        Args:
-            data: training questions and their passages.
-            folder: the folder of weights and manifest.
-            dev: questions that choose the best checkpoint, for a trainer that takes them.
+        A trainer with the attribute `dev` chooses its best checkpoint by the questions `dev`.
         """
         raise NotImplementedError

@@ -23,11 +23,11 @@ class Question:
     Attributes:
         id: benchmark, split and number ("ifqa/full-dev/17").
         text: the question.
-        answers: all valid forms of the gold answer; any of them counts.
+        answers: all valid forms of the gold answer.
         gold_passages: the texts that annotators answered from; not ids, because dumps differ.
-        choices: the options of a multiple-choice question; else empty.
+        choices: the options of a multiple-choice question.
         context: a text that comes with the question.
-        group: the part of the benchmark that the question belongs to (a dataset, a paragraph).
+        group: its part of the benchmark (a dataset, a paragraph).
         labels: further facts, as (name, value).
     """
 
@@ -41,7 +41,7 @@ class Question:
     labels: tuple[tuple[str, str], ...] = ()
 
     def label(self, name: str) -> str:
-        """The value of a label; empty if the question has no label of that name."""
+        """The value of a label; empty if there is none."""
         return dict(self.labels).get(name, "")
 
 
@@ -51,7 +51,7 @@ _LATER = ("context", "group", "labels")  # left out if empty, so older questions
 def fingerprint_questions(questions: Iterable[Question]) -> str:
     """SHA-256 of all fields of the questions; equal to the fingerprint of {"questions": [...]}."""
     digest, names = hashlib.sha256(b'{"questions": ['), [field.name for field in fields(Question)]
-    for number, question in enumerate(questions):  # one at a time, because a large split is a long string
+    for number, question in enumerate(questions):  # singly, because the JSON of a large split is long
         record = {name: value for name in names if (value := getattr(question, name)) or name not in _LATER}
         digest.update((", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
     digest.update(b"]}")
@@ -60,7 +60,7 @@ def fingerprint_questions(questions: Iterable[Question]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of an article. `text` does not repeat the title. `id` has no white space, because TREC runs are split there."""
+    """A part of an article. `text` does not repeat the title. `id` has no white space, which separates columns in TREC runs."""
 
     id: str
     title: str
@@ -69,7 +69,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of a ranking."""
+    """A ranked passage."""
 
     passage_id: str
     score: float
@@ -77,7 +77,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A search of an iterative retriever: its query, and the passages new since the earlier steps, best first."""
+    """A search of an iterative retriever: its query, and the passages that earlier steps had not retrieved, best first."""
 
     query: str
     passage_ids: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Step:
 class SearchResult(Sequence[Hit]):
     """A retriever's result for a question: a sequence of hits, best first. A slice keeps the other fields.
 
-    `generated` are passages of the retriever's own, which are in no corpus; `steps` are the searches of an iterative retriever.
+    `generated` are the retriever's own passages, which are not in a corpus; `steps` are an iterative retriever's searches.
     """
 
     hits: Sequence[Hit]
@@ -98,15 +98,15 @@ class SearchResult(Sequence[Hit]):
         return len(self.hits)
 
     @overload
-    def __getitem__(self, place: int) -> Hit: ...
+    def __getitem__(self, index: int) -> Hit: ...
     @overload
-    def __getitem__(self, place: slice) -> "SearchResult": ...
-    def __getitem__(self, place: int | slice) -> "Hit | SearchResult":
-        return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
+    def __getitem__(self, index: slice) -> "SearchResult": ...
+    def __getitem__(self, index: int | slice) -> "Hit | SearchResult":
+        return replace(self, hits=self.hits[index]) if isinstance(index, slice) else self.hits[index]
 
 
 def gold_id(text: str) -> str:
-    """The id of a gold passage: `gold/` and 12 hex digits of the SHA-1 of its text. Benchmarks give gold passages no ids."""
+    """A gold passage's id: `gold/` and 12 hex digits of the SHA-1 of its text. Benchmarks have no ids for gold passages."""
     return GOLD + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
@@ -119,10 +119,10 @@ class Term:
     """A number, date or list that an answer was computed from.
 
     Attributes:
-        text: the words; empty for a step of 1 that a question leaves unsaid.
+        text: the words; empty for a step of 1 that the question implies.
         value: the number or the date.
-        source: the passage or the question.
-        start, end: offsets in characters, `end` exclusive.
+        source: where the words are.
+        start, end: their offsets in characters, `end` exclusive.
     """
 
     text: str
@@ -140,8 +140,8 @@ class Term:
 class Calculation:
     """How an answer, the `result`, was computed.
 
-    `rule` has the operations between the `terms`, in order: "plus", "minus, plus". It is empty for the length of a list, which
-    is then the only term.
+    `rule` lists the operations between the `terms`: "plus", "minus, plus". It is empty if the result is the length of the only
+    term, a list.
     """
 
     result: str
@@ -150,9 +150,8 @@ class Calculation:
 
     def __post_init__(self) -> None:
         if not self.terms or len(self._signs) != len(self.terms) - 1:
-            raise ValueError(
-                f"rule {self.rule!r} does not fit {len(self.terms)} terms; wanted {', '.join(_SIGNS)} between them"
-            )
+            wanted = f"{', '.join(_SIGNS)} between them"
+            raise ValueError(f"rule {self.rule!r} does not fit {len(self.terms)} terms; wanted {wanted}")
 
     @property
     def _signs(self) -> list[str]:
@@ -168,7 +167,7 @@ class Explanation:
     """The source of a reader's answer.
 
     Attributes:
-        passage_id: the passage of the answer.
+        passage_id: the passage that supports the answer.
         sentence: start and end, in characters, of the sentence in the passage's text.
         span: start and end of the answer, or of the first number of its calculation.
         calculation: None if the answer is copied from the passage.
@@ -180,7 +179,7 @@ class Explanation:
     calculation: Calculation | None = None
 
     def pieces(self, text: str, sentence: bool = False) -> list[str]:
-        """The passage's text, or the sentence alone, split into plain and highlighted (answer or terms) segments in turn."""
+        """The passage's text, or only the sentence, split into alternating plain and highlighted (answer or terms) segments."""
         terms = self.calculation.terms if self.calculation else ()
         spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {self.span}
         first, last = self.sentence if sentence else (0, len(text))
@@ -189,7 +188,7 @@ class Explanation:
 
 
 def split_at_answer(text: str, answer: str) -> list[str]:
-    """The text split at the answer as whole words, in any case; every second piece is the answer.
+    """Split a text at the answer as whole words, in any case, so that every second piece is the answer.
 
     Answers of more than 500 characters are not searched for, because the time grows with both lengths.
     """
@@ -200,9 +199,9 @@ def split_at_answer(text: str, answer: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A reader's answer to one question. Without an answer it is a failure, or an abstention if it has a `candidate`.
+    """A reader's answer to a question. Without an answer it is a failure, or an abstention if it has a `candidate`.
 
-    Failures and abstentions are counted apart, and both score 0. Unknown fields are empty or None.
+    Failures and abstentions are counted separately, and both score 0. Unknown fields are empty or None.
 
     Attributes:
         question_id: the question's id.
@@ -212,8 +211,8 @@ class Prediction:
         error: why there is no answer.
         score: the answer's log probability.
         passage_scores: a score for each of `passage_ids`, highest first.
-        factual: the real answer, without the question's condition.
-        how: the sentence or the calculation of the answer.
+        factual: the answer in the real world, without the question's condition.
+        how: the sentence or the calculation behind the answer.
         confidence: the probability that the answer or candidate is right.
         candidate: the best candidate of a reader that abstained; `answer` and `error` are then empty.
     """
@@ -237,7 +236,7 @@ class Prediction:
 
     @property
     def abstained(self) -> bool:
-        """Whether the best candidate's confidence was too low; `n_abstained` counts these."""
+        """Whether the reader abstained; `n_abstained` counts these."""
         return not self.failed and not self.answer.strip()
 
     def abstain_below(self, threshold: float) -> "Prediction":
@@ -252,9 +251,8 @@ class Answer:
     """An opened system's answer to a question; shared attributes are as in `Prediction`.
 
     Attributes:
-        question: the question.
         text: the answer; empty after a failure or an abstention.
-        evidence: the passages of the answer, most important first.
+        evidence: the passages behind the answer, most important first.
         steps: the searches of an iterative retriever.
     """
 
@@ -274,7 +272,7 @@ class Answer:
 
     @property
     def no_answer_reason(self) -> str:
-        """Why there is no answer, with the best candidate of a system that abstained; empty if there is one."""
+        """Why there is no answer, with the best candidate after an abstention; empty if there is an answer."""
         if self.text:
             return ""
         if self.candidate and not self.error:
@@ -323,7 +321,7 @@ class Ranking:
 
 
 def _passage_html(passage: Passage, pieces: Sequence[str] = ()) -> str:
-    """A passage as HTML, escaped, with every second piece highlighted."""
+    """A passage as escaped HTML, with every second piece highlighted."""
     parts = enumerate(pieces or [passage.text])
     text = "".join(f"<mark>{escape(part)}</mark>" if n % 2 else escape(part) for n, part in parts)
     return f"<b>{escape(passage.title)}</b> <small>{escape(passage.id)}</small><br>{text}"
@@ -331,7 +329,7 @@ def _passage_html(passage: Passage, pieces: Sequence[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class BuildCost:
-    """The cost of building an index: seconds, bytes of disk, bytes of memory. `about` is an extra note."""
+    """The cost of building an index: seconds, bytes on disk and in memory, and a note."""
 
     seconds: float
     disk: float
@@ -348,7 +346,7 @@ class Request:
         text: the prompt of a model that takes no messages.
         max_tokens: the longest completion, in tokens.
         temperature: 0 for the most probable completion.
-        stop: strings that end the completion, which does not contain them.
+        stop: strings that end the completion; it does not contain them.
         sample: distinguishes requests with the same prompt.
     """
 
@@ -372,7 +370,7 @@ class Completion:
 
     Attributes:
         text: the generated text.
-        prompt_tokens, completion_tokens: as the server counted them; 0 if it sent no count.
+        prompt_tokens, completion_tokens: the server's counts; 0 if it sent none.
         finish: why the text ends: "stop", "length", ...
         error: one line if the request failed; the other attributes are then empty.
         cached: whether the completion comes from the cache.
@@ -390,7 +388,7 @@ class Completion:
 class TokenUsage:
     """A model's usage: requests sent (with retries), cached completions, tokens, and US dollars.
 
-    If the server does not report a request's tokens, their upper bound is counted. `cost` is None if the price is unknown.
+    If the server reports no tokens, their upper bound is counted. `cost` is None if the price is unknown.
     """
 
     calls: int = 0
@@ -411,7 +409,7 @@ class TokenUsage:
 if TYPE_CHECKING:
     Count = int
 else:
-    Count = object  # a corpus manifest has an object there, which is not checked
+    Count = object  # unchecked: a corpus manifest has an object there
 
 
 class TokenUsageJson(TypedDict):
@@ -428,7 +426,7 @@ class StageUsage(TypedDict, total=False):
     """A plugin's use of a language model, for a stage's manifest."""
 
     spent: TokenUsageJson
-    took: Sequence[int]  # tokens of prompts and completions of all answers, cached ones too
+    took: Sequence[int]  # tokens of prompts and completions of all answers, including cached ones
     server: str  # scheme, host and port of the server
     retry: int  # questions to ask again: a request failed
     not_asked: int  # questions not asked, because a cap was reached

@@ -1,8 +1,7 @@
 """Checks settings (a plugin's keyword arguments, a file's sections) against strict pydantic models.
 
-The settings of a plugin or a source are a function's keyword arguments; its annotations are their types. Values are checked,
-not converted, so a file is saved and hashed as written. The only exception: a whole number for a float setting becomes a
-float, so that 1 and 1.0 have the same hash.
+A plugin's settings are the keyword arguments of a function, typed by its annotations. Values are checked, not converted, so a
+file is saved and hashed as written. Only a whole number for a float setting becomes a float: 1 and 1.0 have the same hash.
 """
 
 import inspect
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, DamagedArtifact, unknown_name
 from ifqa.protocols import INJECTED
 
 Natural = Annotated[int, Field(ge=0)]
@@ -30,7 +29,7 @@ YesNo = Literal["auto", "yes", "no"]
 
 _SELF = ("self", "cls")
 _NAMES = {
-    "boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "text", "object": "a table",
+    "boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "text", "object": "a section",
 }  # fmt: skip
 _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
 
@@ -51,10 +50,10 @@ class StoredModel(StrictModel, extra="allow"):
 
 
 def parse_stored(model: type[_Model], value: object, where: str, mend: str = "") -> _Model:
-    """Parse a value that ifqa wrote; an error starts with `where` and ends with `mend`.
+    """Parse a value that ifqa wrote.
 
     Raises:
-        IfqaError: a key is missing, or has the wrong type or range; the message names the key.
+        DamagedArtifact: a key is missing, or has the wrong type or range; the message starts with `where` and ends with `mend`.
     """
     try:
         return model.model_validate(value)
@@ -62,32 +61,33 @@ def parse_stored(model: type[_Model], value: object, where: str, mend: str = "")
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"][issubclass(model, _ShapeModel) :])) or "all of it"
         ending = f"; {mend}" if mend else ""
-        raise IfqaError(f"{where}: not as ifqa writes it ({key}: {first['msg']}){ending}") from error
+        raise DamagedArtifact(f"{where}: not as ifqa writes it ({key}: {first['msg']}){ending}") from error
 
 
 def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
     """Return a value that ifqa wrote if it matches a TypedDict; else raise as `parse_stored`."""
-    parse_stored(_shape_model(shape), {"value": value}, where, mend)
+    parse_stored(_shape_model(shape), {"content": value}, where, mend)
     return value  # type: ignore[return-value]  # just checked
 
 
 class _ShapeModel(StoredModel):
-    """A `StoredModel` whose key `value` has a TypedDict's shape."""
+    """A `StoredModel` whose key `content` has a TypedDict's shape."""
 
 
 @cache
 def _shape_model(shape: type[Mapping[str, object]]) -> type[_ShapeModel]:
-    return create_model("Holder", __base__=_ShapeModel, value=(shape, ...))
+    return create_model("Shape", __base__=_ShapeModel, content=(shape, ...))
 
 
 def parse_section(model: type[_Model], section: object, where: str) -> _Model:
-    """Parse a section of a file; an error starts with `where`, the section's name.
+    """Parse a section of a file.
 
     Raises:
-        IfqaError: it is no section; or a key is unknown or missing, or its value has the wrong type or range.
+        ConfigError: it is not a section, a key is unknown or missing, or a value has the wrong type or range. The message starts
+            with `where`, the section's name.
     """
     if not isinstance(section, Mapping):
-        raise IfqaError(f"{where}: wanted a table, found {'nothing' if section is None else repr(section)}")
+        raise ConfigError(f"{where}: wanted a section, found {'nothing' if section is None else repr(section)}")
     return _validate(model, section, "key", where)
 
 
@@ -101,37 +101,36 @@ def check_settings(
 ) -> None:
     """Refuse settings that a constructor or a `build` does not take, before any work.
 
-    The caller fills in the arguments `injected`, which are no settings. A message starts with `where` and calls a setting
-    `what`, such as "setting of retriever 'bm25'"; for an unknown setting it also lists the section's `other_keys`.
+    Arguments in `injected` are not settings. A message starts with `where` and calls a setting `what`, such as "setting of
+    retriever 'bm25'"; for an unknown setting it also lists the section's `other_keys`.
 
     Raises:
-        IfqaError: a setting is missing, unknown, or of the wrong type or range.
+        ConfigError: a setting is missing, unknown, or of the wrong type or range.
     """
     _validate(settings_model(function, frozenset(injected)), settings, what, where, other_keys)
 
 
 def coerce_floats(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings, with whole numbers converted to float for float settings, so that 1 and 1.0 have the same hash."""
+    """Convert whole numbers to float for float settings, so that 1 and 1.0 have the same hash."""
     model = settings_model(function, require_all=False)
     converted = dict(settings)
     for name, value in settings.items():
         if type(value) in (int, list):
-            with suppress(ValidationError):  # another setting, or a default that does not match its annotation
+            with suppress(ValidationError):  # another function's setting, or a default that contradicts its annotation
                 converted[name] = model.model_validate({name: value}).model_dump(by_alias=True)[name]
     return converted
 
 
 def default_settings(function: Callable[..., object]) -> dict[str, object]:
-    """The settings with a default other than None; `function` is a plugin's constructor or `build`."""
+    """The defaults of a plugin's constructor or `build`, without None."""
     parameters = inspect.signature(function).parameters.items()
     defaults = {name: setting.default for name, setting in parameters if name not in INJECTED}
-    return coerce_floats(
-        function, {name: value for name, value in defaults.items() if value not in (inspect.Parameter.empty, None)}
-    )
+    absent = (inspect.Parameter.empty, None)
+    return coerce_floats(function, {name: default for name, default in defaults.items() if default not in absent})
 
 
 def check_arguments(what: str, injected: Iterable[str] = INJECTED) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator for a constructor or a `build`: checks a call from Python as `check_settings` checks a file.
+    """Decorate a constructor or a `build`, so that a call from Python is checked as `check_settings` checks a file.
 
     Python itself raises for a missing setting.
     """
@@ -154,7 +153,7 @@ def check_arguments(what: str, injected: Iterable[str] = INJECTED) -> Callable[[
 def settings_model(
     function: Callable[..., object], injected: frozenset[str] = frozenset(), require_all: bool = True
 ) -> type[StrictModel]:
-    """A model with a field for each setting of a function. With `require_all`, settings without a default are required."""
+    """A model with a field for each setting of a function. `require_all` requires settings without a default."""
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if name in injected or name in _SELF or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -169,9 +168,10 @@ def _setting_type(function: Callable[..., object], parameter: inspect.Parameter)
     """The type of a setting: its annotation, or the type of its default if the annotation is missing or unresolvable."""
     annotation, default = parameter.annotation, parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
-        names = getattr(inspect.getmodule(function), "__dict__", {})
+        names = getattr(inspect.unwrap(function), "__globals__", {})
         try:
-            annotation = get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names, {}, True)["it"]
+            holder = SimpleNamespace(__annotations__={"setting": annotation})
+            annotation = get_type_hints(holder, names, {}, include_extras=True)["setting"]
         except (NameError, AttributeError, SyntaxError, TypeError):  # a name imported only for type checkers
             annotation = parameter.empty
     if annotation is not parameter.empty:
@@ -180,7 +180,7 @@ def _setting_type(function: Callable[..., object], parameter: inspect.Parameter)
 
 
 def _checkable_type(kind: object) -> object:
-    """The part of an annotation that can check a value of a file; Any for the rest."""
+    """The type that checks a value of a file against an annotation; Any if it cannot be checked."""
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if kind in (bool, int, float, str, NoneType) or origin is Literal:
         return kind
@@ -189,7 +189,7 @@ def _checkable_type(kind: object) -> object:
     if origin is Annotated:
         return kind if _checkable_type(inner[0]) == inner[0] else _checkable_type(inner[0])
     if origin in (Union, UnionType):
-        return Union[tuple(map(_checkable_type, inner))]  # noqa: UP007 - a union of any number of types
+        return Union[tuple(map(_checkable_type, inner))]  # noqa: UP007 - | cannot join a tuple
     if origin in (list, tuple, Sequence):
         element = _checkable_type(inner[0]) if len({*inner} - {...}) == 1 else Any
         return Sequence[element]  # type: ignore[valid-type]
@@ -207,17 +207,17 @@ def _validate(
     names = [field.alias or name for name, field in model.model_fields.items()]
     # unknown keys first: a misspelt key is also missing
     if unknown := [problem["loc"][0] for problem in problems if problem["type"] in ("extra_forbidden", "invalid_key")]:
-        raise IfqaError(f"{opening}{unknown_name(what, str(unknown[0]), [*names, *other_keys])}")
+        raise ConfigError(f"{opening}{unknown_name(what, str(unknown[0]), [*names, *other_keys])}")
     name = str(min(problems, key=lambda problem: problem["type"] != "missing")["loc"][0])
     schema = model.model_json_schema()["properties"][name]
     if name not in values:
         if misspelt := get_close_matches(name, [str(key) for key in values if key not in names], n=1):
-            raise IfqaError(f"{opening}{unknown_name(what, misspelt[0], names)}")
-        raise IfqaError(f"{opening}{what} {name!r} is missing; wanted {_describe_schema(schema)}")
+            raise ConfigError(f"{opening}{unknown_name(what, misspelt[0], names)}")
+        raise ConfigError(f"{opening}{what} {name!r} is missing; wanted {_describe_schema(schema)}")
     value, choices = values[name], _list_choices(schema)
     if choices and isinstance(value, str):
-        raise IfqaError(f"{opening}{what} {name!r}: {unknown_name('value', value, choices)}")
-    raise IfqaError(f"{opening}{what} {name!r}: wanted {_describe_schema(schema)}, found {value!r:.200}")
+        raise ConfigError(f"{opening}{what} {name!r}: {unknown_name('value', value, choices)}")
+    raise ConfigError(f"{opening}{what} {name!r}: wanted {_describe_schema(schema)}, found {value!r:.200}")
 
 
 def _list_choices(schema: Mapping[str, Any]) -> list[Any]:
@@ -233,9 +233,8 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
     if "description" in schema:
         return str(schema["description"])
     if "anyOf" in schema:
-        return " or ".join(
-            dict.fromkeys(_describe_schema(option) for option in schema["anyOf"] if option.get("type") != "null")
-        )
+        options = [option for option in schema["anyOf"] if option.get("type") != "null"]
+        return " or ".join(dict.fromkeys(map(_describe_schema, options)))
     if choices := _list_choices(schema):
         return " or ".join(map(repr, choices))
     kind = schema.get("type", "")

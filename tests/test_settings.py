@@ -135,8 +135,8 @@ class Point(StrictModel):
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        (3, "x.toml: wanted a table, found 3"),
-        (None, "x.toml: wanted a table, found nothing"),
+        (3, "x.toml: wanted a section, found 3"),
+        (None, "x.toml: wanted a section, found nothing"),
         ({"name": " "}, "x.toml: key 'name': wanted text that is not empty, found ' '"),
         ({"name": "a", "ta": []}, "x.toml: unknown key 'ta'; did you mean 'at'? known: at, name"),
         ({"name": "a", 3: 4}, "x.toml: unknown key '3'; known: at, name"),

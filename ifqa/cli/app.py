@@ -1,7 +1,7 @@
-"""The command line: each verb turns its arguments into one call. Results go to stdout, progress to stderr.
+"""The command line: each verb turns its arguments into a call. Results go to stdout, progress to stderr.
 
-Exit codes: 0 success, 1 a score outside its tolerance, 2 the user's error, in one line, 130 stopped, 141 nobody reads the
-output. Any other exit is a bug.
+Exit codes: 0 success, 1 a score outside its tolerance, 2 a user's error, 130 stopped, 141 stdout is closed. Any other exit is a
+bug.
 """
 
 import logging
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Exit, Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -27,9 +28,10 @@ from ifqa.cli.options import (
     OfBenchmark,
     Processes,
     Quiet,
+    Repeated,
     Splits,
     changed_run,
-    complete_names,
+    complete_experiments,
     print_json,
     print_line,
     refuse_broken_text,
@@ -43,7 +45,7 @@ from ifqa.cli.options import (
 from ifqa.cli.setup import doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError
 from ifqa.progress import is_quiet, show_messages
 from ifqa.version import __version__
 
@@ -53,22 +55,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_Timeout = Annotated[float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")]
+_Timeout = Annotated[float, Option(min=1, max=3600, help="Seconds that an answer may take.")]
+_Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
-_ASK, _RUN, _DATA = "Ask and serve", "Run an experiment", "Prepare data"
-_TRAIN, _LOOK = "Train", "Look"
-_PANELS = (_ASK, _RUN, _DATA, _TRAIN, _LOOK)
+_PANELS = _ASK, _RUN, _DATA, _TRAIN, _LOOK = "Ask and serve", "Run an experiment", "Prepare data", "Train", "Look"
 
 
 class Verbs(TyperGroup):
     """The verbs, with a help that fits one screen: it names the options in its text, not in a panel."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The verbs in the order of their panels."""
         return sorted(self.commands, key=lambda name: _PANELS.index(self.commands[name].rich_help_panel))  # type: ignore[attr-defined]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help."""
         for option in self.get_params(ctx):
             option.hidden = True  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
@@ -90,7 +89,7 @@ def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = Non
 @app.command(rich_help_panel=_RUN)
 def index(
     corpus: CorpusName,
-    name: Annotated[str | None, typer.Option("--index", help="Only this one of its indexes.")] = None,
+    name: Annotated[str | None, Option("--index", help="Only this index.")] = None,
     json: Json = False,
 ) -> None:
     """Build a corpus's indexes, and its passages if they are missing."""
@@ -99,7 +98,7 @@ def index(
 
     loaded = load_corpus(corpus)
     if not loaded.indexes:
-        raise IfqaError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
+        raise ConfigError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
     stages.build_passages(loaded)
     for part in loaded.indexes if name is None else [name]:
         _print_artifact(stages.build_index(loaded, part), json)
@@ -112,7 +111,7 @@ def retrieve(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Rank passages for an experiment's questions."""
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_print_artifact(stages.retrieve(run, None, workers), json))
+    raise Exit(_print_artifact(stages.retrieve(run, None, workers), json))
 
 
 @app.command(rich_help_panel=_RUN)
@@ -122,7 +121,7 @@ def read(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_print_artifact(stages.read(run, None, workers), json))
+    raise Exit(_print_artifact(stages.read(run, None, workers), json))
 
 
 @app.command(rich_help_panel=_RUN)
@@ -131,7 +130,7 @@ def score(run: "Run", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all questions."""
     from ifqa.pipeline import stages
 
-    raise typer.Exit(_print_scores(run, stages.score(run), json))
+    raise Exit(_print_scores(run, stages.score(run), json))
 
 
 @app.command(rich_help_panel=_RUN)
@@ -141,30 +140,19 @@ def run(
     changes: dict[str, object],
     workers: "Workers",
     experiments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Experiments: files experiments/NAME.toml.",
-            show_default="sample",
-            autocompletion=complete_names("experiments"),
-        ),
+        Repeated,
+        Argument(help="Files experiments/NAME.toml.", show_default="sample", autocompletion=complete_experiments),
     ] = None,
-    show: Annotated[
-        int,
-        typer.Option(
-            "--show",
-            min=0,
-            help="Also show N questions with answer and evidence: in turn a right, a wrong and an unanswered one.",
-        ),
-    ] = 0,
+    show: Annotated[int, Option(min=0, help="Also show N questions: right, wrong, unanswered in turn.")] = 0,
     json: Json = False,
 ) -> None:
-    """Run the stages of experiments that are not done; show scores."""
-    chosen = [changed_run(name, changes) for name in experiments or ["sample"]]
+    """Run the unfinished stages of experiments; show scores."""
+    runs = [changed_run(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
     from ifqa.pipeline.system import Session
     from ifqa.report.console import show_examples
 
-    session = Session()  # one session, so that a cap holds for all experiments together
+    session = Session()  # shared, so that a cap holds for all experiments together
 
     def run_one(run: "Run") -> int:
         folder = stages.run(run, session, workers)
@@ -172,7 +160,7 @@ def run(
             show_examples(run, folder, show)
         return _print_scores(run, folder, json)
 
-    raise typer.Exit(run_each(chosen, run_one, [run.experiment.name for run in chosen]))
+    raise Exit(run_each(runs, run_one, [run.experiment.name for run in runs]))
 
 
 @app.command(rich_help_panel=_RUN)
@@ -181,8 +169,8 @@ def run(
 def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Test whether a reader uses the supposition and the passages.
 
-    It reads a finished experiment's questions again without the supposition, with another one, and with other passages, and
-    shows the loss in each measure.
+    It reads a finished experiment's questions again without the supposition, with another question's supposition, and with other
+    passages, and shows the loss in each measure.
     """
     from rich.console import Console
 
@@ -199,15 +187,13 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
 @app.command(rich_help_panel=_RUN)
 @with_changes("read")
 def check(
-    names: Annotated[
-        list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_names("experiments"))
-    ],
+    names: Annotated[list[str], Argument(help="Experiments or corpora.", autocompletion=complete_experiments)],
     changes: dict[str, object],
     json: Json = False,
 ) -> None:
     """Dry run: check settings and files; estimate time and cost.
 
-    It lists what is needed and missing, and estimates disk and memory, too.
+    It also lists what is missing, and estimates disk and memory.
     """
     from ifqa.pipeline.check import Finding, findings_json
     from ifqa.pipeline.check import check as check_all
@@ -219,7 +205,7 @@ def check(
             for finding in check_all(name, changes):
                 findings.append(finding)
                 if not json:
-                    print_line(finding)  # each as it comes: with a dump they take a while
+                    print_line(finding)  # at once, because a dump takes a while
         except IfqaError as error:
             problem = error
         if json:
@@ -228,7 +214,7 @@ def check(
             raise problem
         return 0
 
-    raise typer.Exit(run_each(names, check_one, names))
+    raise Exit(run_each(names, check_one, names))
 
 
 app.command(rich_help_panel=_DATA)(init)
@@ -236,9 +222,7 @@ app.command(rich_help_panel=_DATA)(init)
 
 @app.command("list", rich_help_panel=_LOOK)
 def list_names(
-    kind: Annotated[
-        str, typer.Argument(help="Show everything of a kind: experiments, corpora, benchmarks, retrievers, readers ...")
-    ] = "",
+    kind: Annotated[str, Argument(help="List all of a kind: experiments, corpora, benchmarks, readers ...")] = "",
     json: Json = False,
 ) -> None:
     """List experiments, corpora, benchmarks, plugins and prompts."""
@@ -253,30 +237,21 @@ app.command(rich_help_panel=_LOOK)(doctor)
 @app.command(rich_help_panel=_DATA)
 def screen(
     corpus: CorpusName,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to", help="Also write tasks to annotate: .json (Label Studio, with its interface as .xml) or .csv."
-        ),
-    ] = None,
-    number: Annotated[
-        int, typer.Option(min=1, help="Passages to write questions about, drawn from those kept.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
+    to: Annotated[Path | None, Option(help="Also write tasks: .csv, or .json and .xml (Label Studio).")] = None,
+    number: Annotated[int, Option(min=1, help="Passages to draw from the kept ones for questions.")] = 1000,
+    seed: Annotated[int, Option(min=0, help="Seed of the draw.")] = 0,
     splits: Splits = None,
     benchmark: OfBenchmark = "ifqa",
-    show: Annotated[
-        int, typer.Option(min=0, help="Show this many passages that are kept, and as many that are not.")
-    ] = 0,
+    show: Annotated[int, Option(min=0, help="Show this many kept passages, and as many others.")] = 0,
     workers: Processes = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the tasks if they are there.")] = False,
+    force: _Force = False,
     json: Json = False,
 ) -> None:
     """Pick passages to write questions about, as the IfQA paper did.
 
-    A passage is kept if a sentence of it tells a cause ("lead to", "cause", "because", "due to", "originally", "initially") in
-    the past tense. `ifqa convert TASKS --to FILE --format verification` makes tasks for the second and third worker from the
-    questions that were written, and `ifqa convert VOTES --to FILE --format file` a benchmark from those that the votes keep.
+    A passage is kept if a sentence in the past tense tells a cause ("lead to", "cause", "because", "due to", "originally",
+    "initially"). `ifqa convert TASKS --to FILE --format verification` turns the written questions into tasks for the second and
+    third worker; `ifqa convert VOTES --to FILE --format file` makes a benchmark of the questions that the votes keep.
     """
     from ifqa.config.corpus import load_corpus
     from ifqa.formats.annotations import refuse_existing
@@ -298,23 +273,12 @@ def screen(
 
 @app.command(rich_help_panel=_DATA)
 def convert(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="An experiment, a benchmark's split (ifqa:full-dev), or a file: questions, annotated tasks."
-        ),
-    ],
-    to: Annotated[Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="Else: ctxs, trec, qrels, topics, file (questions of your own), verification.",
-        ),
-    ] = "",
-    k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
-    scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    source: Annotated[str, Argument(help="An experiment, a split (ifqa:full-dev), or a file of questions or tasks.")],
+    to: Annotated[Path, Option(help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
+    form: Annotated[str, Option("--format", help="ctxs, trec, qrels, topics, file or verification.")] = "",
+    k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
+    scores: Annotated[str, Option(help="run, or reader: its scores of the passages it read.")] = "run",
+    force: _Force = False,
 ) -> None:
     """Write runs, questions and qrels in other tools' formats.
 
@@ -327,30 +291,16 @@ def convert(
 
 @app.command(rich_help_panel=_RUN)
 def compare(
-    first: Annotated[str, typer.Argument(help="A scored experiment.")],
-    others: Annotated[
-        list[str],
-        typer.Argument(help="Another, or several, scored on the same questions, or with --common on some of them."),
-    ],
-    measure: Annotated[
-        str,
-        typer.Option(
-            help="Measure by which questions differ most (none: the benchmark's headline); of several experiments, the "
-            "only one shown (none: all)."
-        ),
-    ] = "",
-    show: Annotated[
-        int | None,
-        typer.Option(min=0, help="Show this many of those questions. Of two experiments 10, of several none."),
-    ] = None,
-    common: Annotated[
-        bool, typer.Option("--common", help="Compare over the questions that both have, if they differ in others.")
-    ] = False,
+    first: Annotated[str, Argument(help="A scored experiment.")],
+    others: Annotated[list[str], Argument(help="Others, scored on the same questions; see --common.")],
+    measure: Annotated[str, Option(help="Measure of --show (else the headline); with several others, only it.")] = "",
+    show: Annotated[int | None, Option(min=0, help="With one other: questions to show.", show_default="10")] = None,
+    common: Annotated[bool, Option("--common", help="Compare over the questions that all have.")] = False,
     json: Json = False,
 ) -> None:
     """Compare experiments with the first by paired tests.
 
-    Of two experiments it also shows the questions on which they differ most.
+    With two experiments, it also shows the questions on which they differ most.
     """
     from rich.console import Console
 
@@ -358,29 +308,21 @@ def compare(
     from ifqa.report.compare import compare_pair, compare_to_first
 
     if len(others) > 1 and show:
-        raise IfqaError(f"--show {show} is for two experiments; found {len(others) + 1}")
-    a, *rest = (load_experiment(name) for name in (first, *others))
-    compared = (
-        compare_to_first(a, rest, measure, common)
-        if len(rest) > 1
-        else compare_pair(a, rest[0], measure, 10 if show is None else show, common)
-    )
-    print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
+        raise ConfigError(f"--show {show} is for two experiments; found {len(others) + 1}")
+    a, b, *more = (load_experiment(name) for name in (first, *others))
+    count = 10 if show is None else show
+    deltas = compare_to_first(a, [b, *more], measure, common) if more else compare_pair(a, b, measure, count, common)
+    print_json(deltas.to_dict()) if json else deltas.show(Console(highlight=False))
 
 
 @app.command(rich_help_panel=_RUN)
 def report(
     experiments: Annotated[
-        list[str] | None,
-        typer.Argument(help="Experiments to show question by question on the page; none: all that are finished here."),
+        Repeated, Argument(help="Whose questions the page has.", show_default="all finished")
     ] = None,
-    into: Annotated[
-        Path | None, typer.Option("--into", help="Also put the table of results into this file, a README.md.")
-    ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
-    limited: Annotated[
-        bool, typer.Option("--limited", help="Also report variants that --limit made; else only those named.")
-    ] = False,
+    into: Annotated[Path | None, Option(help="Also put the table of results into this file, a README.md.")] = None,
+    check: Annotated[bool, Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
+    limited: Annotated[bool, Option("--limited", help="Also report unnamed variants with --limit.")] = False,
 ) -> None:
     """Write all results beside published ones, as tables and a page.
 
@@ -397,17 +339,11 @@ def report(
 def serve(
     run: "Run",
     changed: list[str],
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8017,
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help="File with the token; else IFQA_TOKEN of the environment.")
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option("--allow-host", help="A name by which others call this machine. Repeatable.")
-    ] = None,
-    queue: Annotated[int, typer.Option("--queue", help="Questions that may wait; further ones get 503.")] = 256,
+    host: Annotated[str, Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: any free port.")] = 8017,
+    token_file: Annotated[Path | None, Option(help="File with the token; else the variable IFQA_TOKEN.")] = None,
+    allow_host: Annotated[list[str] | None, Option(help="A name of this machine for clients. Repeatable.")] = None,
+    queue: Annotated[int, Option(help="Questions that may wait; further questions get 503.")] = 256,
     timeout: _Timeout = 60.0,
 ) -> None:
     """Serve a web page, a JSON API and MCP tools on this machine.
@@ -449,7 +385,7 @@ for group in (app, stats):
 
 
 def _print_artifact(folder: Path, json: bool) -> int:
-    """Print the folder of a stage's artifact; as JSON, also the `record` of its manifest. Gives the exit code."""
+    """Print a stage's folder; as JSON, also the `record` of its manifest. Returns the exit code."""
     from ifqa.report.console import all_failed
     from ifqa.storage.artifacts import read_manifest
 
@@ -463,7 +399,7 @@ def _print_artifact(folder: Path, json: bool) -> int:
 
 
 def _print_scores(run: "Run", folder: Path, json: bool) -> int:
-    """Print an experiment's scores, as tables or as JSON; gives the exit code."""
+    """Print an experiment's scores; returns the exit code."""
     from ifqa.report.console import exit_code, scores_json, show_scores
     from ifqa.scoring.score_files import read_scores
 
@@ -474,22 +410,19 @@ def _print_scores(run: "Run", folder: Path, json: bool) -> int:
     return exit_code(run.experiment, scores)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(shown: bool) -> None:
+    if shown:
         from ifqa.storage.resources import git_commit
 
         print(f"ifqa {__version__}" + (f" ({git_commit()})" if git_commit() else ""))
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback(invoke_without_command=True)
 def options(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", "-V", callback=_version, is_eager=True, help="Show the version, and in a checkout the commit."
-        ),
+        bool, Option("--version", "-V", callback=_version, is_eager=True, help="Show the version and the commit.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -503,12 +436,12 @@ def options(
 
 @cache
 def parser() -> Callable[..., Any]:
-    """The parser that calls a verb, built once: typer would build it again for each call of `app`."""
+    """The parser of all verbs, built once: typer would build it again for each call of `app`."""
     return get_command(app)
 
 
 def main() -> None:
-    """Run the command line; the user's errors are one line on stderr and exit code 2."""
+    """Run the command line; a user's error is one line on stderr and exit code 2."""
 
     def command() -> int:
         refuse_broken_text(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""`ifqa ask`: one question, many from a file, or a prompt; over an experiment's corpus or a folder of documents."""
+"""`ifqa ask`: a question, a file of questions, or a prompt; over an experiment's corpus or a folder of documents."""
 
 import sys
 from collections.abc import Callable
@@ -7,47 +7,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ifqa.cli.exit_codes import error_message, print_error
 from ifqa.cli.options import Json, print_json, with_search
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
     from ifqa.records import Answer
 
 
-@with_search(Annotated[str, typer.Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")])
+@with_search(Annotated[str, Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")])
 def ask(
     run: "Run",
     changed: list[str],
-    question: Annotated[
-        str, typer.Argument(help='A counterfactual question: "If ..., ...?" Without one, on a terminal: a prompt.')
-    ] = "",
-    questions: Annotated[
-        Path | None, typer.Option("--questions", help="Answer the questions of this file: .txt, .csv or .jsonl.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="With --questions: the file of the answers: .jsonl, .csv or .txt.")
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option("--threshold", min=0, max=1, help="Least confidence of an answer; 0: always answer."),
-    ] = None,
+    question: Annotated[str, Argument(help='A question: "If ..., ...?" Without it, on a terminal, a prompt.')] = "",
+    questions: Annotated[Path | None, Option(help="Answer the questions of this file: .txt, .csv or .jsonl.")] = None,
+    out: Annotated[Path | None, Option(help="With --questions: the file of the answers: .jsonl, .csv or .txt.")] = None,
+    threshold: Annotated[float | None, Option(min=0, max=1, help="Abstain below this confidence; 0: never.")] = None,
     json: Json = False,
 ) -> None:
-    """Answer a question, or a file of them, and show the evidence."""
+    """Answer a question or a file of questions, and show the evidence."""
     if (questions is None) != (out is None) or (question and questions is not None):
-        raise IfqaError("wanted one question, or --questions FILE --out FILE")
+        raise ConfigError("wanted one question, or --questions FILE --out FILE")
     if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
-        raise IfqaError(
-            'no question, and no terminal to ask for one; wanted: ifqa ask "If ..., ...?", or --questions FILE'
-        )
+        mend = 'ifqa ask "If ..., ...?", or --questions FILE'
+        raise ConfigError(f"no question, and no terminal to ask for one; wanted: {mend}")
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
     from ifqa.report.answers import answer_json, show_answer
 
-    _ = run.reader  # raises if there is none
+    _ = run.reader  # raises without a reader
     if questions is not None and out is not None:
         from ifqa.formats.questions import read_questions
         from ifqa.report.answers import answer_to_file, check_output
@@ -65,10 +56,7 @@ def ask(
         searched = system.searched
 
         def show(answer: "Answer") -> int:
-            if json:
-                print_json(answer_json(answer, searched))
-            else:
-                show_answer(answer, searched)
+            print_json(answer_json(answer, searched)) if json else show_answer(answer, searched)
             return int(bool(answer.error))
 
         if question:
@@ -79,8 +67,8 @@ def ask(
 
 def _prompt(answer: Callable[[str], object]) -> None:
     """Ask for questions until an empty line or Ctrl-D."""
-    with suppress(ImportError):  # Windows, whose console edits lines by itself
-        import readline  # noqa: F401  # input() then edits lines, and remembers them
+    with suppress(ImportError):  # Windows has no readline; its console edits lines itself
+        import readline  # noqa: F401  # gives input() line editing and a history
     print('Ask "If ..., ...?"; an empty line ends.', file=sys.stderr)
     with suppress(EOFError):
         while line := input("> ").strip():

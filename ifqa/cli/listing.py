@@ -1,4 +1,4 @@
-"""`ifqa list`: what there is to name, on one screen; `ifqa list KIND`: everything of a kind, a line each."""
+"""`ifqa list` lists experiments, corpora and plugins on one screen; `ifqa list KIND` lists all of a kind, one per line."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,15 @@ from ifqa.report.console import list_json
 _STATES = {
     "scored": "scored here",
     "ready": "ready to run",
-    "needs": "missing something (ifqa check NAME says what)",
+    "needs": "missing files (ifqa check NAME lists them)",
     "broken": "broken (ifqa check NAME says why)",
 }
 _LINES = 3  # of the screen, for each kind
-_ANY_FILE = "any .csv or .jsonl"  # the splits of a benchmark that lists none, such as `file`
+_ANY_FILE = "any .csv or .jsonl"  # the splits of a benchmark without a list, such as `file`
 
 
 def list_kind(kind: str) -> dict[str, object]:
-    """All names by kind, as JSON data; or those of one kind. IfqaError for an unknown kind."""
+    """All names by kind, or those of one kind, for JSON; ConfigError for an unknown kind."""
     kinds = list_json()
     if kind and kind not in kinds:
         raise unknown_name("kind", kind, kinds)
@@ -29,10 +29,9 @@ def list_kind(kind: str) -> dict[str, object]:
 
 
 def show_list(kind: str) -> None:
-    """Print everything of a kind; without a kind, the first names of each, on one screen."""
+    """Print all names of a kind; without a kind, the first names of each kind."""
     kinds = list_kind(kind)
-    width = Console().width
-    for line in _lines_of_kind(kind, kinds[kind]) if kind else _overview(kinds, width):
+    for line in _lines_of_kind(kind, kinds[kind]) if kind else _overview(kinds, Console().width):
         print_line(line)
 
 
@@ -43,11 +42,11 @@ def _overview(kinds: Mapping[str, Any], width: int) -> Iterator[str]:
     for kind in kinds:
         if kind not in ("experiments", "variants"):
             yield from _shortened(kind, kind, list(kinds[kind]), width)
-    yield f"All of a kind, with descriptions: ifqa list {'|'.join(('experiments', 'corpora', 'benchmarks'))} ..."
+    yield "All of a kind, with descriptions: ifqa list experiments|corpora|benchmarks ..."
 
 
 def _shortened(label: str, kind: str, names: Sequence[str], width: int) -> list[str]:
-    """`label: name, name ...` on at most `_LINES` lines, the last of which says how many names it leaves out."""
+    """`label: name, name ...` on at most `_LINES` lines; the last line counts the omitted names."""
     for count in range(len(names), 0, -1):
         rest = f", ... {len(names) - count} more: ifqa list {kind}" if count < len(names) else ""
         text = f"{label}: {', '.join(names[:count])}{rest}"
@@ -64,7 +63,7 @@ def _lines_of_kind(kind: str, names: Any) -> Iterator[str]:
             needs = f": {', '.join(row['needs'])}" if row["needs"] else ""
             yield f"{name}  [{row['state']}{needs}]  {row['about']}"
         elif kind == "benchmarks":
-            splits = names[name]  # a part of a split, such as "original-valid/paq", is listed by --json alone
+            splits = names[name]  # only --json lists parts of splits, such as "original-valid/paq"
             whole = [split for split in splits if split.partition("/")[0] not in splits or "/" not in split]
             yield f"{name}  {', '.join(whole) or _ANY_FILE}"
         else:

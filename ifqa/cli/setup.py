@@ -1,4 +1,4 @@
-"""The verbs before the first run: `init` writes an experiment to start from, `doctor` checks the installation."""
+"""The verbs before a first run: `init` writes an experiment to start from, `doctor` checks the installation."""
 
 import logging
 import os
@@ -10,11 +10,11 @@ from itertools import starmap
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.filesize import decimal
+from typer import Argument
 
 from ifqa.cli.options import Docs, Json, print_json, print_line
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError, MissingInput
 from ifqa.llms.credentials import KEY
 from ifqa.protocols import Requirement
 from ifqa.version import __version__
@@ -39,15 +39,13 @@ _PACKAGES = (  # name, purpose, the extra that brings it
 
 
 def init(
-    name: Annotated[
-        str, typer.Argument(help="Name of the new experiment, of its corpus and of the folder with its files.")
-    ] = "mine",
+    name: Annotated[str, Argument(help="Name of the experiment, its corpus and the folder of its files.")] = "mine",
     docs: Docs = None,
 ) -> None:
     """Write an experiment, a corpus and questions to start from.
 
     The files have comments; no file is overwritten. With --docs the corpus
-    is that of your documents, and no articles are written.
+    has your documents, and no articles are written.
     """
     import tomli_w
 
@@ -58,7 +56,7 @@ def init(
 
     name = experiment_name(name)
     if base_experiments(name):
-        raise IfqaError(f"experiment {name!r}: wanted a name without +KEY=VALUE, as variants have")
+        raise ConfigError(f"experiment {name!r}: wanted a name without +KEY=VALUE, which marks variants")
     templates = {
         f"indexes/{name}.toml": "documents.toml" if docs else "corpus.toml",
         f"experiments/{name}.toml": "experiment.toml",
@@ -66,14 +64,14 @@ def init(
     }
     if docs is None:
         templates[f"{name}/articles.jsonl"] = "articles.jsonl"
-        hint = f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}"
+        hint = f"try it: ifqa run {name} --show 3; then put your own articles and questions into {name}/"
     else:
         require_documents(docs)
         hint = f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3"
     for path in templates:
-        for place in (Path(path), find_resource(path)):
-            if place and (place.exists() or place.is_symlink()):
-                raise IfqaError(f"{place} is there already; name another: ifqa init NAME")
+        for existing in (Path(path), find_resource(path)):
+            if existing and (existing.exists() or existing.is_symlink()):
+                raise ConfigError(f"{existing} exists; choose another name: ifqa init NAME")
     path_line = tomli_w.dumps({"path": str(docs.expanduser()) if docs else ""}).strip()
     for path, template in templates.items():
         text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
@@ -85,6 +83,7 @@ def init(
 
 def doctor(json: Json = False) -> None:
     """Check the installation: Python, Java, torch and models."""
+    from ifqa.models.hub import minilm_folder
     from ifqa.pipeline.check import requirement_json
 
     facts = {
@@ -96,8 +95,8 @@ def doctor(json: Json = False) -> None:
         "disk free": decimal(shutil.disk_usage(Path.cwd()).free),
         "accelerator": _accelerator() or "none, models run on the CPU",
     }
-    vital = [_working("Java", _java), _working("the encoder", _encoder)]
-    key = Requirement(f"{KEY}, for language models of a server", "" if os.environ.get(KEY) else "set it")
+    vital = [_working("Java", _java), _working("the encoder", minilm_folder)]
+    key = Requirement(f"{KEY}, for language models on a server", "" if os.environ.get(KEY) else "set it")
     needs = [*starmap(_package, _PACKAGES), *vital, key]
     problems = [need.remedy for need in vital if not need.present]
     if all(map(_version, ("faiss-cpu", "faiss-gpu"))):
@@ -111,7 +110,7 @@ def doctor(json: Json = False) -> None:
         ready = "ready: BM25, dense retrieval and the default reader can run here"
         print_line(f"verdict: {'not ready; see below' if problems else ready}")
     if problems:
-        raise IfqaError("; ".join(problems))
+        raise MissingInput("; ".join(problems))
 
 
 def _package(name: str, purpose: str, extra: str) -> Requirement:
@@ -127,7 +126,7 @@ def _version(name: str) -> str:
 
 
 def _working(what: str, start: Callable[[], object]) -> Requirement:
-    """A part that is started to see whether it works."""
+    """The requirement of a part, which is started to see whether it works."""
     try:
         return Requirement(f"{what}, {start()}")
     except IfqaError as error:
@@ -141,14 +140,8 @@ def _java() -> str:
     return f"{system.getProperty('java.version')} from {system.getProperty('java.home')}"
 
 
-def _encoder() -> Path:
-    from ifqa.models.hub import minilm_folder
-
-    return minilm_folder()
-
-
 def _accelerator() -> str:
-    """The accelerator that models run on; empty for none."""
+    """The accelerator for models; empty without one."""
     import torch
 
     if torch.cuda.is_available():

@@ -1,15 +1,13 @@
-"""`ifqa stats`: counts of a corpus, of a benchmark's questions, of causal questions, and of WIQA's."""
+"""`ifqa stats`: counts of a corpus, of a benchmark's questions, of causal questions, and of WIQA."""
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
-from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Splits, print_json, show_help
+from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Repeated, Splits, print_json, show_help
 
-stats = typer.Typer(
-    help="Count a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
-)
+stats = Typer(help="Count a corpus, a benchmark or questions.", invoke_without_command=True, callback=show_help)
 
 
 @stats.command("passages")
@@ -20,7 +18,7 @@ def stats_passages(
     json: Json = False,
     workers: Processes = None,
 ) -> None:
-    """Count a corpus's passages and words, their lengths, and the gold passages of a benchmark in it."""
+    """Count a corpus's passages, words, lengths, and a benchmark's gold passages in it."""
     from ifqa.config.corpus import load_corpus
     from ifqa.plugins import open_benchmark
     from ifqa.report.stats import passages, show_tables
@@ -33,10 +31,7 @@ def stats_passages(
 @stats.command("questions")
 def stats_questions(
     benchmark: OfBenchmark = "ifqa",
-    splits: Annotated[
-        list[str] | None,
-        typer.Option("--split", help="A split: full-dev. Repeatable; none: all that are there."),
-    ] = None,
+    splits: Annotated[Repeated, Option("--split", help="A split: full-dev. Repeatable.", show_default="all")] = None,
     json: Json = False,
 ) -> None:
     """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
@@ -48,22 +43,12 @@ def stats_questions(
 
 @stats.command("causal")
 def stats_causal(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A file of questions (.jsonl, .json, .csv, .tsv, .txt, packed or not), or BENCHMARK[:SPLIT]."
-        ),
-    ],
-    rules: Annotated[
-        list[str] | None,
-        typer.Option("--rules", help="Rules to count: notebook, table3 or fixed. Repeatable; none: all three."),
-    ] = None,
-    dataset: Annotated[
-        str, typer.Option(help="The paper's dataset that the questions come from: hotpotqa; shows its values beside.")
-    ] = "",
+    source: Annotated[str, Argument(help="A file (.jsonl, .json, .csv, .tsv, .txt, .gz) or BENCHMARK[:SPLIT].")],
+    rules: Annotated[Repeated, Option(help="Rules: notebook, table3 or fixed. Repeatable.", show_default="all")] = None,
+    dataset: Annotated[str, Option(help="Show the paper's values of this dataset beside: hotpotqa.")] = "",
     json: Json = False,
 ) -> None:
-    """Count causal questions by the rules of Webis-CausalQA; precision and recall where questions are labelled."""
+    """Count causal questions by the rules of Webis-CausalQA; precision and recall of labelled questions."""
     from ifqa.report.stats import causal, show_tables
 
     counts = causal.measure(source, rules or (), dataset)
@@ -72,7 +57,7 @@ def stats_causal(
 
 @stats.command("causal-corpus")
 def stats_causal_corpus(json: Json = False) -> None:
-    """Count data/causalqa by dataset and split: questions, causal ones, words; beside the paper's Tables 1, 2 and 4."""
+    """Count data/causalqa by dataset and split: questions, causal questions, words; beside the paper's Tables 1, 2 and 4."""
     from ifqa.report.stats import causal, show_tables
 
     counts = causal.measure_corpus(Path("data/causalqa"))
@@ -81,13 +66,8 @@ def stats_causal_corpus(json: Json = False) -> None:
 
 @stats.command("typology")
 def stats_typology(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Annotations of one or two annotators: id, semantic, pragmatic; dataset."),
-    ] = None,
-    questions: Annotated[
-        Path | None, typer.Option(help="The questions' texts: dataset, id, question. Judges the rule-based labeller.")
-    ] = None,
+    files: Annotated[list[Path] | None, Argument(help="One or two annotators' files: id, semantic, pragmatic.")] = None,
+    questions: Annotated[Path | None, Option(help="Texts for the rule-based labeller: dataset, id, question.")] = None,
     json: Json = False,
 ) -> None:
     """Count annotations by the typology of causal questions, with the agreement of two annotators."""
@@ -99,11 +79,8 @@ def stats_typology(
 
 @stats.command("wiqa")
 def stats_wiqa(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(help="Files of questions, a folder of them, or sample-wiqa.", show_default="data/wiqa"),
-    ] = None,
-    graphs: Annotated[Path | None, typer.Option(help="File of graphs: hold each label against its path.")] = None,
+    sources: Annotated[Repeated, Argument(help="Files, a folder, or sample-wiqa.", show_default="data/wiqa")] = None,
+    graphs: Annotated[Path | None, Option(help="File of graphs: compare each label with its path.")] = None,
     json: Json = False,
 ) -> None:
     """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table 1."""

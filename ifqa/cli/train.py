@@ -1,4 +1,4 @@
-"""The verbs of `ifqa train`, one for each trainer, each made from the trainer's docstring, settings and defaults."""
+"""The verbs of `ifqa train`, generated from the trainers' docstrings, settings and defaults."""
 
 from collections.abc import Mapping
 from inspect import Parameter, signature
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -13,14 +14,15 @@ from ifqa.cli.options import print_line, settings_of_flags, show_help, with_opti
 from ifqa.plugins import load_plugin, plugin_names
 from ifqa.protocols import Trainer, TrainerFlag
 
-_NONE, _LAST = "'' for none.", "none: the last is kept."
+_NONE, _LAST = "'' for none.", "without it the last is kept."
 _CORPUS = "Corpus whose BM25 index the training passages come from."
-_TEXTS = "Take passages from this corpus's BM25 index; none: the questions' own texts."
-_SEED = "Seed of initialisation, order and draws; else the training's default."
+_TEXTS = "Take passages from this corpus's BM25 index; without it, the questions' own texts."
+_SEED = "Seed of initialisation, order and draws; by default the trainer's."
+_HELP = "Train a model; weights and manifest go to a folder."
 
 
 class Trainers(TyperGroup):
-    """Makes the verb of a trainer when it is asked for, so that the other verbs import no trainer."""
+    """Makes a trainer's verb on demand, so that the other verbs import no trainer."""
 
     @property
     def commands(self) -> dict[str, Any]:
@@ -29,19 +31,14 @@ class Trainers(TyperGroup):
 
     @commands.setter
     def commands(self, _: object) -> None:
-        """There are no others."""
+        """Ignore typer's own commands; there are none."""
 
     def get_command(self, _: object, cmd_name: str) -> Any:
         """The verb of a trainer of ifqa, or of my_module:Class; None if there is none."""
         return _verb(cmd_name) if cmd_name in plugin_names("trainer") or ":" in cmd_name else None
 
 
-train = typer.Typer(
-    help="Train a model; weights and manifest go to a folder.",
-    cls=Trainers,
-    invoke_without_command=True,
-    callback=show_help,
-)
+train = typer.Typer(help=_HELP, cls=Trainers, invoke_without_command=True, callback=show_help)
 
 
 def _verb(name: str) -> Any:
@@ -67,14 +64,13 @@ def _verb(name: str) -> Any:
 
     app = typer.Typer(add_completion=False)
     options = flags | _options(trainer, folder, {key: parameters[key] for key in parameters if key not in flags})
-    app.command(name, help=(trainer.__doc__ or "").partition("\n")[0])(
-        with_quiet(with_options(options, arguments)(verb))
-    )
+    summary = (trainer.__doc__ or "").partition("\n")[0]
+    app.command(name, help=summary)(with_quiet(with_options(options, arguments)(verb)))
     return get_command(app)
 
 
 def _options(trainer: type[Trainer], folder: Path, settings: Mapping[str, Parameter]) -> dict[str, object]:
-    """The options beside the flags of settings: each with its type, help and default."""
+    """The options besides the settings' own flags."""
     recipes = " or ".join(f"{name} ({recipe.about})" for name, recipe in trainer.recipes.items())
     part = f"Only this part of the split; its weights go to {folder}-{trainer.part.upper()}."
     dev = f"Split of the same family that chooses the best checkpoint; {_NONE if trainer.dev else _LAST}"
@@ -93,18 +89,15 @@ def _options(trainer: type[Trainer], folder: Path, settings: Mapping[str, Parame
         ("seed" in settings, "seed", int | None, _SEED, None, ()),
         (by_set, "settings", list[str] | None, change, None, ("--set",)),
     ]
-    return {
-        name: (Annotated[kind, typer.Option(*flags, help=about)], default)
-        for there, name, kind, about, default, flags in rows
-        if there
-    }
+    used = (row[1:] for row in rows if row[0])
+    return {name: (Annotated[kind, Option(*flags, help=text)], default) for name, kind, text, default, flags in used}
 
 
 def _flag(parameter: Parameter) -> object:
-    """The option of a setting that has a flag of its own; None for another."""
+    """The option of a setting that has its own flag; else None."""
     for mark in getattr(parameter.annotation, "__metadata__", ()):
         if isinstance(mark, TrainerFlag):
             repeats = isinstance(parameter.default, tuple)
             kind: Any = list[str] | None if repeats else str
-            return Annotated[kind, typer.Option(help=mark.help)], None if repeats else parameter.default
+            return Annotated[kind, Option(help=mark.help)], None if repeats else parameter.default
     return None

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import require_documents
 from ifqa.corpus.sources import SourceSection
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, unknown_name
 from ifqa.plugins import Plugins
 from ifqa.settings import Natural, StrictModel, check_settings, check_shape, coerce_floats, parse_section
 from ifqa.storage.artifacts import lock
@@ -60,7 +60,7 @@ class IndexSettings(TypedDict):
 class CorpusConfig:
     """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_sources` checks the sources.
 
-    `engine` ("local", "ray") and `workers` (0: one a core) choose where passages are built; they do not change them.
+    `engine` ("local", "ray") and `workers` (0: one per core) choose where passages are built; the passages are the same.
     """
 
     name: str
@@ -74,25 +74,22 @@ class CorpusConfig:
 
     @property
     def folder(self) -> Path:
-        """The folder of passages and indexes."""
         return self.root / "indexes" / self.name
 
 
 def build_settings(section: Mapping[str, object]) -> dict[str, object]:
-    """The settings of an index for its retriever's `build`."""
+    """The settings of [index.NAME] for its retriever's `build`."""
     return {key: value for key, value in section.items() if key != "retriever"}
 
 
 def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object) -> CorpusConfig:
-    """The corpus of `indexes/NAME.toml`, checked. `changes` replace values of its [passages], unless they are None.
-
-    `plugins` are already loaded ones.
+    """Load and check `indexes/NAME.toml`. `changes` replace settings of its [passages], unless they are None.
 
     Raises:
-        IfqaError: the file does not exist, or a key is unknown, missing or of the wrong type.
+        ConfigError: the file does not exist, or a key is unknown, missing or of the wrong type.
     """
     if not isinstance(name, str):
-        raise IfqaError(f"corpus {name!r}: wanted a name, as 'sample'")
+        raise ConfigError(f"corpus {name!r}: wanted a name, as 'sample'")
     path = find_resource(f"indexes/{check_name(name, 'corpus')}.toml", root)
     if path is None:
         raise unknown_name("corpus", name, list_resources("indexes", ".toml", root))
@@ -105,37 +102,33 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     for index, section in file.index.items():
         at = f"{where}: [index.{check_name(index, 'index')}]"
         if index == "passages":
-            raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
+            raise ConfigError(f"{at}: 'passages' is the folder of the passages; give the index another name")
         if "retriever" not in section:
-            raise IfqaError(f"{at}: key 'retriever' is missing; wanted a retriever with an index")
+            raise ConfigError(f"{at}: key 'retriever' is missing; wanted a retriever with an index")
         plugin = plugins.indexed_retriever(section["retriever"])
         settings = build_settings(section)
         check_settings("build setting", plugin.build, settings, ["passages", "folder"], at, ["retriever"])
         section |= coerce_floats(plugin.build, settings)
     indexes = {name: check_shape(IndexSettings, section, where) for name, section in file.index.items()}
-    return CorpusConfig(
-        name, tuple(passages.sources), indexes, passages.engine, passages.workers, root, file.about, plugins
-    )
+    build = (tuple(passages.sources), indexes, passages.engine, passages.workers)
+    return CorpusConfig(name, *build, root, file.about, plugins)
 
 
 def ensure_docs_corpus(
     path: str | Path, experiment: Experiment, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> str:
-    """The name of the corpus of a folder or file of documents; writes its corpus file if needed.
+    """Name the corpus of a folder or file of documents, for an experiment's retriever; write its corpus file if needed.
 
     The name has a hash of the absolute path and the patterns. A missing `indexes/NAME.toml` is written, with the indexes that
-    the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder itself.
-
-    Args:
-        path: the folder or file; relative paths count from the working directory.
-        experiment: its retriever will search the corpus.
-        include, exclude: file patterns, as in `ifqa.corpus.documents.source.Documents`.
+    the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of documents.
+    `include` and `exclude` are file patterns, as in `ifqa.corpus.documents.source.Documents`.
 
     Raises:
-        IfqaError: the path does not exist, or the experiment's retriever searches no index.
+        ConfigError: the experiment's retriever searches no index.
+        MissingInput: the path does not exist.
     """
     if not experiment.indexes:
-        raise IfqaError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
+        raise ConfigError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
     documents = require_documents(path).resolve()
     identity = json.dumps([str(documents), *([sorted(include), sorted(exclude)] if include or exclude else [])])
     slug = re.sub(r"[^a-z0-9]+", "-", documents.name.lower()).strip("-")[:40]

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, unknown_name
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
 from ifqa.scoring.score_files import MacroScores, ScoreInterval, ScoresJson, SubsetScores
 from ifqa.settings import NotNegative, check_settings
@@ -12,15 +12,11 @@ OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
 
 @dataclass(frozen=True)
 class Expected:
-    """An expected score in percent.
+    """An expected score in percent, OK within the tolerance.
 
-    Attributes:
-        measure: "EM", "gold_any@20"; or on a part of the questions "numeric.EM", "gold_read.EM". A part is a subset of the
-            benchmark, or "gold_read"; for a benchmark with groups also a group, or "macro".
-        value: the expected score.
-        tolerance: the largest difference that is OK.
-        source: the value's source.
-        retired: the published value's language model if it is no longer available; there is then no verdict.
+    `measure` is "EM" or "gold_any@20"; on a part of the questions "numeric.EM" or "gold_read.EM". A part is a subset of the
+    benchmark, "gold_read", or for a benchmark with groups a group or "macro". `retired` names the language model of a published
+    score if the model is no longer available; there is then no verdict.
     """
 
     measure: str
@@ -31,15 +27,15 @@ class Expected:
 
 
 def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Expected, ...]:
-    """Parse an experiment's [expected]: a section for each measure, or an array of them (`[[expected.EM]]`).
+    """Parse an experiment's [expected]: a section for each measure, or an array of sections (`[[expected.EM]]`).
 
     Groups are known only from the questions, so in a benchmark with groups a part may have any name.
 
     Raises:
-        IfqaError: a key is unknown or a value is not a number; the message starts with `where`.
+        ConfigError: a key is unknown or a value is not a number; the message starts with `where`.
     """
     if not isinstance(value, dict):
-        raise IfqaError(f"{where}: [expected] wants a table for each measure, found {value!r}")
+        raise ConfigError(f"{where}: [expected] wants a section for each measure, found {value!r}")
     expected = []
     for measure, content in value.items():
         at = f"{where}: [expected.{measure}]"
@@ -48,7 +44,7 @@ def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Ex
             raise unknown_name(f"{at}: subset", part, parts)
         for section in content if isinstance(content, list) else [content]:
             if not isinstance(section, dict):
-                raise IfqaError(f"{at}: wanted a table, found {section!r}")
+                raise ConfigError(f"{at}: wanted a section, found {section!r}")
             check_settings("key", Expected, section, ["measure"], at)
             expected.append(Expected(measure, **section))
     return tuple(expected)
@@ -64,7 +60,7 @@ def expected_sections(expected: tuple[Expected, ...]) -> dict[str, list[dict[str
 
 
 def find_score(scores: ScoresJson, measure: str) -> ScoreInterval | None:
-    """Value and interval of a measure in an experiment's scores, from `Aggregator.scores`; None if absent."""
+    """Value and interval of a measure in an experiment's scores; None if absent."""
     part, _, name = measure.rpartition(".")
     scores_of_part = part_scores(scores, part)
     return scores_of_part["measures"].get(name) if scores_of_part else None
@@ -80,7 +76,7 @@ def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | Ma
 
 
 def verdict(scores: ScoresJson, expected: Expected) -> str:
-    """OK within the tolerance; near if the 95% interval has the expected value; else off."""
+    """OK within the tolerance; near if the 95% interval contains the expected value; else off."""
     score = find_score(scores, expected.measure)
     if expected.retired:
         return RETIRED

@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
 from ifqa.config.expected import Expected, parse_expected
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, unknown_name
 from ifqa.plugins import Plugins
 from ifqa.protocols import INJECTED, IndexedRetriever, Plugin
 from ifqa.retrieval.queries import rewrite_questions
@@ -55,7 +55,7 @@ class ExperimentFile(StrictModel):
 
 
 class RetrieverSection(StrictModel, extra="allow"):
-    """The keys of a [retriever], or of one of its parts, that are not settings of the plugin."""
+    """The keys of a [retriever], or of a part, that are not settings of the plugin."""
 
     name: Text
     index: Text | None = None
@@ -73,7 +73,7 @@ class ReaderSection(StrictModel, extra="allow"):
 
 
 class RetrieverSettings(TypedDict):
-    """A [retriever] or one of its parts, checked, with all defaults: these keys, and the plugin's settings."""
+    """A checked [retriever] or part, with all defaults: these keys, and the plugin's settings."""
 
     name: str
     k: int
@@ -84,14 +84,14 @@ class RetrieverSettings(TypedDict):
 
 
 class ReaderSettings(TypedDict):
-    """A [reader], checked, with all defaults: these keys, and the plugin's settings."""
+    """A checked [reader], with all defaults: these keys, and the plugin's settings."""
 
     name: str
     passages: int
 
 
 class ModelSettings(TypedDict):
-    """An [llm], checked, with all defaults: these keys, and the plugin's settings."""
+    """A checked [llm], with all defaults: these keys, and the plugin's settings."""
 
     name: str
     model: NotRequired[str]  # for ifqa's own plugins
@@ -100,12 +100,12 @@ class ModelSettings(TypedDict):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A retriever and a reader on a benchmark's split. All settings are present, with their defaults.
+    """A retriever and a reader on a benchmark's split, with all settings and their defaults.
 
-    `retriever` is None for a closed book. `reader` is None for retrieval only. `llm` is the language model that either uses, or
-    None. `limit` keeps only the first questions, `questions` only those ids; 0 and empty keep the whole split. `table` is the
-    experiment's heading in a report. `measures` are names of further measures. `root` is the folder that all paths count from.
-    `plugins` are the loaded plugins, and `scheme` scores the answers; neither is compared or saved.
+    `retriever` is None for a closed book, `reader` for retrieval only, and `llm` if neither uses a language model. `limit` keeps
+    only the first questions, `questions` only those ids; 0 and empty keep the whole split. `table` is the experiment's heading in
+    a report. `measures` are names of further measures. Paths count from `root`. `plugins` are the loaded plugins, and `scheme`
+    scores the answers; neither is compared or saved.
     """
 
     name: str
@@ -128,12 +128,10 @@ class Experiment:
 
     @property
     def folder(self) -> Path:
-        """The folder of its stages."""
         return self.root / "experiments" / self.name
 
     @property
     def corpus_folder(self) -> Path:
-        """The folder of its corpus's passages and indexes."""
         return self.root / "indexes" / self.corpus
 
     @property
@@ -143,17 +141,17 @@ class Experiment:
 
     @property
     def variant(self) -> bool:
-        """Whether it is another experiment changed by flags."""
+        """Whether it is another experiment with changes."""
         return bool(base_experiments(self.name, self.root))
 
     @property
     def indexes(self) -> list[str]:
-        """The names of the indexes that the retriever and its parts search, without duplicates."""
+        """The indexes that the retriever and its parts search, without duplicates."""
         sections = list(retriever_sections(self.retriever)) if self.retriever else []
         return list(dict.fromkeys(section["index"] for section in sections if "index" in section))
 
     def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
-        """The name of the first plugin of its retriever, or reader, that takes a language model; empty if none does."""
+        """The first plugin of its retriever or reader that uses a language model; empty if none does."""
         sections = [self.reader] if kind == "reader" else retriever_sections(self.retriever) if self.retriever else []
         names = (section["name"] for section in sections if section)
         return next((name for name in names if self.plugins.takes(kind, name, "llm")), "")
@@ -175,17 +173,14 @@ def search_settings(section: Mapping[str, object]) -> dict[str, object]:
 
 
 def retriever_sections(section: RetrieverSettings) -> Iterator[RetrieverSettings]:
-    """A [retriever] and all of its parts, recursively."""
+    """A [retriever] and all its parts, recursively."""
     yield section
     for part in section.get("parts", ()):
         yield from retriever_sections(part)
 
 
 def base_experiments(name: str, root: Path = Path()) -> list[str]:
-    """The experiments that a variant NAME+KEY=VALUE... varies, the nearest first; empty if it is no variant.
-
-    An experiment with its own file experiments/NAME.toml is never a variant.
-    """
+    """The experiments that a variant NAME+KEY=VALUE... changes, nearest first; empty for an experiment with its own file."""
     if find_resource(f"experiments/{name}.toml", root):
         return []
     parts = name.split("+")
@@ -196,13 +191,13 @@ def base_experiments(name: str, root: Path = Path()) -> list[str]:
 
 
 def experiment_name(name: str | Path, root: Path = Path()) -> str:
-    """The name itself, or the NAME of a path experiments/NAME.toml, so that a shell's `experiments/*.toml` works.
+    """Check a name; a path experiments/NAME.toml means NAME, so that a shell's `experiments/*.toml` works.
 
     Raises:
-        IfqaError: it is no name, or it leads to another folder.
+        ConfigError: it is not a name, or leads to another folder.
     """
     if not isinstance(name, str | Path):
-        raise IfqaError(f"experiment {name!r}: wanted a name, as 'sample'")
+        raise ConfigError(f"experiment {name!r}: wanted a name, as 'sample'")
     path = Path(name)
     if path.name != str(name) and path.resolve().parent == (root / "experiments").resolve():
         name = path.name.removesuffix(".toml")
@@ -210,10 +205,10 @@ def experiment_name(name: str | Path, root: Path = Path()) -> str:
 
 
 def load_experiment(name: str, root: Path = Path()) -> Experiment:
-    """The experiment of `experiments/NAME.toml`, or of a variant's folder, checked and with all defaults.
+    """Load and check the experiment of `experiments/NAME.toml` or of a variant's folder.
 
     Raises:
-        IfqaError: the experiment does not exist, or a key of its file is unknown, missing or out of range.
+        ConfigError: the experiment does not exist, or a key of its file is unknown, missing or out of range.
     """
     name = experiment_name(name, root)
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
@@ -226,93 +221,91 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
 def parse_experiment(
     name: str, sections: Mapping[str, object], where: str, root: Path = Path(), plugins: Plugins | None = None
 ) -> Experiment:
-    """Parse an experiment; every error message starts with `where`. `plugins` are already loaded ones."""
+    """Parse an experiment; every error message starts with `where`."""
     file = parse_section(ExperimentFile, sections, where)
-    if file.retriever is None and file.reader is None:
-        raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
+    retriever, reader, llm = file.retriever, file.reader, file.llm
+    if retriever is None and reader is None:
+        raise ConfigError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     plugins = plugins or Plugins(root)
     scheme = load_scheme(file.benchmark, file.measures, root, file.split, plugins)
     checked = dict(file) | {
-        "retriever": None if file.retriever is None else _parse_retriever(file.retriever, where, plugins),
-        "reader": None
-        if file.reader is None
-        else _parse_reader(file.reader, file.retriever is not None, where, plugins),
-        "llm": None if file.llm is None else _parse_llm(file.llm, where, plugins),
+        "retriever": None if retriever is None else _parse_retriever(retriever, where, plugins),
+        "reader": None if reader is None else _parse_reader(reader, retriever is not None, where, plugins),
+        "llm": None if llm is None else _parse_llm(llm, where, plugins),
         "expected": parse_expected(file.expected, where, scheme),
         "questions": tuple(file.questions),
         "measures": tuple(file.measures),
     }
     experiment = Experiment(name=name, root=root, plugins=plugins, scheme=scheme, **checked)
     if experiment.llm is None and (plugin_name := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
-        raise IfqaError(f"{where}: {plugin_name!r} needs a language model; set it: [llm] model, or --model NAME")
+        raise ConfigError(f"{where}: {plugin_name!r} needs a language model; set it: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:
         for part in retriever_sections(experiment.retriever):
             if "index" in part or plugins.takes("retriever", part["name"], "corpus"):
-                raise IfqaError(f"{where}: retriever {part['name']!r} searches passages; set corpus = NAME")
+                raise ConfigError(f"{where}: retriever {part['name']!r} searches passages; set corpus = NAME")
     return experiment
 
 
 def _parse_retriever(
     section: Mapping[str, object], where: str, plugins: Plugins, at: str = "[retriever]", k: int = 100
 ) -> RetrieverSettings:
-    """A checked retriever section with all defaults; `k` is the default of its key k."""
+    """Check a [retriever] or a part, and fill in the defaults; `k` is the default of its key k."""
     common = parse_section(RetrieverSection, section, f"{where}: {at}")
-    name, plugin = common.name, plugins.retriever(common.name)
-    settings = _plugin_settings(f"setting of retriever {name!r}", plugin, section, RetrieverSection.model_fields, where)
+    name, plugin, is_part = common.name, plugins.retriever(common.name), at != "[retriever]"
+    settings = _plugin_settings("retriever", name, plugin, section, RetrieverSection.model_fields, where)
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **settings}, where)
-    if at != "[retriever]":
+    if is_part:
         filled["weight"] = common.weight
     rewrite_questions([], common.query)  # raises if it is unknown
     if common.query != "question":
         filled["query"] = common.query
-    takes = {
-        "weight": "weight" in filled,
-        "index": issubclass(plugin, IndexedRetriever),
-        "parts": bool(plugin.default_parts),
+    has_index, has_parts = issubclass(plugin, IndexedRetriever), bool(plugin.default_parts)
+    # a retriever over other retrievers sends no query itself
+    supported = {
+        "weight": is_part,
+        "index": has_index,
+        "parts": has_parts,
+        "query": not has_parts or "query" not in filled,
     }
-    takes["query"] = not (takes["parts"] and "query" in filled)  # a retriever over others sends no query itself
-    if unsupported := [key for key, fits in takes.items() if key in section and not fits]:
-        raise IfqaError(f"{where}: {at}: retriever {name!r} takes no {unsupported[0]!r} here; take it out")
-    if takes["index"]:
+    if unsupported := [key for key, supports in supported.items() if key in section and not supports]:
+        raise ConfigError(f"{where}: {at}: retriever {name!r} takes no {unsupported[0]!r} here; remove it")
+    if has_index:
         if ":" in name and common.index is None:  # an index's name has no colon
-            raise IfqaError(f"{where}: {at}: set index = NAME, for the corpus's [index.NAME] that {name!r} searches")
+            raise ConfigError(f"{where}: {at}: set index = NAME, for the corpus's [index.NAME] that {name!r} searches")
         filled["index"] = common.index or name
-    if takes["parts"]:
+    if has_parts:
         parts, inner = section.get("parts", list(plugin.default_parts)), f"[[{at.strip('[]')}.parts]]"
         if not isinstance(parts, list) or not parts:
-            raise IfqaError(f"{where}: {name!r} wants {inner}, found {parts!r}")
+            raise ConfigError(f"{where}: {name!r} wants {inner}, found {parts!r}")
         filled["parts"] = [_parse_retriever(part, where, plugins, inner, filled["k"]) for part in parts]
     return filled
 
 
 def _parse_reader(section: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins) -> ReaderSettings:
     if not retrieves:
-        if section.get("passages"):
-            raise IfqaError(
-                f"{where}: [reader]: passages = {section['passages']!r}, but without a [retriever] there are no passages; "
-                "take it out, or name a retriever"
-            )
-        section = {key: value for key, value in section.items() if key != "passages"}  # 0 in a resolved file
+        if passages := section.get("passages"):
+            found = f"passages = {passages!r}, but without a [retriever] there are no passages"
+            raise ConfigError(f"{where}: [reader]: {found}; remove it, or name a retriever")
+        section = {key: value for key, value in section.items() if key != "passages"}  # 0 in a variant's file
     common = parse_section(ReaderSection, section, f"{where}: [reader]")
-    name, passages = common.name, common.passages if retrieves else 0
-    settings = _plugin_settings(
-        f"setting of reader {name!r}", plugins.reader(name), section, ReaderSection.model_fields, where
-    )
-    return check_shape(ReaderSettings, {"name": name, "passages": passages, **settings}, where)
+    plugin = plugins.reader(common.name)
+    settings = _plugin_settings("reader", common.name, plugin, section, ReaderSection.model_fields, where)
+    passages = common.passages if retrieves else 0
+    return check_shape(ReaderSettings, {"name": common.name, "passages": passages, **settings}, where)
 
 
 def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
     name = section.get("name", "openai")
     plugin = plugins.llm(name)
-    settings = _plugin_settings(f"setting of llm {name!r}", plugin, section, ["name"], where)
+    settings = _plugin_settings("llm", name, plugin, section, ["name"], where)
     plugin.refuse_settings(**settings)
     return check_shape(ModelSettings, {"name": name, **settings}, where)
 
 
 def _plugin_settings(
-    what: str, plugin: type[Plugin], section: Mapping[str, object], other_keys: Collection[str], where: str
+    kind: str, name: str, plugin: type[Plugin], section: Mapping[str, object], other_keys: Collection[str], where: str
 ) -> dict[str, object]:
-    """The plugin's own settings of a section, without `other_keys`, checked, with defaults for the rest."""
+    """Check a plugin's settings in a section, which are all but `other_keys`, and fill in the defaults."""
     settings = {key: value for key, value in section.items() if key not in other_keys}
-    check_settings(what, plugin.__init__, settings, INJECTED, where, other_keys)
+    check_settings(f"setting of {kind} {name!r}", plugin.__init__, settings, INJECTED, where, other_keys)
     return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, settings)

@@ -1,50 +1,40 @@
-"""The flags that change an experiment, on the command line and as arguments of the Python functions.
-
-Imports nothing heavy, because the command line's help needs it.
-"""
+"""The flags that change an experiment, on the command line and as arguments of the Python functions."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict, get_args, get_type_hints
 
-Commands = Literal["retrieve", "read", "score", "ask"]  # "read": run, probe and check too; "ask": serve and mcp too
-_READING: tuple[Commands, ...] = ("read", "score", "ask")
-_PAYING: tuple[Commands, ...] = ("retrieve", "read", "ask")
+Commands = Literal["retrieve", "read", "score", "ask"]  # "read": also run, probe and check; "ask": also serve and mcp
+_READ: tuple[Commands, ...] = ("read", "score", "ask")
+_PAID: tuple[Commands, ...] = ("retrieve", "read", "ask")
+_STAGES: tuple[Commands, ...] = ("retrieve", "read", "score")
 
 
 @dataclass(frozen=True)
-class ExperimentFlag:
-    """A flag: its setting, its help, the commands that have it, and its least value."""
+class Flag:
+    """A flag: its setting, its help, the commands that have it, and its minimum."""
 
     setting: str
     help: str
     commands: tuple[Commands, ...] = get_args(Commands)
-    least: float | None = None
+    minimum: float | None = None
 
 
 class Changes(TypedDict, total=False):
     """The flags with the types of their values."""
 
-    k: Annotated[int, ExperimentFlag("k", "Passages to retrieve for each question.")]
-    retriever: Annotated[str, ExperimentFlag("retriever", "Retriever: a name, or my_module:Class.")]
-    reader: Annotated[str, ExperimentFlag("reader", "Reader: a name, my_module:Class, or none.", _READING)]
-    passages: Annotated[int, ExperimentFlag("reader.passages", "Passages to read for each question.", _READING)]
-    corpus: Annotated[str, ExperimentFlag("corpus", "Corpus to search instead.", ("ask",))]
-    checkpoint: Annotated[
-        str, ExperimentFlag("reader.checkpoint", "The reader's weights: a folder or a hub's model.", _READING)
-    ]
-    prompt: Annotated[
-        str, ExperimentFlag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READING)
-    ]
-    model: Annotated[str, ExperimentFlag("llm.model", "Language model to ask.")]
-    max_cost: Annotated[float, ExperimentFlag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAYING, 0)]
-    max_tokens: Annotated[
-        int, ExperimentFlag("llm.max_total_tokens", "Tokens this run may take; 0: no cap.", _PAYING, 0)
-    ]
-    limit: Annotated[
-        int, ExperimentFlag("limit", "Only the first N questions; scores say PARTIAL.", ("retrieve", "read", "score"))
-    ]
+    k: Annotated[int, Flag("k", "Passages to retrieve for each question.")]
+    retriever: Annotated[str, Flag("retriever", "Retriever: a name, or my_module:Class.")]
+    reader: Annotated[str, Flag("reader", "Reader: a name, my_module:Class, or none.", _READ)]
+    passages: Annotated[int, Flag("reader.passages", "Passages to read for each question.", _READ)]
+    corpus: Annotated[str, Flag("corpus", "Corpus to search instead.", ("ask",))]
+    checkpoint: Annotated[str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub's model.", _READ)]
+    prompt: Annotated[str, Flag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READ)]
+    model: Annotated[str, Flag("llm.model", "Language model to use.")]
+    max_cost: Annotated[float, Flag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAID, 0)]
+    max_tokens: Annotated[int, Flag("llm.max_total_tokens", "Tokens this run may use; 0: no cap.", _PAID, 0)]
+    limit: Annotated[int, Flag("limit", "Only the first N questions; scores are marked PARTIAL.", _STAGES)]
 
 
 _TYPES = {name: get_args(hint) for name, hint in get_type_hints(Changes, include_extras=True).items()}
-FLAGS: dict[str, ExperimentFlag] = {name: flag for name, (_, flag) in _TYPES.items()}
+FLAGS: dict[str, Flag] = {name: flag for name, (_, flag) in _TYPES.items()}
 TYPES: dict[str, type] = {name: kind for name, (kind, _) in _TYPES.items()}

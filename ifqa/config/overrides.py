@@ -12,7 +12,7 @@ from typing import Any
 
 from ifqa.config.expected import expected_sections
 from ifqa.config.experiment import Experiment, parse_experiment
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.models.causal_lm import is_local_model
 from ifqa.storage.files import atomic_write, write_bytes
 
@@ -23,42 +23,36 @@ _LONGEST = 200  # bytes of a folder's name
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     """The experiment with settings changed, under a name that lists the changes; the same experiment if nothing changes.
 
-    Settings in a plugin's `runtime_only`, such as a language model's cap, leave the name, because the answers stay the same.
-    A local model runs in this process, unless the experiment or a change names a server or another plugin.
+    Keys of `changes` are "k" (passages retrieved), "retriever" and "reader" (plugin names; "none" for no reader), "limit" (first
+    N questions), or "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
+
+    Settings in a plugin's `runtime_only`, such as a language model's cap, do not change the name, because the answers are the
+    same. A local model runs in this process, unless the experiment or a change names a server or another plugin.
 
     A variant has no expected scores, except those of retired models if only the language model changes. It is listed in the
     same table of results, unless its split differs.
 
-    Args:
-        experiment: the experiment to change.
-        changes: "k" (passages retrieved), "retriever" and "reader" (plugin names; "none" for no reader), "limit" (first N
-            questions), or "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
-
     Raises:
-        IfqaError: a change is unknown, given twice, or out of range.
+        ConfigError: a change is unknown, given twice, or out of range.
     """
     if "k" in changes and "retriever.k" in changes:
-        raise IfqaError(f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}")
+        raise ConfigError(f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}")
     changed = _apply_changes(experiment, changes)
     if changed == experiment:
         return experiment
-    named = [key for key in changes if key.partition(".")[0] == "llm"]
-    if named and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):
+    llm_keys = [key for key in changes if key.partition(".")[0] == "llm"]
+    if llm_keys and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):
         plugins = " and ".join(repr(section["name"]) for section in (changed.retriever, changed.reader) if section)
-        raise IfqaError(f"{min(named)} is a setting of a language model, but {plugins} ask none; add --reader llm")
-    runtime_keys = (
-        {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).runtime_only} if changed.llm else set()
-    )
-    effective = [
-        key for key in sorted(changes) if key not in runtime_keys and _is_effective(experiment, changes, key, changed)
-    ]
+        raise ConfigError(f"{min(llm_keys)} is for a language model, but {plugins} use none; add --reader llm")
+    runtime_only = changed.plugins.llm(changed.llm["name"]).runtime_only if changed.llm else ()
+    naming = sorted(changes.keys() - {f"llm.{key}" for key in runtime_only})
+    effective = [key for key in naming if _is_effective(experiment, changes, key, changed)]
     if not effective:
         return changed
     name = experiment.name + "".join(f"+{key}={_folder_part(key, changes[key])}" for key in effective)
     if len(name.encode()) > _LONGEST:
-        raise IfqaError(
-            f"the name of so many changes is too long ({name[:60]}…); write them into a file experiments/NAME.toml"
-        )
+        mend = "write them into a file experiments/NAME.toml"
+        raise ConfigError(f"the name of so many changes is too long ({name[:60]}…); {mend}")
     only_llm = all(key.partition(".")[0] == "llm" for key in effective)
     expected = tuple(score for score in changed.expected if score.retired) if only_llm else ()
     heading = changed.table if changed.split == experiment.split else ""
@@ -79,43 +73,35 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
         section_name, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
         section = sections.get(section_name)
         if section_name == "llm" and setting:
-            changes_plugin = (
-                setting == "name" and section and section.get("name") != value
-            )  # the new plugin has none of these settings
-            sections["llm"] = {**({} if changes_plugin else section or {}), setting: value}
+            if setting == "name" and section and section.get("name") != value:
+                section = None  # the old plugin's settings
+            sections["llm"] = {**(section or {}), setting: value}
         elif section_name in ("retriever", "reader") and setting and setting != "name":
             if section is None:
-                raise IfqaError(f"experiment {experiment.name} has no [{section_name}] whose {setting} could change")
+                raise ConfigError(f"experiment {experiment.name} has no [{section_name}] whose {setting} could change")
             sections[section_name] = {**section, setting: value}
         elif (key, value) == ("reader", NO_READER):
             sections.pop("reader", None)
         elif key in ("retriever", "reader"):  # of the old plugin's settings only k and passages are kept
             if section is None or section["name"] != value:
-                kept = {count: section[count] for count in ("k", "passages") if section and section.get(count)}
-                sections[section_name] = {"name": value} | kept
+                counts = {count: section[count] for count in ("k", "passages") if section and section.get(count)}
+                sections[section_name] = {"name": value} | counts
         elif key == "limit" and value == 0:
-            raise IfqaError("--limit must be a whole number from 1, found 0")
+            raise ConfigError("--limit must be a whole number from 1, found 0")
         elif key in ("limit", "seed", "split", "corpus"):
             sections[key] = value
         else:
             known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
             raise unknown_name("setting", key, known)
-    names_llm = "llm.name" in changes or "llm" in changes
     llm = sections.get("llm", {})
-    uses_default_server = (
-        "llm.model" in changes and not names_llm and llm.get("name", "openai") == "openai" and not llm.get("base_url")
-    )
-    if uses_default_server and is_local_model(
-        str(llm["model"]), experiment.root
-    ):  # a model on this machine, and no server is named
-        sections["llm"] = {"name": "hf", "model": changes["llm.model"]} | {
-            key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")
-        }
+    names_server = llm.get("name", "openai") != "openai" or llm.get("base_url") or {"llm", "llm.name"} & changes.keys()
+    if "llm.model" in changes and not names_server and is_local_model(str(llm["model"]), experiment.root):
+        settings = {key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")}
+        sections["llm"] = {"name": "hf", **settings}
     if sections.get("reader") and not sections["reader"].get("passages") and "reader.passages" not in changes:
         sections["reader"] = {key: value for key, value in sections["reader"].items() if key != "passages"}
-    return parse_experiment(
-        experiment.name, sections, f"experiment {experiment.name}", experiment.root, experiment.plugins
-    )
+    where = f"experiment {experiment.name}"
+    return parse_experiment(experiment.name, sections, where, experiment.root, experiment.plugins)
 
 
 def write_resolved(experiment: Experiment) -> None:
@@ -131,16 +117,14 @@ def write_resolved(experiment: Experiment) -> None:
 
 def as_sections(experiment: Experiment) -> dict[str, Any]:
     """The experiment as sections, which `parse_experiment` reads back unchanged."""
-    settings = "about table benchmark split corpus seed limit retriever reader llm questions measures".split()
-    sections = {key: getattr(experiment, key) for key in settings} | {
-        "expected": expected_sections(experiment.expected)
-    }
+    keys = "about table benchmark split corpus seed limit retriever reader llm questions measures".split()
+    sections = {key: getattr(experiment, key) for key in keys} | {"expected": expected_sections(experiment.expected)}
     sections = {key: list(value) if isinstance(value, tuple) else value for key, value in sections.items()}
     return {key: value for key, value in sections.items() if value or key == "seed"}
 
 
 def _folder_part(key: str, value: object) -> str:
-    """A value as a part of a folder's name on any file system; with a hash if characters had to be replaced."""
+    """A value as part of a folder's name on any file system; with a hash if characters were replaced."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     if key in ("retriever", "reader"):  # "my_module:Class"; no plugin of ifqa has a dot in its name
         text = text.replace(":", ".")

@@ -1,1 +1,1 @@
-"""The server: a page, a JSON API and MCP tools, all thin faces of one opened system."""
+"""The server: a page, a JSON API and MCP tools over one opened system."""

@@ -38,9 +38,8 @@ from ifqa.serve.service import Service
 from ifqa.version import __version__
 
 _RESULTS_POLICY = "frame-ancestors 'none'"  # the page itself has a stricter policy, with its script's hash
-_PAGE = Path(__file__).parent / "page"  # served unchanged, with the colours of ifqa/report
+_PAGE = Path(__file__).parent / "page"
 _PING = 10.0  # seconds between a stream's comments, so that no proxy closes the connection
-
 
 _PROBLEM = {"model": Problem, "description": "A problem (RFC 9457): its status and one line in `detail`."}
 _RESPONSES: dict[int | str, dict[str, object]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
@@ -53,12 +52,10 @@ _STREAMED: dict[str, object] = {
 def make_app(service: Service, guard: Guard) -> ASGIApp:
     """The application with its middleware; its lifespan opens and closes the service."""
     tools = make_tools(service)
-    # The middleware checks Host and Origin for every route; without sessions no client state is kept
+    # The middleware checks Host and Origin for every route. Without sessions no client state is kept.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     mcp = tools.streamable_http_app(
-        stateless_http=True,
-        json_response=True,
-        max_request_body_size=MAX_BODY,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        stateless_http=True, json_response=True, max_request_body_size=MAX_BODY, transport_security=security
     )
 
     @asynccontextmanager
@@ -76,7 +73,7 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
     _add_operation(app, service, guard)
     _add_page(app, service.system.experiment.root)
     [route] = [route for route in mcp.routes if isinstance(route, Route)]
-    # Without sessions GET would hold an empty stream open
+    # POST only: without sessions GET would hold an empty stream open
     app.router.routes.append(Route(route.path, route.endpoint, methods=["POST"]))
 
     async def refuse(request: Request, error: Exception) -> Response:
@@ -119,13 +116,13 @@ def _json(form: BaseModel) -> Response:
 
 
 async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterator[bytes]:
-    """One question's server-sent events: its progress, the text so far, and the answer or a problem.
+    """A question's server-sent events: its progress, the text so far, and the answer or a problem.
 
     Only the newest state is sent, so a slow client fills no buffer. Cancelling the task withdraws the question.
     """
     [pending] = batch
     answering = asyncio.ensure_future(service.answers(batch))
-    ahead: int | None = -1  # nothing was sent
+    ahead: int | None = -1  # unlike any state
     sent = ""
     try:
         while not answering.done():
@@ -154,9 +151,8 @@ async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterat
             await asyncio.wait([answering])
 
 
-def _event(name: str, line: str) -> bytes:
-    """An event with a line of JSON."""
-    return f"event: {name}\ndata: {line}\n\n".encode()
+def _event(name: str, json_line: str) -> bytes:
+    return f"event: {name}\ndata: {json_line}\n\n".encode()
 
 
 def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
@@ -168,11 +164,9 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
     @app.get("/readyz", response_class=Response)
     async def readyz() -> Response:
         """Whether the server takes questions."""
-        return (
-            Response("ok\n", media_type="text/plain")
-            if service.alive
-            else problem_response(503, "the server is not taking questions")
-        )
+        if not service.alive:
+            return problem_response(503, "the server is not taking questions")
+        return Response("ok\n", media_type="text/plain")
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
@@ -191,25 +185,25 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
 
 def _add_page(app: FastAPI, root: Path) -> None:
-    lock, written = asyncio.Lock(), dict[tuple[object, ...], str]()  # the page's text by its inputs' times
+    lock, cache = asyncio.Lock(), dict[tuple[object, ...], str]()  # modification times of the inputs -> the page
 
-    def results() -> str:
+    def render() -> str:
         """The page of the results below `root`, rendered again after an experiment is scored."""
         from ifqa.report.html_page import render_results
 
         folder = root / "experiments"
         paths = sorted([*folder.glob("*/score/manifest.json"), *folder.glob("RESULTS.jsonl")])
         state = tuple((str(path), path.stat().st_mtime_ns) for path in paths)
-        if state not in written:
-            written.clear()
-            written[state] = render_results(root, served=True)
-        return written[state]
+        if state not in cache:
+            cache.clear()
+            cache[state] = render_results(root, served=True)
+        return cache[state]
 
     @app.get("/", include_in_schema=False)
     async def index() -> Response:
         return FileResponse(_PAGE / "index.html")
 
-    @app.get("/favicon.ico", include_in_schema=False)  # /results names no icon, so browsers request this one
+    @app.get("/favicon.ico", include_in_schema=False)  # browsers request it for /results
     async def icon() -> Response:
         return FileResponse(_PAGE / "icon.svg")
 
@@ -220,7 +214,7 @@ def _add_page(app: FastAPI, root: Path) -> None:
     app.mount("/static", StaticFiles(directory=_PAGE))
 
     @app.get("/results", include_in_schema=False)
-    async def show_results() -> Response:
-        async with lock:  # one request at a time renders it
-            text = await asyncio.to_thread(results)
+    async def results() -> Response:
+        async with lock:  # rendered only once for simultaneous requests
+            text = await asyncio.to_thread(render)
         return Response(text, headers={"Content-Security-Policy": _RESULTS_POLICY}, media_type="text/html")

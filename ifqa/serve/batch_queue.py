@@ -1,7 +1,7 @@
 """A bounded queue of questions that threads answer in batches.
 
-A batch is formed when a thread is free, so questions that arrived meanwhile are read together. Withdrawn questions are skipped;
-if all of a batch are withdrawn, its language model gets no more requests.
+A batch is formed when a thread is free, from the questions that have arrived. Withdrawn questions are skipped; if all questions
+of a batch are withdrawn, its language model gets no more requests.
 """
 
 import asyncio
@@ -18,8 +18,9 @@ from ifqa.llms.streaming import TextCallback, cancellable
 from ifqa.records import Question
 
 _Result = TypeVar("_Result")
+_Work = Callable[[Sequence[Question], "_Key", TextCallback | None], Sequence[_Result]]
 _Key = float | None  # shared by a batch: a threshold, or a number of passages
-_WAIT_SHARE = 0.05  # of a batch's time: how long to wait for the next batch to fill
+_WAIT_SHARE = 0.05  # the longest wait for the next batch to fill, as a share of the last batch's time
 _MAX_RETRY_AFTER = 60  # seconds
 
 
@@ -33,27 +34,17 @@ class QueueFull(Exception):
 
 @dataclass(eq=False)
 class Pending(Generic[_Result]):
-    """A question in the queue, and its progress.
-
-    Attributes:
-        question, key: the question, and the key that a batch shares.
-        watched: whether to stream the language model's text to the sender.
-        result: its answer; cancelled to withdraw the question.
-        changed: set when `ahead` or `text` changes.
-        ahead: the number of questions before it; None once it is in a batch.
-        text: the language model's text so far.
-        arrival, seconds: its arrival time, and the seconds until its result.
-    """
+    """A question in the queue, and its progress."""
 
     question: Question
     key: _Key
-    watched: bool
-    result: "asyncio.Future[_Result]"
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    ahead: int | None = None
-    text: str = ""
+    watched: bool  # whether the client gets the language model's text as a stream
+    result: "asyncio.Future[_Result]"  # cancelled to withdraw the question
+    changed: asyncio.Event = field(default_factory=asyncio.Event)  # set when `ahead` or `text` changes
+    ahead: int | None = None  # the number of questions before it; None once it is in a batch
+    text: str = ""  # the language model's text so far
     arrival: float = field(default_factory=time.monotonic)
-    seconds: float = 0.0
+    seconds: float = 0.0  # from the arrival to the result
 
     def move(self, ahead: int | None) -> None:
         """Update `ahead`."""
@@ -64,39 +55,34 @@ class Pending(Generic[_Result]):
     def on_text(self, text: str) -> None:
         """Update the text so far, from any thread."""
 
-        def take() -> None:
+        def update() -> None:
             self.text = text
             self.changed.set()
 
         with suppress(RuntimeError):  # the loop is closed: no client is left
-            self.result.get_loop().call_soon_threadsafe(take)
+            self.result.get_loop().call_soon_threadsafe(update)
 
 
 class BatchQueue(Generic[_Result]):
     """Runs `work` on batches of waiting questions.
 
     Args:
-        work: a function of questions, their key and a callback for the first one's text; returns a result for each.
+        work: a function of questions, their key and a callback for the first question's text; returns a result for each.
         waiting: the most questions that may wait.
         batch: the most questions in a batch.
-        threads: the number of batches at the same time.
-        pool: the pool with these threads; None to create one.
+        threads: the number of simultaneous batches.
+        pool: the pool with these threads; None to create it.
     """
 
     def __init__(
-        self,
-        work: Callable[[Sequence[Question], _Key, TextCallback | None], Sequence[_Result]],
-        waiting: int,
-        batch: int,
-        threads: int = 1,
-        pool: ThreadPoolExecutor | None = None,
+        self, work: _Work[_Result], waiting: int, batch: int, threads: int = 1, pool: ThreadPoolExecutor | None = None
     ) -> None:
-        self._work, self._most, self._batch, self._threads = work, waiting, batch, threads
+        self._work, self._capacity, self._batch, self._threads = work, waiting, batch, threads
         self._waiting: deque[Pending[_Result]] = deque()
         self._pool = pool or ThreadPoolExecutor(threads, "batch")
         self._tasks: list[asyncio.Task[None]] = []
         self._arrived = asyncio.Event()
-        self._pace = 0.2  # seconds a question, a running mean
+        self._pace = 0.2  # seconds per question, a running mean
         self.busy = 0
 
     def __len__(self) -> int:
@@ -119,14 +105,10 @@ class BatchQueue(Generic[_Result]):
         await asyncio.to_thread(self._pool.shutdown)
 
     def put(self, questions: Sequence[Question], key: _Key, watched: bool = False) -> list[Pending[_Result]]:
-        """Queue questions, all or none.
-
-        Raises:
-            QueueFull: they do not all fit.
-        """
+        """Queue all questions, or raise QueueFull."""
         self._waiting = deque(pending for pending in self._waiting if not pending.result.done())
         ahead = len(self._waiting)
-        if ahead + len(questions) > self._most:
+        if ahead + len(questions) > self._capacity:
             raise QueueFull(ahead, min(max(ceil(ahead * self._pace / self._threads), 1), _MAX_RETRY_AFTER))
         loop = asyncio.get_running_loop()
         batch = [Pending[_Result](question, key, watched, loop.create_future()) for question in questions]
@@ -137,7 +119,7 @@ class BatchQueue(Generic[_Result]):
         return batch
 
     def _take(self) -> list[Pending[_Result]]:
-        """The next batch: the oldest question, and others with the same key and different ids."""
+        """The next batch: the oldest question, and other questions with the same key and different ids."""
         waiting = [pending for pending in self._waiting if not pending.result.done()]
         batch: dict[str, Pending[_Result]] = {}
         for pending in waiting:
@@ -156,15 +138,15 @@ class BatchQueue(Generic[_Result]):
                 self._arrived.clear()
                 await self._arrived.wait()
                 continue
-            began = time.monotonic()
+            started = time.monotonic()
             self.busy += len(batch)
             try:
                 await self._answer(batch)
             finally:
                 self.busy -= len(batch)
-            seconds = time.monotonic() - began
+            seconds = time.monotonic() - started
             self._pace = 0.8 * self._pace + 0.2 * seconds / len(batch)
-            # Answered clients often ask again; without a wait, the first would be a batch of one
+            # Answered clients often ask again; without a wait, the first of them would be a batch of its own
             with suppress(TimeoutError):
                 async with asyncio.timeout(_WAIT_SHARE * seconds):
                     while 1 < len(batch) > len(self._waiting):
@@ -194,9 +176,9 @@ class BatchQueue(Generic[_Result]):
         finally:  # the queue may close
             cancelled.cancel()
         left = [pending for pending in batch if not pending.result.done()]
-        if error := work.exception():  # the question's client gets it
+        if error := work.exception():
             for pending in left:
-                if len(batch) > 1:  # one question may be at fault
+                if len(batch) > 1:  # retry each alone, because a single question may be at fault
                     await self._answer([pending])
                 else:
                     pending.result.set_exception(error)

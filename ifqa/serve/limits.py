@@ -1,4 +1,4 @@
-"""What a server takes at most: fixed sizes of a request, what `ifqa serve` may set, and what a language model may cost."""
+"""The server's limits: fixed limits of a request, limits that `ifqa serve` sets, and a cap on a language model's cost."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,13 @@ from importlib.util import find_spec
 
 from ifqa.config.experiment import Experiment
 from ifqa.config.overrides import override
-from ifqa.errors import IfqaError
+from ifqa.errors import MissingInput
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20  # bytes of a request's body
 MAX_SESSION_BODY = 8 << 10  # bytes of a sign-in body, which needs no token
-MAX_DISCARDED = 32 << 20  # bytes of a too large body that are read and dropped, so that its sender reads the error
+MAX_DISCARDED = 32 << 20  # bytes of a too large body that are read and dropped, so that its client reads the error
 MAX_QUESTION = 2_000  # characters
 MAX_CONTEXT = 20_000  # characters of a question's context
 MAX_CHOICES = 32  # of a question
@@ -40,25 +40,18 @@ class Limits:
 
 
 def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
-    """The experiment with a default cap on its language model's cost, if it uses one and has no cap.
-
-    Args:
-        experiment: the served experiment.
-        flags: the settings set by flags; a cap of 0 among them is kept.
-    """
+    """The experiment with a default cap on its language model's cost, unless it has a cap or `flags` set one, even to 0."""
     caps = ("max_cost", "max_total_tokens")
     llm: Mapping[str, object] = experiment.llm or {}
-    asks = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
-    if not asks or not all(cap in llm for cap in caps) or any(llm[cap] or f"llm.{cap}" in flags for cap in caps):
+    uses_llm = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
+    if not uses_llm or not all(cap in llm for cap in caps) or any(llm[cap] or f"llm.{cap}" in flags for cap in caps):
         return experiment
-    logger.info(
-        f"this server may spend ${MAX_COST:g} on the language model; set another cap with --max-cost, 0 for none"
-    )
+    logger.info(f"this server may spend ${MAX_COST:g} on the language model; --max-cost sets another cap, 0 for none")
     return override(experiment, {"llm.max_cost": MAX_COST})
 
 
 def require_extra() -> None:
-    """Check that the extra is installed."""
+    """Raise MissingInput if the extra `serve` is not installed."""
     for package in ("fastapi", "uvicorn", "mcp"):
         if find_spec(package) is None:
-            raise IfqaError(f"the server needs {package}; install it with: pip install 'ifqa[serve]'")
+            raise MissingInput(f"the server needs {package}; install it with: pip install 'ifqa[serve]'")

@@ -1,6 +1,6 @@
-"""The MCP tools: ask, retrieve, get_passage. Each returns a typed result with its sources."""
+"""The MCP tools ask, retrieve and get_passage. Each returns a typed result with its sources."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -56,12 +56,11 @@ def make_tools(service: Service) -> MCPServer[None]:
         with _tool_errors():
             return await service.passage(passage_id)
 
-    if about.reader:
-        server.add_tool(ask, annotations=_READS, structured_output=True)
-    if about.retriever:
-        server.add_tool(retrieve, annotations=_READS, structured_output=True)
-    if about.corpus:
-        server.add_tool(get_passage, annotations=_READS, structured_output=True)
+    tools: dict[Callable[..., object], object]
+    tools = {ask: about.reader, retrieve: about.retriever, get_passage: about.corpus}
+    for tool, requirement in tools.items():
+        if requirement:
+            server.add_tool(tool, annotations=_READS, structured_output=True)
     return server
 
 

@@ -1,7 +1,7 @@
-"""The middleware: request ids, the checks of `security`, the limit on bodies, response headers, the log.
+"""The middleware: request ids, access control, limits on bodies, response headers, the log.
 
-Errors are problem details (RFC 9457): one line each, never a traceback. The log on stderr has one JSON object per line, in ASCII,
-with the request's id. Questions and tokens are not logged.
+Errors are problem details (RFC 9457) of one line, never a traceback. The log on stderr has a JSON object per line, in ASCII, with
+the request's id. Questions and tokens are not logged.
 """
 
 import asyncio
@@ -38,22 +38,15 @@ _REQUEST_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CLOSE = {"Connection": "close"}
 _CLIENT_CLOSED = 499  # the client closed the connection; only the log and /metrics show this status
 _LONGEST_PATH = 200  # characters of a path in the log
-_LONGEST_DETAIL = 300  # characters of a validation error's place, and of its message
-EXPECTED = (
-    QueueFull,
-    NotFound,
-    TimeoutError,
-    IfqaError,
-    HTTPException,
-    RequestValidationError,
-)  # any other error is a bug
+_LONGEST_DETAIL = 300  # characters of a validation error's location, and of its message
+#: Any other error is a bug.
+EXPECTED = (QueueFull, NotFound, TimeoutError, IfqaError, HTTPException, RequestValidationError)
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON; `extra={"fields": {...}}` adds keys, as does a traceback."""
+    """A record as one line of JSON, with control characters escaped; `extra={"fields": {...}}` and a traceback add keys."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, with control characters escaped."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {
             "time": f"{moment}.{int(record.msecs):03}Z",
@@ -77,13 +70,13 @@ def configure_logging(quiet: bool) -> None:
 
 
 def problem_response(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """A response with problem details; the title is the status's phrase."""
+    """A response with problem details."""
     problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=_request_id.get())
     return Response(problem.model_dump_json(), status, headers, media_type="application/problem+json")
 
 
 def error_response(error: BaseException) -> Response:
-    """The response to an error."""
+    """The problem details of an error."""
     match error:
         case QueueFull():
             return problem_response(503, str(error), {"Retry-After": str(error.seconds)})
@@ -97,9 +90,9 @@ def error_response(error: BaseException) -> Response:
             return problem_response(error.status_code, str(error.detail), error.headers)
         case RequestValidationError():
             first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, OBJECT)) or "body"
-            what = first["msg"].removeprefix("Value error, ")
-            return problem_response(422, f"{place[:_LONGEST_DETAIL]}: {what[:_LONGEST_DETAIL]}")
+            location = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, OBJECT)) or "body"
+            message = first["msg"].removeprefix("Value error, ")
+            return problem_response(422, f"{location[:_LONGEST_DETAIL]}: {message[:_LONGEST_DETAIL]}")
         case _:
             return problem_response(500, "a bug in ifqa; find it in the server's log by this request's id")
 
@@ -111,11 +104,11 @@ class Middleware:
         self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; the lifespan passes through."""
+        """Answer a request; the lifespan passes through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, began, status = Headers(scope=scope), time.monotonic(), _CLIENT_CLOSED
+        headers, started, status = Headers(scope=scope), time.monotonic(), _CLIENT_CLOSED
         client_id = headers.get("x-request-id", "")
         request_id = client_id if _REQUEST_ID.fullmatch(client_id) else secrets.token_hex(8)
         _request_id.set(request_id)
@@ -131,14 +124,14 @@ class Middleware:
             await send(message)
 
         try:
-            if refused := self._refused(scope, headers):
-                await refused(scope, receive, send_with_headers)
+            if refusal := self._refusal(scope, headers):
+                await refusal(scope, receive, send_with_headers)
             else:
                 await self._pass_on(scope, headers, receive, send_with_headers)
         finally:
-            self._log(scope, status, time.monotonic() - began)
+            self._log(scope, status, time.monotonic() - started)
 
-    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
         if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw) > sizes.MAX_HEADERS:
             return problem_response(400, "the request's head is too large", _CLOSE)
@@ -159,11 +152,10 @@ class Middleware:
 
     async def _pass_on(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Read the body, within its limit, and pass the request on; cancel it if the client leaves."""
+        limit = sizes.MAX_SESSION_BODY if scope["path"] == SESSION else sizes.MAX_BODY
         try:
             async with asyncio.timeout(min(self._limits.seconds, sizes.REQUEST_TIMEOUT)):
-                body = await _read_body(
-                    receive, headers, sizes.MAX_SESSION_BODY if scope["path"] == SESSION else sizes.MAX_BODY
-                )
+                body = await _read_body(receive, headers, limit)
         except ClientDisconnect:
             return
         except TimeoutError:
@@ -175,7 +167,7 @@ class Middleware:
 
         async def replay() -> Message:
             if not messages:
-                await asyncio.get_running_loop().create_future()  # until it is cancelled
+                await asyncio.get_running_loop().create_future()  # waits until it is cancelled
             return messages.pop()
 
         async def watch() -> None:
@@ -197,26 +189,18 @@ class Middleware:
         pattern = str(vars(route).get("path", "")) if route else ""  # unbounded labels would fill memory
         method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
         self._metrics.requests[method if pattern else "", pattern, status] += 1
-        fields = {
-            "method": scope["method"][:20],
-            "path": scope["path"][:_LONGEST_PATH],
-            "status": status,
-            "ms": round(seconds * 1000, 1),
-            "client": (scope.get("client") or ("",))[0],
-        }
-        logger.info("request", extra={"fields": fields})
+        request = {"method": scope["method"][:20], "path": scope["path"][:_LONGEST_PATH], "status": status}
+        client = (scope.get("client") or ("",))[0]
+        logger.info("request", extra={"fields": request | {"ms": round(seconds * 1000, 1), "client": client}})
 
 
-async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes | Response:
-    """A request's body, or the error response if it is larger than `most` bytes.
+async def _read_body(receive: Receive, headers: Headers, limit: int) -> bytes | Response:
+    """A request's body, or the error response if it is larger than `limit` bytes.
 
-    A larger body is read to its end first, up to a limit, so that its sender reads the error.
-
-    Raises:
-        ClientDisconnect: the client has left.
+    A larger body is read up to MAX_DISCARDED, so that its client reads the error. Raises ClientDisconnect if the client leaves.
     """
     declared = headers.get("content-length", "")
-    large = declared.isdecimal() and int(declared[:20]) > most
+    large = declared.isdecimal() and int(declared[:20]) > limit
     pieces: list[bytes] = []
     size, more = 0, True
     while more and size <= sizes.MAX_DISCARDED:
@@ -225,6 +209,6 @@ async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes | R
             raise ClientDisconnect
         piece, more = message.get("body", b""), message.get("more_body", False)
         size += len(piece)
-        large = large or size > most
+        large = large or size > limit
         pieces = [] if large else [*pieces, piece]
     return problem_response(413, "the body is too large; send fewer questions", _CLOSE) if large else b"".join(pieces)

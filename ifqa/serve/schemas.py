@@ -1,4 +1,4 @@
-"""The JSON objects of the API and of the MCP tools; responses are built from records.
+"""The JSON objects of the API and the MCP tools.
 
 Offsets count Unicode code points, the end exclusive. `pieces` alternate between plain and highlighted text.
 """
@@ -6,7 +6,7 @@ Offsets count Unicode code points, the end exclusive. `pieces` alternate between
 from dataclasses import asdict
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
 from ifqa.records import Answer, Question, Ranking, Step, Term
 from ifqa.retrieval.queries import split_question
@@ -17,8 +17,6 @@ QUESTION_EXAMPLE = (
     "If Neil Armstrong had caught a bad fever shortly before the first lunar landing flight, "
     "who would have sat in the commander's seat?"
 )
-
-
 _THRESHOLD = "Abstain below this confidence: 0 always answers, null is the reader's own threshold."
 
 
@@ -42,27 +40,31 @@ class Form(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_few_keys(cls, value: object) -> object:
-        """Refuse too many keys at once: listing each unknown key would block the server for seconds."""
-        if isinstance(value, dict) and len(value) > MAX_KEYS:
-            raise ValueError(f"{len(value):,} keys; wanted at most {MAX_KEYS}")
-        return value
+    def _limit_keys(cls, body: object) -> object:
+        """Refuse too many keys together, because an error for each would block the server for seconds."""
+        if isinstance(body, dict) and len(body) > MAX_KEYS:
+            raise ValueError(f"{len(body):,} keys; wanted at most {MAX_KEYS}")
+        return body
 
 
 class QuestionForm(Form):
     """A question with its id, choices and context."""
 
     text: Text
-    id: Annotated[str, Field(max_length=MAX_ID, pattern=r"^\S*$", description="Comes back with the answer.")] = ""
+    id: Annotated[str, Field(max_length=MAX_ID, pattern=r"^\S*$", description="Returned with the answer.")] = ""
     choices: Annotated[list[Annotated[str, Field(max_length=MAX_QUESTION)]], Field(max_length=MAX_CHOICES)] = []
     context: Annotated[str, Field(max_length=MAX_CONTEXT)] = ""
 
 
-TEXT, OBJECT = "as text", "as object"  # in an error's location: the form that was parsed
+TEXT, OBJECT = "as text", "as object"  # in an error's location: the parsed form
 TextOrQuestion = Annotated[
     Annotated[Text, Tag(TEXT)] | Annotated[QuestionForm, Tag(OBJECT)],
-    Discriminator(lambda value: TEXT if isinstance(value, str) else OBJECT),
+    Discriminator(lambda question: TEXT if isinstance(question, str) else OBJECT),
 ]
+
+
+def _examples(*bodies: dict[str, JsonValue]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [*bodies]})
 
 
 class Questions(Form):
@@ -72,7 +74,7 @@ class Questions(Form):
     questions: Annotated[list[TextOrQuestion] | None, Field(min_length=1, max_length=MAX_QUESTIONS)] = None
 
     @model_validator(mode="after")
-    def _one_of_the_two(self) -> Self:
+    def _require_one(self) -> Self:
         if (self.question is None) == (self.questions is None):
             raise ValueError('wanted either "question" or "questions"')
         return self
@@ -81,10 +83,8 @@ class Questions(Form):
     def records(self) -> list[Question]:
         """The questions; a missing id is empty."""
         questions = [self.question] if self.question is not None else self.questions or []
-        objects = [QuestionForm(text=question) if isinstance(question, str) else question for question in questions]
-        return [
-            Question(each.id, each.text.strip(), choices=tuple(each.choices), context=each.context) for each in objects
-        ]
+        forms = [QuestionForm(text=question) if isinstance(question, str) else question for question in questions]
+        return [Question(form.id, form.text.strip(), (), (), tuple(form.choices), form.context) for form in forms]
 
 
 class AskForm(Questions):
@@ -92,11 +92,7 @@ class AskForm(Questions):
 
     threshold: Threshold = None
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"question": QUESTION_EXAMPLE}, {"questions": [QUESTION_EXAMPLE], "threshold": 0}]
-        }
-    )
+    model_config = _examples({"question": QUESTION_EXAMPLE}, {"questions": [QUESTION_EXAMPLE], "threshold": 0})
 
 
 class RetrieveForm(Questions):
@@ -104,7 +100,7 @@ class RetrieveForm(Questions):
 
     k: Depth = 0
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"question": QUESTION_EXAMPLE, "k": 20}]})
+    model_config = _examples({"question": QUESTION_EXAMPLE, "k": 20})
 
 
 class TokenForm(Form):
@@ -118,16 +114,16 @@ class Reply(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _encodable(cls, value: object) -> object:
-        return _replace_surrogates(value)
+    def _encodable(cls, fields: object) -> object:
+        return _replace_surrogates(fields)
 
 
-def _replace_surrogates(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {key: _replace_surrogates(inner) for key, inner in value.items()}
-    return [_replace_surrogates(inner) for inner in value] if isinstance(value, list | tuple) else value
+def _replace_surrogates(content: object) -> object:
+    if isinstance(content, str):
+        return content.encode("utf-8", "replace").decode()
+    if isinstance(content, dict):
+        return {key: _replace_surrogates(inner) for key, inner in content.items()}
+    return [*map(_replace_surrogates, content)] if isinstance(content, list | tuple) else content
 
 
 class PassageForm(Reply):
@@ -139,7 +135,7 @@ class PassageForm(Reply):
 
 
 class Evidence(PassageForm):
-    """A passage that the reader read, with the answer, or what it was computed from, highlighted."""
+    """A passage that the reader read, with the answer or the terms of its calculation highlighted."""
 
     pieces: list[str]
 
@@ -161,9 +157,8 @@ class RankingForm(Reply):
     @classmethod
     def of(cls, ranking: Ranking) -> Self:
         """The form of a ranking."""
-        passages = [
-            {**asdict(passage), "rank": rank, "score": score} for rank, (passage, score) in enumerate(ranking, start=1)
-        ]
+        ranks = enumerate(ranking, start=1)
+        passages = [{**asdict(passage), "rank": rank, "score": score} for rank, (passage, score) in ranks]
         question = ranking.question
         return cls.model_validate({"id": question.id, "question": question.text, "passages": passages})
 
@@ -178,7 +173,7 @@ class CalculationForm(Reply):
 
 
 class ExplanationForm(Reply):
-    """The source of an answer: the sentence and the span in the passage's text; `pieces` are the sentence's."""
+    """The source of an answer: sentence and span in the passage's text, and the sentence's pieces."""
 
     passage_id: str
     sentence: tuple[int, int]
@@ -267,7 +262,7 @@ class CorpusForm(Reply):
 
 
 class ReaderForm(Reply):
-    """The reader; `streams`: whether text arrives while it is written."""
+    """The reader; `streams`: whether its text arrives while it is generated."""
 
     name: str
     label: str
@@ -288,7 +283,7 @@ class LimitsForm(Reply):
 
 
 class About(Reply):
-    """The corpus, the reader and the server's limits."""
+    """The corpus, the reader and the limits."""
 
     name: str
     about: str

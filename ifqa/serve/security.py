@@ -1,7 +1,7 @@
 """Access control: Host and Origin are checked, and the token is compared in constant time.
 
-A server on loopback needs no token, because only this machine reaches it. But web pages in this machine's browser reach it too,
-so Host and Origin are checked on loopback as well.
+A server on loopback needs no token, because only this machine reaches it. Web pages in this machine's browser reach it, too, so
+Host and Origin are checked on loopback as well.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 
 COOKIE = "ifqa-session"
 TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
@@ -63,7 +63,7 @@ class Guard:
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
-        """Whether the Host header is allowed."""
+        """Whether the Host header names this server."""
         host = host_name(headers.get("host", ""))
         return path in PROBES or (bool(host) and (is_loopback(host) or host in self.hosts))
 
@@ -84,12 +84,11 @@ class Guard:
         return _equal_in_constant_time(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""), self.session)
 
     def is_token(self, text: str) -> bool:
-        """Whether this is the token."""
         return bool(self.token) and _equal_in_constant_time(text, self.token)
 
 
 def _network_location(origin: str) -> str | None:
-    """Host and port of an origin, in lower case; None if it is not a web page's."""
+    """Host and port of a web page's origin, in lower case; else None."""
     try:
         parts = urlsplit(origin)
     except ValueError:
@@ -98,25 +97,23 @@ def _network_location(origin: str) -> str | None:
 
 
 def host_name(location: str) -> str:
-    """The name or address in "name", "name:port" or "[address]:port", in lower case; empty if it is none of these."""
+    """The name or address in "name", "name:port" or "[address]:port", in lower case; else empty."""
     match = _HOST.fullmatch(location)
     return (match[1] or match[2]).lower().rstrip(".") if match else ""
 
 
 def _equal_in_constant_time(text: str, secret: str) -> bool:
-    """Whether two texts are equal, in a time that does not depend on their contents or lengths."""
-    digests = (hashlib.sha256(each.encode("utf-8", "surrogatepass")).digest() for each in (text, secret))
+    digests = [hashlib.sha256(string.encode("utf-8", "surrogatepass")).digest() for string in (text, secret)]
     return hmac.compare_digest(*digests)
 
 
 def check_token(token: str, source: str) -> str:
-    """The token without surrounding blanks; refuses a weak one."""
+    """Strip a token; ConfigError if it is weak."""
     token = token.strip()
     if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
-        raise IfqaError(
-            f"{source}: wanted a token of at least {_SHORTEST_TOKEN} ASCII characters without blanks; generate it with: "
-            "python -c 'import secrets; print(secrets.token_urlsafe())'"
-        )
+        wanted = f"a token of at least {_SHORTEST_TOKEN} ASCII characters without blanks"
+        command = "python -c 'import secrets; print(secrets.token_urlsafe())'"
+        raise ConfigError(f"{source}: wanted {wanted}; generate it with: {command}")
     return token
 
 
@@ -126,14 +123,12 @@ def make_guard(host: str, token_file: Path | None = None, allow_hosts: Sequence[
     if token_file or token:
         token = check_token(token, str(token_file or TOKEN))
     elif not is_loopback(host):
-        raise IfqaError(
-            f"{host} can be reached from other machines, so requests need a token: put it into a file for "
-            f"--token-file, or set {TOKEN}; or listen on 127.0.0.1"
-        )
+        mend = f"put it into a file for --token-file, or set {TOKEN}; or listen on 127.0.0.1"
+        raise ConfigError(f"{host} can be reached from other machines, so requests need a token: {mend}")
     if host in _ANY and not allow_hosts:
-        raise IfqaError(f"--host {host} needs --allow-host NAME, this machine's name for its clients")
+        raise ConfigError(f"--host {host} needs --allow-host NAME, this machine's name for its clients")
     hosts = {name.lower().rstrip(".") for name in (*allow_hosts, host)} - set(_ANY)
     for name in hosts:
         if host_name(f"[{name}]" if ":" in name else name) != name:
-            raise IfqaError(f"--allow-host {name!r:.80}: wanted only a name or an address, such as ifqa.example.org")
+            raise ConfigError(f"--allow-host {name!r:.80}: wanted only a name or an address, such as ifqa.example.org")
     return Guard(frozenset(hosts), token)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ifqa.config.experiment import Experiment
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.serve import limits as sizes
@@ -25,17 +25,16 @@ from ifqa.serve.middleware import configure_logging
 from ifqa.serve.security import Guard
 from ifqa.serve.service import Service
 
-_GRACE = 5.0  # seconds beyond the time limit for a stopped server to end
+_GRACE = 5.0  # seconds that a stopped server may take beyond the time limit
 
 
 class Connection(H11Protocol):
     """A connection that is aborted if the client sends no complete head in time, or reads no response.
 
-    `abort` drops unsent bytes, which the client would not read. uvicorn itself limits the number of connections and closes idle
-    ones.
+    `abort` drops unsent bytes, which the client would not read. uvicorn itself limits connections and idle time.
     """
 
-    _deadline: asyncio.TimerHandle | None = None  # of the first or a started head
+    _deadline: asyncio.TimerHandle | None = None  # of the first head, or of a head that has begun
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -86,7 +85,6 @@ class Connection(H11Protocol):
 
 
 def uvicorn_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
-    """Uvicorn's settings for these limits."""
     return uvicorn.Config(
         app, port=0, http=Connection, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
         h11_max_incomplete_event_size=sizes.MAX_HEADERS, timeout_keep_alive=sizes.KEEP_ALIVE,
@@ -105,14 +103,14 @@ def listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
         listening.close()
-        raise IfqaError(f"cannot listen on {host} port {port}: {error}; choose another --port") from error
+        raise ConfigError(f"cannot listen on {host} port {port}: {error}; choose another --port") from error
     return listening
 
 
 def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Limits, quiet: bool) -> None:
-    """Serve an experiment's system until SIGTERM or Ctrl-C; prints the address on stdout when it is ready."""
+    """Serve an experiment's system until SIGTERM or Ctrl-C; print the address on stdout when ready."""
     if limits.waiting < MAX_QUESTIONS:
-        raise IfqaError(f"--queue {limits.waiting}: wanted at least {MAX_QUESTIONS}, the questions of one request")
+        raise ConfigError(f"--queue {limits.waiting}: wanted at least {MAX_QUESTIONS}, the questions of one request")
     with closing(listen(host, port)) as listening, open_system(Run(experiment)) as system:
         configure_logging(quiet)
         service = Service(system, limits)
@@ -129,7 +127,7 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
                 super().handle_exit(sig, frame)
                 for stop in (signal.SIGINT, signal.SIGTERM):
                     signal.signal(stop, signal.SIG_DFL)  # a second signal ends the process at once
-                # All requests have ended by then; do not wait for threads that still compute
+                # All requests have ended by then; threads that still compute are not awaited
                 end = threading.Timer(limits.seconds + _GRACE, os._exit, [0])
                 end.daemon = True
                 end.start()

@@ -44,21 +44,16 @@ class Metrics:
 
 
 class Service:
-    """A system for concurrent requests. Call its methods in the event loop that called `open`.
-
-    Args:
-        system: the system, which the service opens.
-        limits: the server's limits.
-    """
+    """A system for concurrent requests, which it opens. Call its methods in the event loop that called `open`."""
 
     def __init__(self, system: System, limits: Limits) -> None:
-        # OpenMP starts helper threads for each computing thread, and those of two threads slow each other down by a quarter.
-        # So one thread both opens the models and answers.
+        # One thread opens the models and answers: OpenMP starts helper threads for each computing thread, and the helpers of two
+        # threads slow each other down by a quarter.
         pool, threads, batch = ThreadPoolExecutor(1, "asking"), 1, 1
         pool.submit(system.open).result()
         self.system, self.limits, self.metrics = system, limits, Metrics()
         reader = system.experiment.reader
-        if reader and system.reader.concurrent:  # it waits for a server and computes nothing
+        if reader and system.reader.concurrent:  # it only waits for a server
             pool.shutdown()
             threads = sizes.THREADS
             pool = ThreadPoolExecutor(threads, "asking")
@@ -68,8 +63,7 @@ class Service:
         self.retrieving = BatchQueue[Ranking](
             lambda questions, k, _: system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
         )
-        asks_llm = system.experiment.asks_llm("reader")
-        self._llm = system.session.llm(system.run) if asks_llm else None
+        self._llm = system.session.llm(system.run) if system.experiment.asks_llm("reader") else None
         self.about = _about(system, limits, self._llm)
         self._numbers = count(1)
 
@@ -102,18 +96,13 @@ class Service:
     def ask(
         self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
     ) -> list[Pending[Answer]]:
-        """Queue questions to answer; `threshold` as in `System.ask`.
-
-        Raises:
-            QueueFull: too many questions are waiting.
-            NotFound: the experiment has no reader.
-        """
+        """Queue questions to answer; `threshold` as in `System.ask`. Raises QueueFull, or NotFound without a reader."""
         if self.about.reader is None:
             raise NotFound(f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages")
         return self.asking.put(self._number(questions), threshold, watched)
 
     def retrieve(self, questions: Sequence[Question], k: int = 0) -> list[Pending[Ranking]]:
-        """Queue questions to retrieve for; raises as `ask`."""
+        """Queue questions to retrieve for. Raises QueueFull, or NotFound without a retriever."""
         if self.about.retriever is None:
             raise NotFound(f"experiment {self.about.name} has no retriever")
         return self.retrieving.put(self._number(questions), k)
@@ -131,15 +120,11 @@ class Service:
         return forms
 
     async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[RankingForm]:
-        """The rankings, as `answers`."""
+        """Wait for all rankings, as `answers`."""
         return [RankingForm.of(ranking) for ranking in await self._results(batch)]
 
     async def passage(self, passage_id: str) -> PassageForm:
-        """A passage of the corpus.
-
-        Raises:
-            NotFound: there is no passage of that id.
-        """
+        """A passage of the corpus; NotFound if the id is unknown."""
         if len(passage_id) > sizes.MAX_ID:
             raise NotFound(f"no passage has an id of {len(passage_id):,} characters")
         passage = await asyncio.to_thread(self.system.passage, passage_id)
@@ -156,24 +141,26 @@ class Service:
                 pending.result.cancel()
 
     def _number(self, questions: Sequence[Question]) -> list[Question]:
-        """The questions, with ids where they are missing."""
+        """Add missing ids."""
         return [replace(question, id=question.id or f"ask/{next(self._numbers)}") for question in questions]
 
 
 def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
-    experiment = system.experiment
+    experiment, reader_form = system.experiment, None
     reader, retriever = experiment.reader, experiment.retriever
     has_corpus = retriever and experiment.corpus
-    label, abstains_below = (system.reader.label, system.reader.abstain_threshold) if reader else ("", 0.0)
-    model, streams = (llm.name, llm.streams) if llm else ("", False)
+    if reader:
+        label, threshold = system.reader.label, system.reader.abstain_threshold
+        model, streams = (llm.name, llm.streams) if llm else ("", False)
+        reader_form = ReaderForm(
+            name=reader["name"], label=label, model=model, streams=streams, abstains_below=threshold
+        )
     return About(
         name=experiment.name,
         about=experiment.about,
         corpus=CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
         retriever=retriever["name"] if retriever else None,
-        reader=ReaderForm(name=reader["name"], label=label, model=model, streams=streams, abstains_below=abstains_below)
-        if reader
-        else None,
+        reader=reader_form,
         passages_read=reader["passages"] if reader and retriever else 0,
         k=retriever["k"] if retriever else 0,
         examples=_examples(system),
@@ -186,7 +173,7 @@ def _examples(system: System) -> list[str]:
     experiment = system.experiment
     try:
         questions = open_benchmark(experiment.benchmark, experiment.root).questions(experiment.split)
-    except (IfqaError, OSError):  # the answers need no benchmark
+    except (IfqaError, OSError):  # a server needs no benchmark
         return []
     step = max(1, len(questions) // _EXAMPLES)
     return [question.text for question in questions[::step] if len(question.text) <= sizes.MAX_QUESTION][:_EXAMPLES]

@@ -57,7 +57,7 @@ def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():
 def test_a_file_or_link_that_is_there_is_kept_and_nothing_else_written(tmp_path, there, link):
     Path(there).parent.mkdir(parents=True, exist_ok=True)
     Path(there).symlink_to(tmp_path / "elsewhere.csv") if link else Path(there).write_text("mine")
-    with pytest.raises(IfqaError, match=f"{there} is there already; name another: ifqa init NAME"):
+    with pytest.raises(IfqaError, match=f"{there} exists; choose another name: ifqa init NAME"):
         init("trial")
     assert [str(path) for path in Path().rglob("*.*")] == [there]
     assert link or Path(there).read_text() == "mine"

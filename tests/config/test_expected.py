@@ -54,11 +54,11 @@ def test_expected_values_survive_the_way_into_a_file_and_back(expected):
     [
         ({"EM": {"value": float("nan")}}, "'value': wanted a number, found"),
         ({"EM": {}}, "'value' is missing; wanted a number"),
-        ({"EM": 3}, "wanted a table, found 3"),
+        ({"EM": 3}, "wanted a section, found 3"),
         ({"EM": {"value": 1, "tolerence": 1}}, "'tolerence'; did you mean 'tolerance'"),
         ({"EM": {"value": 1, "tolerance": -1}}, "'tolerance': wanted a number from 0, found -1"),
         ({"numerc.EM": {"value": 1}}, "subset 'numerc'; did you mean 'numeric'"),
-        (["EM"], "wants a table for each measure"),
+        (["EM"], "wants a section for each measure"),
     ],
 )
 def test_an_invalid_expected_value_raises_an_error_that_names_it(tables, complaint):

@@ -136,7 +136,7 @@ def test_what_changes_no_answer_changes_no_name_and_what_is_expected_stays():
         (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
         (OPEN, {"corpus": ""}, "'bm25' searches passages; set corpus"),
-        (OPEN, {"llm.model": "m"}, "llm.model is a setting of a language model, but 'bm25' and 'extractive' ask none"),
+        (OPEN, {"llm.model": "m"}, "llm.model is for a language model, but 'bm25' and 'extractive' use none"),
         (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
     ],
 )
