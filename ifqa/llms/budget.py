@@ -37,16 +37,15 @@ class Price(StrictModel):
     output: Dollars
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars for these tokens."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
 def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
     """The price of a server's model from prices.toml; None if it is unknown, which never counts as free.
 
-    The file is searched below `root`, then in the repository, then in the package. The package's file has OpenAI's prices
-    and is ignored for other hosts. A dated name that is not in the file has the price of the name without its date. A
-    server on this machine is free, unless the file has a price for its model: the server may be a proxy for OpenAI.
+    The file is searched below `root`, then in the repository, then in the package. The package's file has OpenAI's prices and is
+    ignored for other hosts. A dated name without an entry has the price of the undated name. A local server is free unless the
+    file prices its model: it may be a proxy for OpenAI.
     """
     path = find_resource(PRICES, root)
     if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):
@@ -58,7 +57,7 @@ def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | No
 
 
 class Reservation(NamedTuple):
-    """Tokens reserved for one request. `extra` of the prompt tokens allow for a server that counts more than we do."""
+    """Tokens reserved for one request; `extra` of the prompt tokens cover a server that counts more than we do."""
 
     prompt: int
     completion: int
@@ -74,19 +73,18 @@ class Budget:
 
     @property
     def in_flight(self) -> int:
-        """Number of requests in flight, for all models."""
         return sum(account.in_flight for account in self.accounts)
 
 
 class Account:
     """Tokens that one model has spent and reserved, under caps that all models of its budget share.
 
-    `spent + reserved` never exceeds a cap, so neither does the bill, unless a request uses more than it reserved. If a
-    server counts more prompt tokens than the bound, later bounds are raised by the difference. A model of unknown price
-    counts towards the cap on tokens only. The sender of requests counts them in `calls`.
+    `spent + reserved` never exceeds a cap, so neither does the bill, unless a request uses more than it reserved. If a server
+    counts more prompt tokens than the bound, later bounds are raised by the difference. A model of unknown price counts towards
+    the cap on tokens only. `calls` counts the requests sent; the sender updates it.
 
     Args:
-        price: of tokens; None if it is unknown.
+        price: None if unknown.
         max_cost: US dollars; 0 for no cap.
         max_tokens: prompt and completion tokens together; 0 for no cap.
         budget: shared with other models; None for a new budget.
@@ -99,11 +97,8 @@ class Account:
         self.max_cost = max_cost
         self.max_tokens = max_tokens
         self.budget = budget or Budget()
-        self.calls = 0
-        self.spent = (0, 0)
-        self.reserved = (0, 0)
-        self.in_flight = 0
-        self.extra = 0
+        self.calls = self.in_flight = self.extra = 0
+        self.spent = self.reserved = (0, 0)
         with self.budget.lock:
             self.budget.accounts.append(self)
 
@@ -111,27 +106,20 @@ class Account:
         """Reserve tokens for a request; None, with nothing reserved, if that would exceed a cap."""
         with self.budget.lock:
             reservation = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
-            before, self.reserved = (
-                self.reserved,
-                (
-                    self.reserved[0] + reservation.prompt,
-                    self.reserved[1] + reservation.completion,
-                ),
-            )
+            before = self.reserved
+            self.reserved = (before[0] + reservation.prompt, before[1] + reservation.completion)
             accounts = self.budget.accounts
             tokens = sum(sum(account.spent) + sum(account.reserved) for account in accounts)
-            if (self.max_tokens and tokens > self.max_tokens) or (
-                self.max_cost
-                and self.price
-                and math.fsum(account.committed_cost for account in accounts) > self.max_cost
-            ):
+            cost = math.fsum(account.committed_cost for account in accounts)
+            over_cost = self.max_cost and self.price and cost > self.max_cost
+            if over_cost or (self.max_tokens and tokens > self.max_tokens):
                 self.reserved = before
                 return None
             self.in_flight += 1
             return reservation
 
     def settle(self, reservation: Reservation, used: tuple[int, int] | None) -> None:
-        """Release a reservation and count the tokens that were used; None (unknown) counts the whole reservation."""
+        """Release a reservation and count the tokens used; None (unknown) counts the whole reservation."""
         used = (reservation.prompt, reservation.completion) if used is None else used
         with self.budget.lock:
             self.reserved = (self.reserved[0] - reservation.prompt, self.reserved[1] - reservation.completion)
@@ -152,7 +140,6 @@ class Account:
 
     @property
     def refusal(self) -> str:
-        """The error of a request that would exceed a cap."""
         caps = [f"${self.max_cost:g} (max_cost)"] if self.max_cost else []
         caps += [f"{self.max_tokens:,} tokens (max_total_tokens)"] if self.max_tokens else []
         return f"not asked: it would exceed the cap of {' and '.join(caps)}"
@@ -163,14 +150,9 @@ COUNTS: tuple[Count, ...] = get_args(Count)
 
 
 class UsageMeter:
-    """Measures one plugin's use of a model; earlier requests of other plugins do not count.
+    """One plugin's use of a model, without the requests of other plugins; `counts` has its events by key.
 
-    Args:
-        llm: the model.
-        keys: the events that the plugin counts itself, in the order of manifests.
-
-    Attributes:
-        counts: number of events by key.
+    `keys` are the events that the plugin counts itself, in the order of manifests.
     """
 
     def __init__(self, llm: LanguageModel, keys: Sequence[Count] = COUNTS) -> None:
@@ -179,13 +161,12 @@ class UsageMeter:
         self._before, self._tokens = llm.spent, (0, 0)
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
-        """The completions of the requests, in order; their tokens are counted."""
         completions = self._llm.complete(requests, advance=advance)
         self._tokens = sum_tokens(completions, self._tokens)
         return completions
 
     def usage(self) -> StageUsage:
-        """The usage so far, as manifests have it; without "server" for a model that runs here."""
+        """The usage so far, as in manifests; without "server" for a model that runs here."""
         usage: StageUsage = {}
         for key in self._keys:
             usage[key] = self.counts[key]

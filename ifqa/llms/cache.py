@@ -1,7 +1,6 @@
 """The cache of completions: an SQLite file with every completion, and with claims on those that are being requested.
 
-Its table `completions` has a row for each; the column `record` holds the request and the completion as JSON. Threads and
-processes of one machine may share the file.
+A row of `completions` holds a request and its completion as JSON. Threads and processes of one machine may share the file.
 """
 
 import errno
@@ -24,7 +23,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from ifqa.errors import DamagedArtifact, IfqaError
+from ifqa.errors import ConfigError, DamagedArtifact, IfqaError
 from ifqa.protocols import ProgressCallback
 from ifqa.records import Completion, Request
 from ifqa.settings import StoredModel, StrictModel
@@ -41,24 +40,11 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, asker TEXT NOT NULL)",
     f"PRAGMA user_version = {VERSION}",
 )
-_REMOTE_FILE_SYSTEMS = (
-    "9p",
-    "afs",
-    "beegfs",
-    "ceph",
-    "cifs",
-    "fuse",
-    "gpfs",
-    "lustre",
-    "ncp",
-    "nfs",
-    "smb",
-    "virtiofs",
-)
-_TOKEN_BYTES = 32  # upper bound for a token of an answer as JSON
+_REMOTE_TYPES = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gpfs", "lustre", "ncp", "nfs", "smb", "virtiofs")
+_TOKEN_BYTES = 32  # upper bound for a token as JSON
 _LOCK_SUFFIX = ".asking"
 _PAGE = 4096 + 24  # bytes of a page and its header in SQLite's log
-_PAGES = 8  # changed beside the completion's own: of tables, indexes and the list of free pages
+_PAGES = 8  # changed beside those of the completion: tables, indexes, the free list
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}  # an exceeded quota or file size limit is an I/O error
 
 
@@ -104,14 +90,10 @@ def check_store(folder: str) -> None:
     """Refuse a setting `store` that is outside of the working directory."""
     path = Path(folder)
     if path.anchor or ".." in path.parts:
-        raise IfqaError(
-            f"store = {folder!r} is outside of the working directory; wanted a folder in it, as 'completions'"
-        )
+        raise ConfigError(f"store = {folder!r} is outside of the working directory; wanted one like 'completions'")
 
 
 class StoredCompletion(StrictModel):
-    """The completion of a record."""
-
     text: str
     prompt_tokens: int
     completion_tokens: int
@@ -129,8 +111,8 @@ class CacheRecord(StoredModel):
 class CompletionCache:
     """The completions of a folder, by the SHA-256 of their requests.
 
-    The first completion creates the file, which only its owner can read. Files of earlier versions (`ab/abcdef….json`, one
-    per completion, named by the same key) are still read, and left as they are.
+    The first completion creates the file, which only its owner can read. Files of earlier versions (`ab/abcdef….json`, one per
+    completion, named by the same key) are read too, and left as they are.
     """
 
     def __init__(self, folder: Path = Path("completions")) -> None:
@@ -138,7 +120,6 @@ class CompletionCache:
         self.path = self.folder / FILE
 
     def has_completions(self) -> bool:
-        """Whether the cache has any completion."""
         with self.reading() as connection:
             stored = connection and connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone()
         return bool(stored) or any(self.folder.glob("??/*.json"))
@@ -156,18 +137,13 @@ class CompletionCache:
         return [request for request in unique if request not in stored]
 
     def put(self, model: str, completions: Mapping[Request, Completion]) -> None:
-        """Store completions durably."""
         rows = {
             cache_key(model, request): format_record(model, request, completion)
             for request, completion in completions.items()
         }
         if not rows:
             return
-        with (
-            self.report_file_errors("nothing was written"),
-            closing(self.open()) as connection,
-            transaction(connection),
-        ):
+        with self.report_errors("nothing was written"), closing(self.open()) as connection, transaction(connection):
             store_rows(connection, rows)
 
     def read_completion(
@@ -188,17 +164,13 @@ class CompletionCache:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Open the file to read; None if it does not exist or has no tables. Errors become one line."""
+        """Open the file to read; None if it does not exist or has no tables."""
         if not self.path.exists():
             yield None
             return
-        mode = (
-            "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"
-        )  # SQLite writes files beside it even to read
-        with (
-            self.report_file_errors("nothing was asked", "read completions of"),
-            closing(self._connect(mode)) as connection,
-        ):
+        # SQLite writes files beside it even to read
+        mode = "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"
+        with self.report_errors("nothing was asked", "read completions of"), closing(self._connect(mode)) as connection:
             yield connection if self._version(connection) else None
 
     def open(self) -> sqlite3.Connection:
@@ -207,7 +179,7 @@ class CompletionCache:
         is_new = not self.path.exists()
         connection = self._connect("rwc")
         try:
-            if is_new:  # By name: closing another handle on the file would release SQLite's locks of this process
+            if is_new:  # by name: closing another handle on the file would release SQLite's locks of this process
                 self.path.chmod(0o600)  # prompts and answers may be private; SQLite's other files get the same mode
             # A write-ahead log needs shared memory; a rollback journal needs only locks
             _set_journal(connection, "DELETE" if is_remote(self.folder) else "WAL")
@@ -229,23 +201,18 @@ class CompletionCache:
     def _version(self, connection: sqlite3.Connection) -> int:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
-            raise IfqaError(
-                f"{self.path} has version {version}; this ifqa reads version {VERSION}: install a newer ifqa"
-            )
+            raise IfqaError(f"{self.path} has version {version}; this ifqa reads version {VERSION}: install a newer")
         return version
 
     @contextmanager
-    def report_file_errors(self, state: str, action: str = "write completions into") -> Iterator[None]:
-        """Turn an error of the file into one line: `action` failed, and `state` is what was requested or stored."""
+    def report_errors(self, state: str, action: str = "write completions into") -> Iterator[None]:
+        """Raise an error of the file as one line: `action` failed; `state` says what was requested or stored."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise self.file_error(error, state, action) from error
+            raise self.error_of(error, state, action) from error
 
-    def file_error(
-        self, error: sqlite3.Error | OSError, state: str, action: str = "write completions into"
-    ) -> IfqaError:
-        """An error of the file as one line."""
+    def error_of(self, error: sqlite3.Error | OSError, state: str, action: str = "write completions into") -> IfqaError:
         code = _error_code(error)
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             mend = "move it away, or restore a copy"
@@ -259,30 +226,24 @@ class CompletionCache:
 class CacheWriter:
     """Claims requests for this process, reserves disk space for their completions, and stores these.
 
-    An unnamed file of random bytes (zeros could be compressed away) holds the space. If the disk is full, the file shrinks so
-    that a completion fits. The system frees the space however the process ends. A claim is valid while its owner holds the
-    lock on a file `ID.asking`; the system releases the lock when the process dies.
-
-    Args:
-        cache: stores the completions.
-        model: the name that they are stored under.
-        requests: the requests to come.
-        at_once: the most completions that can be received but not yet stored.
+    An unnamed file of random bytes (zeros could be compressed away) holds the space; the system frees it however the process
+    ends. If the disk is full, the file shrinks so that a completion fits. A claim is valid while its owner holds the lock on a
+    file `ID.asking`; the system releases the lock when the process dies. `at_once` is the maximum number of completions received
+    but not yet stored.
 
     Raises:
         IfqaError: the disk is too full, or the folder is not writable; nothing has been requested.
     """
 
     def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
-        self._cache, self._model = cache, model
-        self._id = secrets.token_hex(8)
+        self._cache, self._model, self._id = cache, model, secrets.token_hex(8)
         self._unwritten: dict[str, str] = {}
         self._lock = threading.Lock()  # guards the connection
         self._reserve = sum(nlargest(at_once, (_max_bytes(model, request) for request in requests)))
 
     def __enter__(self) -> Self:
         state = f"nothing was asked, {self._reserve:,} bytes must be free"
-        with ExitStack() as stack, self._cache.report_file_errors(state):
+        with ExitStack() as stack, self._cache.report_errors(state):
             self._connection = stack.enter_context(closing(self._cache.open()))
             lock = self._owner_lock(self._id)
             with transaction(self._connection):  # no other process sees the file before it is locked
@@ -314,8 +275,8 @@ class CacheWriter:
         Path(lock.lock_file).unlink(missing_ok=True)
 
     def claim(self, requests: Collection[Request], limit: int) -> tuple[list[Request], dict[Request, Completion]]:
-        """Claim up to `limit` unclaimed requests; returns them, and the completions that are stored by now."""
-        with self._lock, self._cache.report_file_errors("requests have stopped, received answers are stored"):
+        """Claim up to `limit` unclaimed requests; returns them, and the completions stored meanwhile."""
+        with self._lock, self._cache.report_errors("requests have stopped, received answers are stored"):
             claims: list[Request] = []
             stored: dict[Request, Completion] = {}
             with transaction(self._connection):
@@ -338,15 +299,15 @@ class CacheWriter:
         with self._lock, suppress(sqlite3.Error), transaction(self._connection):
             self._execute("DELETE FROM claims WHERE key = ? AND asker = ?", cache_key(self._model, request), self._id)
 
-    def store(self, request: Request, completion: Completion) -> str:
-        """Store a completion; returns "", or why requests must stop: the completion needed the reserved space.
+    def store(self, request: Request, completion: Completion) -> IfqaError | None:
+        """Store a completion; returns why requests must stop, if the completion needed the reserved space.
 
         One transaction stores the completions of all waiting threads.
 
         Raises:
             IfqaError: even with the reserved space, the completion cannot be stored.
         """
-        key, stop_reason = cache_key(self._model, request), ""
+        key, full = cache_key(self._model, request), None  # type: str, IfqaError | None
         self._unwritten[key] = format_record(self._model, request, completion)
         with self._lock:
             while key in self._unwritten:
@@ -355,15 +316,13 @@ class CacheWriter:
                     with transaction(self._connection):
                         store_rows(self._connection, rows)
                 except sqlite3.Error as error:
-                    stop_reason = str(
-                        self._cache.file_error(error, "requests have stopped, received answers are stored")
-                    )
+                    full = self._cache.error_of(error, "requests have stopped, received answers are stored")
                     if _error_code(error) not in _FULL or not self._shrink_reserve(_max_bytes(self._model, request)):
-                        raise self._cache.file_error(error, "requests have stopped, an answer is lost") from error
+                        raise self._cache.error_of(error, "requests have stopped, an answer is lost") from error
                 else:
                     for stored_key in rows:
                         del self._unwritten[stored_key]
-        return stop_reason
+        return full
 
     def _shrink_reserve(self, size: int) -> bool:
         """Free reserved space; False if none is left."""
@@ -393,7 +352,7 @@ class CacheWriter:
 
 
 class RequestBatch:
-    """The requests of one call of `LanguageModel.complete`, without those that are stored or repeated.
+    """The requests of one call of `LanguageModel.complete`, without duplicates and stored ones.
 
     Attributes:
         missing: the requests to send, in order.
@@ -411,20 +370,17 @@ class RequestBatch:
         self.missing = [request for request in self._repeats if request not in self._completions]
 
     def settle(self, request: Request, completion: Completion) -> None:
-        """Record a completion or a failure, and report the progress."""
         self._completions[request] = completion
         if not completion.error:
             self.cached += self._repeats[request] - (not completion.cached)
         self._advance(self._repeats[request])
 
     def completions(self) -> list[Completion]:
-        """The completions of all requests, in order."""
         return [self._completions[request] for request in self._requests]
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that writes completely or not at all."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -463,7 +419,7 @@ def is_remote(folder: Path) -> bool:
         points = [(Path(left.split()[4].replace("\\040", " ")), right.split()[0]) for left, right in mounts]
         matches = ((len(str(at)), n, kind) for n, (at, kind) in enumerate(points) if folder.is_relative_to(at))
         kind = max(matches, default=(0, 0, ""))[2]  # in a chroot, the table may list none of its mounts
-    return kind.startswith(_REMOTE_FILE_SYSTEMS)
+    return kind.startswith(_REMOTE_TYPES)
 
 
 def _max_bytes(model: str, request: Request) -> int:

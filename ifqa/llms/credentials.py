@@ -1,4 +1,4 @@
-"""The server's address and its key. A file may name a server but not its key. Keys are removed from texts."""
+"""A server's address and key. A settings file may name a server but not its key. Keys are removed from texts."""
 
 import base64
 import ipaddress
@@ -6,7 +6,7 @@ import os
 import re
 from urllib.parse import unquote, urlsplit
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import CONTROLS
 
 OPENAI = "https://api.openai.com/v1"
@@ -14,7 +14,7 @@ KEY = "OPENAI_API_KEY"
 ADDRESS = "OPENAI_BASE_URL"  # as in OpenAI's clients
 KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it needs none; separated by blanks
 NO_KEY = "none"  # sent to a server that needs no key
-LONGEST_MESSAGE = 300  # characters kept of a server's message
+MAX_MESSAGE = 300  # characters kept of a server's message
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
 _MAX_SEARCHED = 10_000  # characters of a server's message that are searched for keys
 
@@ -23,53 +23,50 @@ _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{
 _KEY_IN_ADDRESS = re.compile(
     r"(?<![\w-])sk-[\w-]{8,}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}|(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{32,}"
 )
-_LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; names of hosts may be as long
+_LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; host names may be as long
 
 
 def redact(text: str, key: str) -> str:
     """A text as one shortened line, without the key and without anything that looks like a key, masked or not."""
     text = remove_key(text, key)[:_MAX_SEARCHED]  # first, as a truncated key would not match
     text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
 
 
-def key_encodings(key: str) -> tuple[str, ...]:
+def key_forms(key: str) -> tuple[str, ...]:
     """The key in plain text and in base64; nothing for an empty key."""
     return (key, base64.b64encode(key.encode()).decode().rstrip("=")) if key else ()
 
 
 def remove_key(text: str, key: str) -> str:
     """A text without the key, in plain text or in base64; unchanged for an empty key."""
-    for form in key_encodings(key):
+    for form in key_forms(key):
         text = text.replace(form, "[key]")
     return text
 
 
 def check_address(address: str, what: str = "base_url") -> None:
-    """Refuse an invalid address, and an address with a key in it. The message does not repeat the key.
-
-    Args:
-        address: the address; "" is allowed.
-        what: the name of the address in the message.
-    """
+    """Refuse an invalid address, and one with a key in it; the message calls it `what` and does not repeat the key."""
     try:
         parts = urlsplit(address)
         port = parts.port
     except ValueError as error:
-        raise IfqaError(f"openai: {what} is not an address; wanted one like {OPENAI}") from error
+        raise ConfigError(f"openai: {what} is not an address; wanted one like {OPENAI}") from error
     plain = address
-    while (unquoted := unquote(plain)) != plain:  # it may be quoted repeatedly
+    while (unquoted := unquote(plain)) != plain:  # it may be quoted more than once
         plain = unquoted
     path = plain[plain.find(parts.netloc) + len(parts.netloc) :]
     secret = "@" in parts.netloc or _KEY_IN_ADDRESS.search(plain) or _LONG_PART.search(path)
     if secret or parts.query or parts.fragment or ";" in plain:
-        raise IfqaError(
+        raise ConfigError(
             f"openai: {what} has a password, what looks like a key, or text after '?', '#' or ';' in it; wanted the "
             f"address alone; put the key into {KEY}"
         )
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
-        raise IfqaError(f"openai: {what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")
+        raise ConfigError(
+            f"openai: {what} must begin with http:// or https:// and a host, found {redact(address, '')!r}"
+        )
 
 
 def resolve_address(base_url: str) -> str:
@@ -86,12 +83,10 @@ def server_origin(url: str) -> str:
 
 
 def is_openai(url: str) -> bool:
-    """Whether the server is OpenAI's own."""
     return urlsplit(url).hostname == urlsplit(OPENAI).hostname
 
 
 def is_local(url: str) -> bool:
-    """Whether a server's host is this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -102,7 +97,7 @@ def is_local(url: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def takes_openai_key(url: str) -> bool:
+def is_trusted(url: str) -> bool:
     """Whether OPENAI_API_KEY is for this server: OpenAI's, this machine, or the server of OPENAI_BASE_URL."""
     address = os.environ.get(ADDRESS, "")
     return is_openai(url) or is_local(url) or bool(address and _host(address) == _host(url))
@@ -112,15 +107,14 @@ def key_for(url: str) -> str:
     """The key to send to a server; NO_KEY if the server needs none.
 
     OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
-    variable that holds its key. No setting in a file can do that: a shared file could then send any variable of the
-    environment to any host.
+    variable that holds its key. No settings file can: a shared file could then send any environment variable to any host.
     """
     host, variable = urlsplit(url).netloc.lower(), KEY
-    if not takes_openai_key(url):
+    if not is_trusted(url):
         pairs = (entry.partition("=") for entry in os.environ.get(KEYS, "").split())
-        known = {name.lower(): value for name, _, value in pairs}
+        known = {name.lower(): named for name, _, named in pairs}
         if host not in known:
-            raise IfqaError(
+            raise MissingInput(
                 f"openai: no key is set for {host}; {KEY} is not sent there. If you trust it, name the variable that holds its "
                 f'key: export {KEYS}="{host}=NAME", or "{host}" if it needs none'
             )
@@ -129,13 +123,13 @@ def key_for(url: str) -> str:
             return NO_KEY
     key = os.environ.get(variable, "").strip()
     if not key and not is_local(url):
-        raise IfqaError(f"{variable} is not set; {host} needs a key (a server on this machine does not)")
+        raise MissingInput(f"{variable} is not set; {host} needs a key (a server on this machine does not)")
     if not all("!" <= character <= "~" for character in key):
-        raise IfqaError(f"{variable} has a space or a character that no key has; copy it again")
+        raise ConfigError(f"{variable} has a space or a character that no key has; copy it again")
     if key.lower() in _NO_KEYS:
         return NO_KEY
     if urlsplit(url).scheme == "http" and not is_local(url):
-        raise IfqaError(
+        raise ConfigError(
             f"openai: {variable} is not sent to {host} over unencrypted http://; use https:// or a tunnel "
             f"to this machine, or set {variable}={NO_KEY} if the server needs no key"
         )

@@ -1,7 +1,7 @@
 """Arguments for transformers' `generate`: a key-value cache with a shared prefix, a sampler, and a stopping criterion.
 
-The prompts of a run share a prefix: the system message and the demonstrations, often most of a prompt. Its keys and values
-are computed once. Rows of a batch are sampled and stopped independently.
+The prompts of a run share a prefix, the system message and the demonstrations, which is often most of a prompt. Its keys and
+values are computed once. Rows of a batch are sampled and stopped independently.
 """
 
 import os
@@ -13,19 +13,19 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact
 from ifqa.llms.cache import cache_key, truncate_completion
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion, Request
 
 _GROUPED_VARIABLE = "TRANSFORMERS_SDPA_FORCE_GQA"
-_MIN_PREFIX = 16  # tokens; computing a shorter prefix separately does not pay
+_MIN_PREFIX = 16  # tokens; a shorter prefix is not worth a separate pass
 _MIN_TEMPERATURE = 1e-4  # lower temperatures draw the same tokens, but overflow float32
 
 
 @contextmanager
 def enable_grouped_attention(device: str) -> Iterator[None]:
-    """On a CPU, use torch's grouped-query attention; without it, transformers copies shared keys for each head."""
+    """On a CPU, use torch's grouped-query attention; otherwise transformers copies shared keys for each head."""
     before = os.environ.get(_GROUPED_VARIABLE)
     if device == "cpu":  # with a mask, torch has no fast GPU kernel for it
         os.environ[_GROUPED_VARIABLE] = "1"
@@ -38,21 +38,20 @@ def enable_grouped_attention(device: str) -> Iterator[None]:
 
 
 def shared_prefix_length(prompts: Sequence[list[int]]) -> int:
-    """The number of first tokens that all prompts share; at least one token of each prompt is left for generation."""
-    first, last = min(prompts), max(prompts)  # all others lie between them in lexicographic order
+    """Length of the longest common prefix in tokens; at least one token of each prompt is left for generation."""
+    first, last = min(prompts), max(prompts)  # all others lie between them
     length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return min(length, min(map(len, prompts)) - 1)
 
 
 class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes are not typed
-    """A layer's keys and values, [rows, heads, tokens, size], allocated for `tokens`, so that steps copy nothing."""
+    """A layer's keys and values, [rows, heads, tokens, size], allocated for `tokens`, so that no step copies them."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__()
         self._capacity, self._length = tokens, 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Allocate the memory."""
         super().lazy_initialization(key_states, value_states)
         rows, heads = key_states.shape[:2]
         self._keys = key_states.new_empty((rows, heads, self._capacity, key_states.shape[-1]))
@@ -70,14 +69,10 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' cl
 
 
 class PrefixCaches:
-    """Makes the caches of a call's batches, each filled with the prefix that all prompts of the call share.
-
-    Args:
-        model: a causal language model of transformers.
-        prompts: the token ids of all prompts of the call.
+    """Makes the caches of a call's batches, each filled with the prefix that all prompts (token ids) of the call share.
 
     Attributes:
-        shared: the number of tokens of the prefix.
+        shared: number of tokens of the prefix.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[list[int]]) -> None:
@@ -119,13 +114,10 @@ class PrefixCaches:
 
 
 class BatchStopping:
-    """Stops each row of a batch and keeps its text. A stopping criterion of transformers' `generate`.
+    """Stops each row of a batch, a request each, and keeps its text. A stopping criterion of transformers' `generate`.
 
-    Args:
-        requests: one per row.
-        ends: tokens that end an answer.
-        decode: turns tokens into text, without `ends`.
-        on_text: called with the first row's text after each of its tokens.
+    `ends` are tokens that end an answer; `decode` turns tokens into text without them. `on_text` is called with the first row's
+    text after each of its tokens.
     """
 
     def __init__(
@@ -139,7 +131,7 @@ class BatchStopping:
         self._finish = [""] * len(requests)
 
     def __call__(self, ids: Tensor, scores: object, **_: object) -> Tensor:
-        """Whether each row has ended, [rows]; called after each step with all tokens so far, [rows, tokens]."""
+        """Whether each row has ended, [rows]; called after each step with all token ids so far, [rows, tokens]."""
         for row, token in enumerate(ids[:, -1].tolist()):
             if not self._finish[row]:
                 self._tokens[row].append(token)
@@ -150,9 +142,8 @@ class BatchStopping:
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
         """A row's completion, up to its first stop string; all computed tokens count, with the end token."""
-        return truncate_completion(
-            Completion(self._text(row), prompt_tokens, len(self._tokens[row]), self._finish[row])
-        )
+        tokens = len(self._tokens[row])
+        return truncate_completion(Completion(self._text(row), prompt_tokens, tokens, self._finish[row]))
 
     def _text(self, row: int) -> str:
         """A row's text so far, up to its first stop string."""
@@ -179,9 +170,8 @@ class TokenSampler:
         self._step = 0
         self._rows = [row for row, request in enumerate(requests) if request.temperature > 0]
         sampled = [requests[row] for row in self._rows]
-        self._temperatures = torch.tensor(
-            [[max(request.temperature, _MIN_TEMPERATURE)] for request in sampled], device=device
-        )
+        temperatures = [[max(request.temperature, _MIN_TEMPERATURE)] for request in sampled]
+        self._temperatures = torch.tensor(temperatures, device=device)
         longest = max((request.max_tokens for request in sampled), default=0)
         self._numbers = torch.zeros(len(sampled), longest)
         for row, request in enumerate(sampled):
@@ -192,7 +182,7 @@ class TokenSampler:
     def __call__(self, ids: Tensor, scores: Tensor) -> Tensor:
         """Logits of the next token, [rows, vocabulary]; in sampled rows all but the sampled token are -inf."""
         if self._step == 0 and scores.isnan().any():
-            raise IfqaError("the model's probabilities are NaN: its weights are damaged")
+            raise DamagedArtifact("the model's probabilities are NaN: its weights are damaged")
         if self._rows and self._step < self._numbers.shape[1]:
             cumulative = (scores[self._rows] / self._temperatures).softmax(-1).cumsum(-1)
             targets = self._numbers[:, self._step : self._step + 1] * cumulative[:, -1:]
@@ -203,5 +193,5 @@ class TokenSampler:
 
 
 def request_seed(request: Request) -> int:
-    """The seed of a request's samples: 63 bits of the SHA-256 of its content, with the sample number."""
+    """The seed of a request's sample: 63 bits of the SHA-256 of its content and sample number."""
     return int(cache_key("", request)[:16], 16) >> 1

@@ -1,7 +1,4 @@
-"""Runs a causal language model of transformers in this process, with its chat template, in batches.
-
-The shared prefix of a call's prompts, such as their demonstrations, is computed once (`ifqa.llms.generation`).
-"""
+"""Runs a causal language model of transformers in this process, with its chat template, in batches."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -9,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
 from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, sum_tokens
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
-WINDOW = 4096  # tokens; for a model whose files do not name it
+WINDOW = 4096  # tokens; for a model whose files do not tell
 #: Tokens of prompts and answers in a batch, with padding.
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
 _MAX_BATCH_TOKENS = 65_536  # on a CPU, for a small model: each step reads all weights once per batch
@@ -41,12 +38,11 @@ _TEMPLATE_SETTINGS = {"enable_thinking": False, "date_string": "26 Jul 2024"}
 class HF(LanguageModel):
     """A causal language model of the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
 
-    Only the temperature changes the model's probabilities: penalties, top_k and top_p in the model's folder are ignored.
-    Sampling is seeded by each request, so other requests and their order do not matter. In float32 batching changes no
-    answer; in bfloat16 it changes rounding.
+    Penalties, top_k and top_p in the model's folder are ignored. Sampling is seeded by each request, so other requests and their
+    order do not matter. In float32 batching changes no answer; in bfloat16 it changes rounding.
 
     Args:
-        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name of the hub (`ifqa.models.causal_lm`). No
+        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name on the hub (`ifqa.models.causal_lm`). No
             code of the model is run; weights are safetensors, or load as tensors.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
@@ -56,9 +52,9 @@ class HF(LanguageModel):
         store: the folder for completions, below `root`.
 
     Attributes:
-        name: the model, with a hash of its weights, tokenizer and chat template, and a precision other than "auto";
-            completions are stored under it.
-        chat: whether it has a chat template and takes messages; else it continues a text.
+        name: the model, a hash of its weights, tokenizer and chat template, and a precision other than "auto"; completions
+            are stored under it.
+        chat: whether it has a chat template and takes messages; otherwise it continues a text.
         family: split family of an adapter's training questions.
         trained_on: SHA-256 of the files with these questions.
 
@@ -72,26 +68,19 @@ class HF(LanguageModel):
 
     @check_arguments("setting of llm 'hf'")
     def __init__(
-        self,
-        *,
-        model: PathSetting,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Natural = 0,
-        window: Natural = 0,
-        store: str = "completions",
-        root: Path = Path(),
-    ) -> None:
+        self, *, model: PathSetting, device: str = "auto", precision: Precision = "auto", batch_tokens: Natural = 0,
+        window: Natural = 0, store: str = "completions", root: Path = Path(),
+    ) -> None:  # fmt: skip
         if not model.strip():
-            raise IfqaError(f"hf: model is empty; {MEND}")
+            raise ConfigError(f"hf: model is empty; {MEND}")
         silence_transformers()
         files = find_causal_lm(model, root)
         self.family, self.trained_on = files.family, files.sources
         self.model = load_model(files.folder, device, precision, files.adapter)
         self.tokenizer = load_tokenizer(files.folder, self.model)
-        longest = model_window(self.model)
+        longest = config_number(self.model.config.get_text_config(decoder=True), "max_position_embeddings") or WINDOW
         if window > longest:
-            raise IfqaError(f"hf: window is {window:,}, but {model} has only {longest:,} positions")
+            raise ConfigError(f"hf: window is {window:,}, but {model} has only {longest:,} positions")
         self.window = window or longest
         self.chat = bool(self.tokenizer.chat_template)
         self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{files.fingerprint[:16]}"
@@ -106,15 +95,14 @@ class HF(LanguageModel):
 
     @property
     def spent(self) -> TokenUsage:
-        """Tokens computed so far, at no cost."""
         return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
 
     def count(self, text: str) -> int:
-        """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `ids`)."""
+        """Tokens of a text, including special tokens."""
         return len(self.tokenise(text, add_special_tokens=True))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """Tokens that the requests would take, without those that are stored, repeated or too long."""
+        """The tokens that the requests would take; stored, repeated and too long requests take none."""
         todo = [(request, *self._prompt(request)) for request in self._cache.missing(self.name, requests)]
         prompts = [(request, ids) for request, ids, problem in todo if not problem]
         tokens = sum(len(ids) for _, ids in prompts)
@@ -123,12 +111,8 @@ class HF(LanguageModel):
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """The completions of the requests, in order; each is stored before it is returned.
 
-        Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt
-        and answer exceed the window or the memory.
-
-        Args:
-            requests: the requests to complete.
-            advance: called with the number of requests done, each time some are done.
+        Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt and
+        answer exceed the window or the memory. `advance` is called with the number of requests done.
 
         Raises:
             IfqaError: a request has messages and the model no chat template, or the model's weights are damaged.
@@ -164,7 +148,7 @@ class HF(LanguageModel):
         from jinja2 import TemplateError
 
         if request.messages and not self.chat:
-            raise IfqaError(f"{self.name} has no chat template and takes no messages; wanted a text to continue")
+            raise ConfigError(f"{self.name} has no chat template and takes no messages; wanted a text to continue")
         try:
             ids = self.ids(request)
         except TemplateError as error:
@@ -172,10 +156,8 @@ class HF(LanguageModel):
         if not ids:
             return [], "the prompt has no tokens"
         if len(ids) + request.max_tokens > self.window:
-            return [], (
-                f"a prompt of {len(ids):,} tokens and an answer of up to {request.max_tokens:,} do not fit into the "
-                f"model's window of {self.window:,}"
-            )
+            sizes = f"a prompt of {len(ids):,} tokens and an answer of up to {request.max_tokens:,}"
+            return [], f"{sizes} do not fit into the model's window of {self.window:,}"
         return ids, ""
 
     def ids(self, request: Request) -> list[int]:
@@ -188,26 +170,24 @@ class HF(LanguageModel):
         from jinja2 import TemplateError
 
         chat = [{"role": role, "content": content} for role, content in request.messages]
-        render = partial(
-            self.tokenizer.apply_chat_template, add_generation_prompt=True, tokenize=False, **_TEMPLATE_SETTINGS
-        )
+        settings = {"add_generation_prompt": True, "tokenize": False, **_TEMPLATE_SETTINGS}
+        render = partial(self.tokenizer.apply_chat_template, **settings)
         try:
             return str(render(chat))
         except TemplateError:
             if chat[0]["role"] != "system" or len(chat) < 2:
                 raise
-        # Some templates, such as Gemma's, have no system message: prepend its text to the first message
+        # Some templates, such as Gemma's, have no system role: prepend its text to the first message
         first, second, *rest = chat
         return str(render([second | {"content": f"{first['content']}\n\n{second['content']}"}, *rest]))
 
     def tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
-        """The token ids of a text."""
         text = text.encode("utf-8", "replace").decode()  # without lone surrogates
         ids: list[int] = self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"]
         return ids
 
     def _next_batch_size(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
-        """How many of the first requests make the next batch; batches have equal sizes, as small ones waste time."""
+        """The number of first requests that make the next batch; batches have equal sizes, as small ones waste time."""
         longest_prompt = longest_answer = 0
         for number, (request, ids) in enumerate(todo[:_MAX_BATCH], start=1):
             longest_prompt = max(longest_prompt, len(ids))
@@ -220,7 +200,7 @@ class HF(LanguageModel):
     def _generate(
         self, group: Sequence[tuple[Request, list[int]]], caches: "PrefixCaches", on_text: TextCallback | None
     ) -> dict[Request, Completion]:
-        """Completions of a batch, the first streamed; none if memory ran out with several prompts: the next batch is smaller."""
+        """A batch's completions, the first streamed; none if memory ran out with several prompts: the next batch is smaller."""
         import torch
 
         from ifqa.llms.generation import BatchStopping, TokenSampler, enable_grouped_attention
@@ -233,13 +213,10 @@ class HF(LanguageModel):
         try:
             with torch.inference_mode(), enable_grouped_attention(device.type):
                 self.model.generate(
-                    input_ids=padded,
-                    attention_mask=mask,
-                    past_key_values=caches.cache(len(group), width + max_tokens),
+                    input_ids=padded, attention_mask=mask, past_key_values=caches.cache(len(group), width + max_tokens),
                     generation_config=self._settings(max_new_tokens=max_tokens),
-                    logits_processor=[TokenSampler(requests, str(device))],
-                    stopping_criteria=[rows],
-                )
+                    logits_processor=[TokenSampler(requests, str(device))], stopping_criteria=[rows],
+                )  # fmt: skip
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -248,37 +225,29 @@ class HF(LanguageModel):
         if device.type == "cuda":  # outside the handler, whose traceback holds the memory
             torch.cuda.empty_cache()
         if len(group) == 1:
-            return {
-                requests[0]: Completion(error=f"a prompt of {width:,} tokens does not fit into the memory of {device}")
-            }
+            problem = f"a prompt of {width:,} tokens does not fit into the memory of {device}"
+            return {requests[0]: Completion(error=problem)}
         self.batch_tokens = max(1, min(self.batch_tokens, len(group) * (width + max_tokens)) // 2)
-        logger.info(
-            f"out of memory with {len(group)} prompts a batch: continuing with batches of {self.batch_tokens:,} tokens"
-        )
+        tokens = f"{self.batch_tokens:,} tokens"
+        logger.info(f"out of memory with {len(group)} prompts a batch: continuing with batches of {tokens}")
         return {}
 
     def _settings(self, **settings: int) -> "GenerationConfig":
         from transformers import GenerationConfig
 
-        end, pad = sorted(self._ends) or None, self._pad
-        return GenerationConfig(
-            do_sample=False, num_beams=1, use_cache=True, pad_token_id=pad, eos_token_id=end, **settings
-        )
+        tokens = {"pad_token_id": self._pad, "eos_token_id": sorted(self._ends) or None}
+        return GenerationConfig(do_sample=False, num_beams=1, use_cache=True, **tokens, **settings)
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(
-            [token for token in tokens if token not in self._ends], skip_special_tokens=True
-        )
-        return text
+        kept = [token for token in tokens if token not in self._ends]
+        return str(self.tokenizer.decode(kept, skip_special_tokens=True))
 
     @classmethod
     def refuse_settings(cls, *, store: str = "", **_: object) -> None:
-        """Refuse a store outside of the working directory."""
         check_store(store)
 
     @classmethod
     def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
-        """The model."""
         return [Requirement(model, download_hint(model, root))]
 
     @classmethod
@@ -293,7 +262,7 @@ class HF(LanguageModel):
 
 
 def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> "PreTrainedModel":
-    """The network in evaluation mode, on its device, with an adapter of peft merged into its weights."""
+    """The network in evaluation mode on its device; an adapter of peft is merged into its weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -312,10 +281,10 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
         try:
             from peft import PeftModel
         except ImportError as error:
-            raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
+            raise MissingInput(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
         with report_load_errors(str(adapter), "an adapter of peft"):
             model = PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
-    # The states of the last tokens are a slice, for which torch.matmul copies the output matrix once per row.
+    # The last tokens' states are a slice, for which torch.matmul copies the output matrix once per row
     model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: (inputs[0].contiguous(), *inputs[1:]))
     try:
         return model.eval().to(device)
@@ -324,32 +293,23 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
 
 
 def _check_kind(folder: Path, config: "PretrainedConfig", causal: Iterable[str | Sequence[str]]) -> None:
-    """Refuse other kinds of models: a masked one, for example, would load and write nonsense."""
+    """Refuse other kinds of models: a masked one would load and write nonsense."""
     known = {name for names in causal for name in ([names] if isinstance(names, str) else names)}
     architectures = list(config.architectures or [])
     if config.is_encoder_decoder or (architectures and not known.intersection(architectures)):
-        raise IfqaError(
-            f"{folder} is not a causal language model but {', '.join(architectures) or config.model_type}; {MEND}"
-        )
+        kind = ", ".join(architectures) or config.model_type
+        raise FormatError(f"{folder} is not a causal language model but {kind}; {MEND}")
 
 
 def load_tokenizer(folder: Path, model: "PreTrainedModel") -> "PreTrainedTokenizerBase":
-    """The tokenizer of a model's folder."""
     if not any(next(folder.glob(name), None) for name in _TOKENIZERS):  # else transformers makes an empty one
-        raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own there")
+        raise MissingInput(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own there")
     tokenizer = open_tokenizer(folder)
     vocabulary = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > vocabulary:
-        raise IfqaError(
-            f"the tokenizer of {folder} has {len(tokenizer):,} tokens and the model {vocabulary:,}; copy the model's "
-            "own there"
-        )
+        counts = f"has {len(tokenizer):,} tokens and the model {vocabulary:,}"
+        raise FormatError(f"the tokenizer of {folder} {counts}; copy the model's own there")
     return tokenizer
-
-
-def model_window(model: "PreTrainedModel") -> int:
-    """Number of the model's positions, in tokens."""
-    return config_number(model.config.get_text_config(decoder=True), "max_position_embeddings") or WINDOW
 
 
 def end_tokens(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:

@@ -1,6 +1,6 @@
 """Sends one request with OpenAI's client, without retries, and classifies the response: a completion or a kind of failure.
 
-Bodies have a maximum size, so that no server fills the memory. The key is removed from every text that comes back.
+Bodies have a maximum size, so that no server fills the memory. The key is removed from every text that the server returns.
 """
 
 import asyncio
@@ -17,16 +17,7 @@ import httpx2
 import openai
 
 from ifqa.llms.cache import LONGEST_TEXT, truncate_completion
-from ifqa.llms.credentials import (
-    LONGEST_MESSAGE,
-    NO_KEY,
-    is_local,
-    is_openai,
-    key_encodings,
-    redact,
-    remove_key,
-    takes_openai_key,
-)
+from ifqa.llms.credentials import MAX_MESSAGE, NO_KEY, is_local, is_openai, is_trusted, key_forms, redact, remove_key
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion
 
@@ -34,14 +25,12 @@ CONNECT = 10.0  # seconds until a server counts as down
 LONGEST_BODY = 16_000_000  # bytes; an answer of 100,000 tokens takes a few hundred thousand
 _NEEDED = {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
 _PLAIN = {"Accept-Encoding": "identity"}  # no compression: bytes received are bytes in memory
-# Error codes that concern a single prompt; other servers than OpenAI's use messages instead
-_REQUEST_ERROR_CODES = {
+# Error codes that concern a single prompt; servers other than OpenAI's use messages instead
+_REQUEST_ERRORS = {
     "context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "content_filter",
     "content_policy_violation", "invalid_prompt",
 }  # fmt: skip
-_REQUEST_ERROR_PATTERN = re.compile(
-    r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I
-)
+_REQUEST_ERROR = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _HINTS = {
     401: " (check OPENAI_API_KEY, or the variable in IFQA_KEYS)",
@@ -54,41 +43,21 @@ _SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a request has no completion.
+    """Why a request has no completion."""
 
-    Attributes:
-        action: "retry" if another try may help, "fail" if only this request fails, "stop" if every request would fail.
-        message: the reason in one line, without secrets.
-        wait: seconds that the server asks to wait before a retry; None if it does not.
-        used: tokens of prompt and answer that were used nevertheless; None if unknown.
-        unreachable: no connection was made.
-    """
-
+    #: "retry" if another try may help, "fail" if only this request fails, "stop" if every request would fail.
     action: Literal["retry", "fail", "stop"]
-    message: str
-    wait: float | None = None
-    used: tuple[int, int] | None = (0, 0)
-    unreachable: bool = False
-
-
-def _redactable_key(key: str) -> str:
-    """The key if it is long enough to be searched in answers, else ""."""
-    return key if len(key) >= _SHORTEST_KEY else ""
-
-
-def _sanitize_reply(reply: Completion | Failure, key: str) -> Completion | Failure:
-    """The reply with bounded texts, from which the key that the server got ("" for none) is removed."""
-    if isinstance(reply, Failure):
-        return replace(reply, message=remove_key(reply.message, key)[: 2 * LONGEST_MESSAGE])
-    key = _redactable_key(key)
-    return truncate_completion(replace(reply, text=remove_key(reply.text, key), finish=redact(reply.finish, key)))
+    message: str  # one line, without secrets
+    wait: float | None = None  # seconds that the server asks to wait before a retry
+    used: tuple[int, int] | None = (0, 0)  # tokens of prompt and answer used nevertheless; None if unknown
+    unreachable: bool = False  # no connection was made
 
 
 def parse_response(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
     """The completion in the body of a response, or why there is none.
 
-    The text is cut before the first stop string, as some servers leave it in. A chat's refusal counts as its text. An empty
-    text is an answer, unless the limit on tokens was reached before the text began.
+    The text is cut before the first stop string, which some servers leave in. A chat's refusal counts as its text. An empty text
+    is an answer, unless the limit on tokens was reached before the text began.
     """
     try:
         answer = json.loads(body)
@@ -117,7 +86,6 @@ def parse_response(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Complet
 
 
 def _first_choice(answer: Mapping[str, object]) -> dict[str, Any]:
-    """The first choice; empty if there is none."""
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     return choice if isinstance(choice, dict) else {}
@@ -133,9 +101,8 @@ def _parse_usage(usage: object) -> tuple[int, int] | None:
 def _classify_status(error: openai.APIStatusError, key: str) -> Failure:
     """The failure of a response with a status other than 2xx.
 
-    408, 409, 429 and 5xx are retried, unless a quota is used up. A 413 fails its request alone, and so does a 400 about
-    length or content (a context too long, a filter). Every other status (a bad key, no such model, an unsupported parameter)
-    stops all requests.
+    408, 409, 429 and 5xx are retried, unless a quota is used up. A 413 fails its request alone; so does a 400 about length or
+    content. Every other status (a bad key, no such model, an unsupported parameter) stops all requests.
     """
     status = error.status_code
     code, message = _parse_error_body(error.body)
@@ -150,7 +117,7 @@ def _classify_status(error: openai.APIStatusError, key: str) -> Failure:
         host = urlsplit(error.response.headers.get("location", "")).netloc or "another address"
         mend = "which is not followed; if you trust that host, set base_url to it"
         return Failure("stop", f"HTTP {status}: a redirect to {redact(host[:100], key)}, {mend}")
-    if status == 413 or (status == 400 and (code in _REQUEST_ERROR_CODES or _REQUEST_ERROR_PATTERN.search(message))):
+    if status == 413 or (status == 400 and (code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message))):
         return Failure("fail", line)
     return Failure("stop", line + _HINTS.get(status, ""))
 
@@ -160,13 +127,13 @@ def _parse_error_body(body: object) -> tuple[str, str]:
     if not isinstance(body, Mapping):
         return "", str(body or "no message")
     codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
-    code = next((code for code in codes if code in _REQUEST_ERROR_CODES | _QUOTA), codes[0] if codes else "")
+    code = next((code for code in codes if code in _REQUEST_ERRORS | _QUOTA), codes[0] if codes else "")
     message = next((body[name] for name in ("message", "detail", "error") if body.get(name)), body)
     return code, message if isinstance(message, str) else json.dumps(message)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from headers with milliseconds, seconds or a date; None if there is none."""
+    """Seconds to wait, from a header with milliseconds, seconds or a date; None without such a header."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
             return max(0.0, float(headers.get(name, "")) / unit)
@@ -182,10 +149,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 class StreamedAnswer:
     """Assembles the chunks of an answer streamed by OpenAI's API, and calls `on_text` with the text so far.
 
-    Args:
-        chat: whether the chunks are of a chat.
-        on_text: gets the text without `key`, and without an ending that may be the start of `key`.
-        key: the key that the server got and may repeat; "" for none.
+    `on_text` gets the text without `key`, which the server got and may repeat, and without an ending that may be its start.
     """
 
     def __init__(self, chat: bool, on_text: TextCallback, key: str = "") -> None:
@@ -225,36 +189,35 @@ class StreamedAnswer:
 
     def _visible_text(self, text: str) -> str:
         text, held = remove_key(text, self._key), 0
-        for form in key_encodings(self._key):
+        for form in key_forms(self._key):
             longest = min(len(text), len(form) - 1)
             held = max(held, next((size for size in range(longest, 3, -1) if form.startswith(text[-size:])), 0))
         return text[: len(text) - held][:LONGEST_TEXT]
 
 
 class _BodyRefused(httpx2.RequestError):  # a subclass, as the library reports connection errors to us
-    """A body is too long or compressed, and was not read."""
+    """A body is too long or compressed; it was not read."""
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
     def __init__(self, response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
         self._stream = response.stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        if isinstance(self._stream, httpx2.AsyncByteStream):  # always true with an asynchronous client
-            async for chunk in self._stream:
-                size += len(chunk)
-                if size > LONGEST_BODY:
-                    raise _BodyRefused(f"the answer's body has more than {LONGEST_BODY:,} bytes")
-                yield chunk
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > LONGEST_BODY:
+                raise _BodyRefused(f"the answer's body has more than {LONGEST_BODY:,} bytes")
+            yield chunk
 
     async def aclose(self) -> None:
-        if isinstance(self._stream, httpx2.AsyncByteStream):
-            await self._stream.aclose()
+        await self._stream.aclose()
 
 
 async def _limit_body(response: httpx2.Response) -> None:
-    """Limit the body of every response. Compressed bodies are refused, as few bytes can expand to many."""
+    """Limit the size of a response's body. A compressed body is refused, as few bytes can expand to many."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
         raise _BodyRefused(f"the answer's body is compressed ({encoding[:40]}), although plain bytes were requested")
@@ -276,7 +239,7 @@ def open_client(url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
     """A client without redirects and retries. It uses the environment's proxy, except for a server on this machine."""
     http = openai.DefaultAsyncHttpxClient(
         trust_env=not is_local(url), follow_redirects=False, headers=_PLAIN,
-        event_hooks={"response": [_limit_body], "request": [] if takes_openai_key(url) else [_strip_headers(key)]},
+        event_hooks={"response": [_limit_body], "request": [] if is_trusted(url) else [_strip_headers(key)]},
     )  # fmt: skip
     limits = openai.Timeout(timeout, connect=min(timeout, CONNECT))
     client = openai.AsyncOpenAI(api_key=key, base_url=url, timeout=limits, max_retries=0, http_client=http)
@@ -290,25 +253,29 @@ async def send(
 ) -> Completion | Failure:
     """Send a request once, with the API's arguments; it is streamed if `on_text` is set."""
     key = "" if client.api_key == NO_KEY else client.api_key
+    searched = key if len(key) >= _SHORTEST_KEY else ""  # the key to remove from answers
     chat, stop = "messages" in arguments, arguments.get("stop")
     # The methods for the endpoints check types, which takes longer than everything else
     path = "/chat/completions" if chat else "/completions"
     try:
         async with asyncio.timeout(timeout):  # the library's own timeout restarts with every byte
             if on_text:
-                body = await _send_streaming(client, path, arguments, on_text, _redactable_key(key))
+                body = await _send_streaming(client, path, arguments, on_text, searched)
             else:
                 body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
         reply = parse_response(body, chat, stop if isinstance(stop, list) else ())
     except (openai.APIError, TimeoutError) as error:
         reply = _classify_error(error, key, timeout)
-    return _sanitize_reply(reply, key)
+    if isinstance(reply, Failure):
+        return replace(reply, message=remove_key(reply.message, key)[: 2 * MAX_MESSAGE])
+    text, finish = remove_key(reply.text, searched), redact(reply.finish, searched)
+    return truncate_completion(replace(reply, text=text, finish=finish))
 
 
 async def _send_streaming(
     client: openai.AsyncOpenAI, path: str, arguments: dict[str, object], on_text: TextCallback, key: str
 ) -> bytes:
-    """Send a streaming request; the body as without streaming."""
+    """Send a streaming request; returns the body as without streaming."""
     options = arguments | {"stream": True, "stream_options": {"include_usage": True}}
     stream = await client.post(path, body=options, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object])
     if "text/event-stream" not in stream.response.headers.get("content-type", ""):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError
 from ifqa.llms.budget import Account, Budget, find_price
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
 from ifqa.llms.credentials import check_address, is_local, is_openai, key_for, resolve_address, server_origin
@@ -27,7 +27,7 @@ class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
     The key is read from the environment for each call (`ifqa.llms.credentials`) and never stored; a server on this machine needs
-    none. Redirects are not followed. All models of a budget share its caps. Several threads may call it at once.
+    none. Redirects are not followed. All models of a budget share its caps. Several threads may call a model at once.
 
     Args:
         model: the model's name at the server.
@@ -43,16 +43,16 @@ class OpenAI(LanguageModel):
         effort: `reasoning_effort` of reasoning chat models; "" leaves it to the server. From GPT-5 on, some models take a
             temperature of 0 only with "none".
         store: the folder for completions, below `root`.
-        root: the folder that `store` and a prices.toml are in.
+        root: the folder with `store` and a prices.toml.
         budget: shared with other models, whose spending then counts towards the caps.
 
     Attributes:
-        name: the model, with its effort if one is set and its host if that is not OpenAI's; completions are stored under it.
+        name: the model, its effort if set, and its host if that is not OpenAI's; completions are stored under it.
         server: scheme, host and port of the server.
-        price: US dollars per million tokens, or None if unknown.
+        price: US dollars per million tokens; None if unknown.
 
     Raises:
-        IfqaError: an argument is out of range, or `max_cost` is set and the price is unknown.
+        ConfigError: an argument is out of range, or `max_cost` is set and the price is unknown.
     """
 
     version = 1
@@ -64,27 +64,19 @@ class OpenAI(LanguageModel):
 
     @check_arguments("setting of llm 'openai'")
     def __init__(
-        self,
-        *,
-        model: Annotated[str, Field(pattern=r"\S", description="its name at the server, as in 'gpt-4.1-mini'")],
-        base_url: str = "",
-        concurrency: Positive = 8,
-        requests_per_minute: Natural = 0,
-        timeout: Annotated[float, Field(ge=0.001)] = 60.0,
-        window: Natural = 0,
-        form: Literal["auto", "chat", "completion"] = "auto",
-        retries: Natural = 6,
-        max_cost: NotNegative = 0.0,
-        max_total_tokens: Natural = 0,
-        effort: str = "",
-        store: str = "completions",
-        root: Path = Path(),
+        self, *, model: Annotated[str, Field(pattern=r"\S", description="its name at the server, as in 'gpt-4.1-mini'")],
+        base_url: str = "", concurrency: Positive = 8, requests_per_minute: Natural = 0,
+        timeout: Annotated[float, Field(ge=0.001)] = 60.0, window: Natural = 0,
+        form: Literal["auto", "chat", "completion"] = "auto", retries: Natural = 6, max_cost: NotNegative = 0.0,
+        max_total_tokens: Natural = 0, effort: str = "", store: str = "completions", root: Path = Path(),
         budget: Budget | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.url = resolve_address(base_url)
         self.server = server_origin(self.url)
         self.model = model
-        self.name = (f"{model} effort {effort}" if effort else model) + _host_suffix(self.url)
+        self.name = f"{model} effort {effort}" if effort else model
+        if not is_openai(self.url):  # all servers on this machine share their completions
+            self.name += f" at {'localhost' if is_local(self.url) else urlsplit(self.url).hostname}"
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         self.window = window or find_window(model) or WINDOW
         if not window and not find_window(model):
@@ -92,7 +84,7 @@ class OpenAI(LanguageModel):
         self.price = find_price(model, self.url, root)
         if max_cost and self.price is None:
             at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
-            raise IfqaError(
+            raise ConfigError(
                 f"max_cost is ${max_cost:g}, but the price of {model!r}{at} is unknown: add it to a prices.toml here, below "
                 f'[models] as "{model}" = {{ input = DOLLARS, output = DOLLARS }} per million tokens; or cap the tokens instead'
             )
@@ -121,7 +113,7 @@ class OpenAI(LanguageModel):
     def require_access(
         cls, *, base_url: str = "", store: str = "completions", root: Path = Path(), **_: object
     ) -> None:
-        """Require a key, unless completions are stored from before."""
+        """Require a key, unless completions are stored already."""
         try:
             key_for(resolve_address(base_url))
         except IfqaError as error:
@@ -141,11 +133,10 @@ class OpenAI(LanguageModel):
 
     @property
     def spent(self) -> TokenUsage:
-        """Tokens and dollars spent so far."""
         return TokenUsage(self.account.calls, self._cached, *self.account.spent, self.account.cost)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What the requests would cost; stored and repeated requests cost nothing. Sends nothing."""
+        """The cost of the requests; stored and repeated requests cost nothing. Sends nothing."""
         missing = self._cache.missing(self.name, requests)
         prompt = sum(count_prompt_tokens(request, self.count) for request in missing)
         answers = sum(request.max_tokens for request in missing)
@@ -155,16 +146,14 @@ class OpenAI(LanguageModel):
         """The completions of the requests, in order; each is stored before it is returned.
 
         Stored completions are not requested again. Equal requests are sent once, across threads and processes. A failed
-        completion has `error`; the next call retries it. After an interrupt no more requests are sent; those in flight get
-        a few seconds, and their completions are stored before the interrupt is raised.
-
-        Args:
-            requests: the requests to complete.
-            advance: called with the number of requests done, each time some are done.
+        completion has `error`; the next call retries it. After an interrupt no more requests are sent; those in flight get a few
+        seconds, and their completions are stored before the interrupt is raised. `advance` is called with the number of
+        requests done.
 
         Raises:
-            IfqaError: a retry would not help (a bad key, no such model, a used-up quota; the message quotes the server),
-                or a completion cannot be written. Completions in flight have been stored.
+            ServiceError: a retry would not help (a bad key, no such model, a used-up quota; the message quotes the server).
+                Completions in flight have been stored.
+            IfqaError: a completion cannot be written.
         """
         batch = RequestBatch(self._cache, self.name, requests, advance)
         try:
@@ -181,7 +170,6 @@ class OpenAI(LanguageModel):
         return batch.completions()
 
     def check_ready(self) -> None:
-        """Check that a key is set; sends nothing."""
         key_for(self.url)
 
     def arguments(self, request: Request) -> dict[str, object]:
@@ -204,8 +192,3 @@ class OpenAI(LanguageModel):
         if self._effort and request.messages:
             arguments["reasoning_effort"] = self._effort
         return arguments
-
-
-def _host_suffix(url: str) -> str:
-    """The suffix of a model's name for its host; "" for OpenAI, the same for all servers on this machine."""
-    return "" if is_openai(url) else f" at {'localhost' if is_local(url) else urlsplit(url).hostname}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError, MissingInput, unknown_name
+from ifqa.errors import FormatError, IfqaError, MissingInput, unknown_name
 from ifqa.llms.cache import VERSION, truncate_completion
 from ifqa.llms.token_counts import estimate_tokens
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
@@ -18,8 +18,6 @@ _NOT_RECORDED = ("error", "cached")  # fields of a completion
 
 
 class RecordingLine(StrictModel):
-    """A line of a recording."""
-
     version: int = VERSION
     request: dict[str, Any]
     completion: dict[str, Any]
@@ -28,10 +26,10 @@ class RecordingLine(StrictModel):
 class Replay(LanguageModel):
     """A model that answers with recorded completions.
 
-    A recording is a file of JSON lines; each line is a record of the cache: `{"version": 1, "request": {"model": ...,
-    "messages": [[role, content], ...] or "text": ..., "max_tokens": ..., "temperature": ..., "stop": [...], "sample":
-    ...}, "completion": {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. Missing values
-    of a request have `Request`'s defaults, those of a completion are 0 or "". The lookup ignores the model.
+    A recording is a file of JSON lines; each line is a record of the cache: `{"version": 1, "request": {"model": ..., "messages":
+    [[role, content], ...] or "text": ..., "max_tokens": ..., "temperature": ..., "stop": [...], "sample": ...}, "completion":
+    {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. Missing values of a request have `Request`'s
+    defaults, those of a completion are 0 or "". The lookup ignores the model.
 
     Args:
         path: the file, or the name of a recording that ships with ifqa.
@@ -61,11 +59,9 @@ class Replay(LanguageModel):
         return TokenUsage(cached=self._cached, cost=0.0)
 
     def count(self, text: str) -> int:
-        """An upper estimate of a text's tokens."""
         return estimate_tokens(text)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """Zero."""
         return Estimate(0, 0, 0, 0.0)
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
@@ -78,7 +74,6 @@ class Replay(LanguageModel):
 
     @classmethod
     def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
-        """The recording."""
         try:
             find_recording(str(root / path) if (root / path).exists() else path)
         except IfqaError as error:
@@ -87,7 +82,6 @@ class Replay(LanguageModel):
 
     @classmethod
     def fingerprint(cls, path: str, **_: object) -> str:
-        """SHA-256 of the recording."""
         return sha256(find_recording(path))
 
 
@@ -111,7 +105,7 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         where = f"{path}:{number}"
         line = parse_section(RecordingLine, record, where)
         if line.version != VERSION:
-            raise IfqaError(f"{where}: the recording has version {line.version}; this ifqa reads version {VERSION}")
+            raise FormatError(f"{where}: the recording has version {line.version}; this ifqa reads version {VERSION}")
         if model := str(line.request.pop("model", "")):
             models[model] = None
         check_settings("key", Request, line.request, where=f"{where}: request")
@@ -121,8 +115,8 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
             stop = tuple(line.request.get("stop", ()))
             request = Request(**line.request | {"messages": messages, "stop": stop})
         except ValueError as error:
-            raise IfqaError(f"{where}: {error}") from error
+            raise FormatError(f"{where}: {error}") from error
         completion = truncate_completion(Completion(**line.completion, cached=True))
         if completions.setdefault(request, completion) != completion:
-            raise IfqaError(f"{where}: the same request has another completion in an earlier line; remove one of them")
+            raise FormatError(f"{where}: the same request has another completion in an earlier line; remove one")
     return completions, list(models)

@@ -1,4 +1,4 @@
-"""Sends many requests to one server: in parallel, rate-limited, retried, within a budget; answers are stored at once."""
+"""Sends many requests to one server: in parallel, rate-limited, retried, within a budget; completions are stored at once."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import openai
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, ServiceError
 from ifqa.llms.budget import Account
 from ifqa.llms.cache import CacheWriter, RequestBatch
 from ifqa.llms.http_client import Failure, open_client, send
@@ -22,7 +22,7 @@ from ifqa.records import Completion, Request
 
 logger = logging.getLogger(__name__)
 
-BACKOFF = 0.5  # seconds before the first retry if the server names none; doubles with each retry
+BACKOFF = 0.5  # seconds before the first retry if the server does not say; doubles with each retry
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # if the server asks for a longer wait, the run stops
 GRACE = 5.0  # seconds that requests in flight get after an interrupt, as they are paid for
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class ServedModel(Protocol):
-    """The part of `ifqa.llms.openai.OpenAI` that the scheduler uses."""
+    """The part of `OpenAI` that the scheduler uses."""
 
     model: str
     url: str
@@ -43,22 +43,15 @@ class ServedModel(Protocol):
     interval: float
     timeout: float
 
-    def arguments(self, request: Request) -> dict[str, object]:
-        """A request as the API takes it."""
+    def arguments(self, request: Request) -> dict[str, object]: ...
 
 
 class RequestScheduler:
     """Sends the missing requests of a batch, which is one call of `OpenAI.complete`.
 
-    Retries are not left to the client's library: each try counts towards the budget and the rate limit, malformed responses
-    are retried like broken connections, and a wait that the server asks for delays all requests.
-
-    Args:
-        model: the model, with concurrency, retries, rate limit, timeout and account.
-        key: sent to the server.
-        batch: the requests; their completions and failures are settled there.
-        writer: claims requests and stores completions, in threads; a completion is stored before it is settled.
-        on_text: gets the text of the first request while it is generated.
+    Retries are not left to the client's library: each try counts towards the budget and the rate limit, malformed responses are
+    retried like broken connections, and a wait that the server asks for delays all requests. A completion is stored before it is
+    settled in its batch. `on_text` gets the text of the first request while it is generated.
     """
 
     def __init__(
@@ -72,16 +65,15 @@ class RequestScheduler:
         self._waiting = dict.fromkeys(batch.missing)
         self._claimed: deque[Request] = deque()
         self._claiming, self._stopped = asyncio.Lock(), asyncio.Event()
-        self._stop_reason = ""
-        self._next_turn = 0.0
-        self._answered = False
+        self._error: IfqaError | None = None
+        self._next_turn, self._answered = 0.0, False
         self._logged_kinds: set[str] = set()
 
     async def ask(self) -> None:
         """Send all requests, and wait for those that another process or thread is sending.
 
         Raises:
-            IfqaError: the server refuses, and a retry would not help; completions in flight have been stored.
+            ServiceError: the server refuses, and a retry would not help; completions in flight have been stored.
         """
         await asyncio.sleep(0)  # a call that is already cancelled sends nothing
         if not self._account.calls:
@@ -98,9 +90,8 @@ class RequestScheduler:
                 except asyncio.CancelledError:
                     self._stopped.set()
                     if not cancellation() and not all(task.done() for task in tasks):
-                        logger.info(
-                            f"{self.name}: waiting up to {GRACE:g} s for requests in flight; interrupt again to stop at once"
-                        )
+                        grace = f"waiting up to {GRACE:g} s for requests in flight"
+                        logger.info(f"{self.name}: {grace}; interrupt again to stop at once")
                         await asyncio.wait(tasks, timeout=GRACE)
                     raise
                 finally:
@@ -110,25 +101,23 @@ class RequestScheduler:
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
-        if self._stop_reason:
-            raise IfqaError(self._stop_reason)
+        if self._error:
+            raise self._error
 
     async def _work(self, client: openai.AsyncOpenAI) -> None:
-        """Send one request after another, until none is left or requests stop."""
         while request := await self._next():
             completion = await self._complete(client, request)
             if completion is None:
                 return
             if completion.error:
                 await self._in_thread(self._writer.release, request)
-            else:
-                # If the wait is cancelled, the thread still stores the completion
-                if reason := await asyncio.shield(self._in_thread(self._writer.store, request, completion)):
-                    self._stop(reason)
+            # If the wait is cancelled, the thread still stores the completion
+            elif error := await asyncio.shield(self._in_thread(self._writer.store, request, completion)):
+                self._stop(error)
             self._batch.settle(request, completion)
 
     async def _next(self) -> Request | None:
-        """A claimed request; None if none is left or requests stop."""
+        """A claimed request; None if none is left or requests have stopped."""
         async with self._claiming:
             while self._waiting and not self._claimed and not self._stopped.is_set():
                 limit = _CLAIMS * self._model.concurrency
@@ -150,7 +139,7 @@ class RequestScheduler:
         bounds = bound_prompt_tokens(request, self._count), request.max_tokens
         for tries in range(1, retries + 2):
             while (reservation := self._account.reserve(*bounds)) is None:
-                if not self._account.budget.in_flight:  # no reservation will be released
+                if not self._account.budget.in_flight:  # none will be released
                     return Completion(error=f"{self._account.refusal}{f' (after {message})' if message else ''}")
                 await self._pause(_POLL)
                 if self._stopped.is_set():
@@ -174,15 +163,14 @@ class RequestScheduler:
             if reply.action == "fail":
                 return Completion(error=message)
             if reply.action == "stop":
-                self._stop(f"{self.name}: {message}")
+                self._refuse(message)
             elif reply.wait is not None and reply.wait > LONGEST_WAIT:
-                when = f"the server asks to wait {reply.wait:,.0f} s; run this again then"
-                self._stop(f"{self.name}: {message}; {when}")
+                self._refuse(f"{message}; the server asks to wait {reply.wait:,.0f} s; run this again then")
             elif tries <= retries:
                 self._log_once("retries", f"{message}; such requests are retried, at most {retries} times")
                 await self._back_off(tries, reply.wait)
             elif reply.unreachable and not self._answered:
-                self._stop(f"{self.name}: {message} (after {tries} tries; is the server up?)")
+                self._refuse(f"{message} (after {tries} tries; is the server up?)")
             if self._stopped.is_set():
                 return None
         return Completion(error=f"{message} (after {tries} tries)")
@@ -210,18 +198,20 @@ class RequestScheduler:
         return asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     def _log_once(self, kind: str, message: str) -> None:
-        """Log a message, once per kind."""
         if kind not in self._logged_kinds:
             self._logged_kinds.add(kind)
             logger.info(f"{self.name}: {message}")
 
-    def _stop(self, reason: str) -> None:
-        self._stop_reason = self._stop_reason or reason
+    def _refuse(self, message: str) -> None:
+        self._stop(ServiceError(f"{self.name}: {message}"))
+
+    def _stop(self, error: IfqaError) -> None:
+        self._error = self._error or error
         self._stopped.set()
 
 
 def run(coroutine: Coroutine[object, object, None]) -> None:
-    """Run a coroutine to its end; in a new thread if this thread already runs a loop (Jupyter).
+    """Run a coroutine to its end; in a new thread if this thread already runs an event loop (Jupyter).
 
     Raises:
         asyncio.CancelledError: it was `cancellable`, and was cancelled.

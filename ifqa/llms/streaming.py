@@ -26,7 +26,6 @@ def streaming(on_text: TextCallback | None) -> Iterator[None]:
 
 
 def text_callback() -> TextCallback | None:
-    """The callback of this thread, if any."""
     return _callback.get()
 
 
@@ -41,5 +40,5 @@ def cancellable(cancelled: "Future[None]") -> Iterator[None]:
 
 
 def cancellation() -> "Future[None] | None":
-    """The future that cancels the requests of this thread when it is done, if any."""
+    """The future whose completion cancels this thread's requests, if any."""
     return _cancelled.get()

@@ -1,4 +1,4 @@
-"""Counts the tokens of a text, exactly or by an upper estimate; and the context windows of models."""
+"""Counts the tokens of a text, exactly or by an upper estimate, and knows the context windows of models."""
 
 import hashlib
 import logging
@@ -14,7 +14,7 @@ from ifqa.records import Request
 logger = logging.getLogger(__name__)
 
 WINDOW = 4096  # tokens; for a model that is not in the table
-# Tokens of prompt and answer together. From GPT-5.4 on, models take more than 272,000, at a higher price.
+# Tokens of prompt and answer together; GPT-5.4 and later take more than 272,000 at a higher price
 WINDOWS = {
     "gpt-6": 272_000, "gpt-5": 272_000,
     "gpt-4.1": 1_047_576, "gpt-4o": 128_000, "gpt-4-turbo": 128_000, "gpt-4-32k": 32_768, "gpt-4": 8_192,
@@ -27,20 +27,19 @@ _SPACES = re.compile(r" (?=[A-Za-z])")
 
 
 def find_window(model: str) -> int:
-    """A model's window in tokens, by the longest prefix of its name in the table; 0 if there is none."""
+    """A model's window in tokens, by the longest prefix of its name in the table; 0 if unknown."""
     known = [name for name in WINDOWS if model.removeprefix("ft:").startswith(name)]
     return WINDOWS[max(known, key=len)] if known else 0
 
 
 def estimate_tokens(text: str) -> int:
-    """An upper estimate, by rule, of the tokens of English prose under today's vocabularies.
+    """An upper estimate of the tokens of English prose under today's vocabularies.
 
-    A run of ASCII letters, with the space before it, counts a token for every three letters, rounded up; every other byte
+    Three ASCII letters in a row count a token, rounded up for each run, which includes the space before it; every other byte
     counts a token. Byte-pair vocabularies never use more than a token per byte. A word has more tokens than a third of its
-    letters only if its letter groups are rare in English. Compared with a vocabulary of 30,000 byte pairs (cl100k has
-    100,000, o200k 200,000) trained on other articles, the estimate for 2,805 passages of 100 words of English Wikipedia was
-    1.7 times the count in the median, and at least 1.16 times. Of 12,311 single sentences, 4 were underestimated; so are
-    lists of foreign names.
+    letters only if its letter groups are rare in English. Compared with a vocabulary of 30,000 byte pairs (cl100k has 100,000,
+    o200k 200,000) trained on other articles, the estimate for 2,805 passages of 100 words of English Wikipedia was 1.7 times the
+    count in the median and at least 1.16 times. Of 12,311 single sentences, 4 were underestimated; so are lists of foreign names.
     """
     words = _WORDS.findall(text)
     letters = sum(map(len, words)) + len(_SPACES.findall(text))
@@ -51,8 +50,8 @@ def estimate_tokens(text: str) -> int:
 def token_counter(model: str) -> Callable[[str], int]:
     """A function that counts a model's tokens in a text.
 
-    It is tiktoken's if the model's vocabulary is on this machine; nothing is downloaded. Else it is `estimate_tokens`, which
-    is logged once.
+    It is tiktoken's if the model's vocabulary is on this machine; nothing is downloaded. Otherwise it is `estimate_tokens`,
+    which is logged once.
     """
     import tiktoken
 
@@ -63,10 +62,8 @@ def token_counter(model: str) -> Callable[[str], int]:
         return estimate_tokens
     base = {"o200k_harmony": "o200k_base"}.get(name, name)
     if not _is_cached(base):
-        logger.info(
-            f"{model}: token counts are upper estimates; for exact counts fetch its vocabulary "
-            f"once: python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
-        )
+        fetch = f"python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
+        logger.info(f"{model}: token counts are upper estimates; for exact counts fetch its vocabulary once: {fetch}")
         return estimate_tokens
     encoding = tiktoken.get_encoding(base)
     return lambda text: len(encoding.encode(text, disallowed_special=()))
@@ -75,18 +72,17 @@ def token_counter(model: str) -> Callable[[str], int]:
 def count_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
     """Tokens of a request's prompt, rounded up.
 
-    With an exact count, a message takes 4 more tokens (3, and 1 for its role), and the answer's start takes 3 (OpenAI
-    cookbook, "How to count tokens with tiktoken"). With `estimate_tokens`, the chat template is unknown and may add a text: 8
-    tokens a message, and 64 once.
+    With an exact count, a message takes 4 more tokens (3, and 1 for its role), and the answer's start takes 3 (OpenAI cookbook,
+    "How to count tokens with tiktoken"). With `estimate_tokens` the chat template is unknown: 8 tokens a message, and 64 once.
     """
     if not request.messages:
-        return count(request.text) + 2  # tokens for the beginning and the end
+        return count(request.text) + 2  # begin and end tokens
     per_message, per_chat = (8, 64) if count is estimate_tokens else (4, 3)
     return sum(count(content) + per_message for _, content in request.messages) + per_chat
 
 
 def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
-    """An upper bound on a prompt's tokens, to reserve: the exact count plus 8, else a token per byte plus the template."""
+    """An upper bound on a prompt's tokens: the exact count plus 8, else a token per byte plus the template."""
     if count is not estimate_tokens:
         return count_prompt_tokens(request, count) + 8
     texts = [text for message in request.messages for text in message] or [request.text]

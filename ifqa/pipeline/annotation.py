@@ -1,4 +1,4 @@
-"""`ifqa screen`: passages of a corpus that counterfactual questions can be written about, as tasks for people who write them."""
+"""`ifqa screen`: selects passages of a corpus for annotators who write counterfactual questions about them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from pathlib import Path
 from ifqa.config.corpus import CorpusConfig
 from ifqa.corpus.passage_filter import CausalSentence, PassageSample, find_causal_sentence, merge_samples, sample_shard
 from ifqa.corpus.passage_store import list_shards
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, MissingInput
 from ifqa.formats.annotations import WRITING_FIELDS, write_tasks
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
@@ -18,55 +18,50 @@ from ifqa.workers.pool import map_tasks
 
 @dataclass(frozen=True)
 class GoldSample:
-    """The gold passages of a benchmark's split, each once: those that are kept, with why, and the others."""
+    """The gold passages of a benchmark's split, each once: those kept, with the reason, and those left out."""
 
     kept: tuple[tuple[str, CausalSentence], ...]
     left: tuple[str, ...]
 
     @property
     def share(self) -> float:
-        """The share that is kept; not a number if there are none."""
+        """The share that is kept; NaN if there are none."""
         total = len(self.kept) + len(self.left)
         return len(self.kept) / total if total else float("nan")
 
 
 def screen_corpus(corpus: CorpusConfig, number: int, examples: int, seed: int, workers: int = 0) -> PassageSample:
-    """Screen all passages of a corpus, which must be built.
+    """Screen all passages of a built corpus, and draw `number` passages of those kept and `examples` of the others, by `seed`.
 
-    Args:
-        corpus: its passages are screened.
-        number, examples: passages to draw from those that are kept, and from the others.
-        seed: of the draws.
-        workers: number of processes; 0 for the number of cores.
+    `workers` is the number of processes; 0 for the number of cores.
     """
     if number < 1:
-        raise IfqaError(f"--number, the passages to write questions about, must be at least 1; found {number}")
-    _ = CorpusBuild(corpus).passages  # raises if they are not there
+        raise ConfigError(f"--number, the passages to write questions about, must be at least 1; found {number}")
+    _ = CorpusBuild(corpus).passages  # raises if they are not built
     paths = list_shards(corpus.folder / "passages").values()
-    screen_one = partial(sample_shard, kept=number, left=examples, seed=seed)
+    screen = partial(sample_shard, kept=number, left=examples, seed=seed)
 
-    def parts() -> Iterator[PassageSample]:
+    def samples() -> Iterator[PassageSample]:
         with bar(f"screening {corpus.name}", len(paths)) as advance:
-            for _, part in map_tasks(screen_one, paths, workers=workers):
+            for _, part in map_tasks(screen, paths, workers=workers):
                 yield part
                 advance(1)
 
-    drawn = merge_samples(parts(), number, examples)
+    drawn = merge_samples(samples(), number, examples)
     if not drawn.passages:
-        raise IfqaError(f"corpus {corpus.name} holds no passage to screen")
+        raise MissingInput(f"corpus {corpus.name} holds no passage to screen")
     return drawn
 
 
 def screen_gold(questions: Sequence[Question]) -> GoldSample:
-    """Screen the gold passages of questions, each once."""
     texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
-    judged = [(text, find_causal_sentence(text)) for text in texts]
-    kept = tuple((text, why) for text, why in judged if why)
-    return GoldSample(kept, tuple(text for text, why in judged if not why))
+    causes = {text: find_causal_sentence(text) for text in texts}
+    kept = tuple((text, why) for text, why in causes.items() if why)
+    return GoldSample(kept, tuple(text for text, why in causes.items() if not why))
 
 
 def write_annotation(drawn: PassageSample, to: Path, force: bool = False) -> list[Path]:
-    """Write the passages drawn as tasks in which questions are written about them; returns the files."""
+    """Write the drawn passages as tasks for annotators, who write questions about them; returns the files."""
     tasks: list[dict[str, str | list[str]]] = [
         {"passage_id": passage.id, "title": passage.title, "passage": passage.text, "keyword": why.keyword}
         for _, passage, why in drawn.kept

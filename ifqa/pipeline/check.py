@@ -1,7 +1,7 @@
 """`ifqa check`: requirements of an experiment or a corpus, and estimates of time, disk, memory and cost.
 
-The number of passages is estimated from a sample of the sources. The other rates were measured on a corpus of 410,612 passages
-on two cores. They tell minutes from days.
+The number of passages is estimated from a sample of the sources: about a dozen files of a dump, the first 20,000 gold passages.
+The other rates were measured on a corpus of 410,612 passages on two cores; they tell minutes from days.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from ifqa.config.corpus import CorpusConfig, build_settings, load_corpus
 from ifqa.config.experiment import load_experiment, retriever_sections, search_settings
 from ifqa.config.overrides import override
 from ifqa.corpus.sources import estimate_build, question_splits
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError
 from ifqa.formatting import format_duration, pluralize
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
@@ -34,7 +34,7 @@ from ifqa.workers.hardware import cores, total_memory
 
 @dataclass(frozen=True)
 class Work:
-    """A part of the work, and what it will take: seconds, bytes, US dollars; None where that is unknown."""
+    """A part of the work and its estimates in seconds, bytes and US dollars; None if unknown."""
 
     what: str
     made: bool = False
@@ -68,26 +68,21 @@ Finding = str | Work | Requirement
 
 
 def findings_json(name: str, findings: Sequence[Finding], problem: str) -> dict[str, object]:
-    """The findings of `check` and its error, or an empty one, as JSON data."""
-    needs = [need for need in findings if isinstance(need, Requirement)]
-    return {
-        "name": name,
-        "work": [asdict(part) for part in findings if isinstance(part, Work)],
-        "needs": list(map(requirement_json, needs)),
-        "missing": sum(not need.present for need in needs),
-        "problem": problem,
-    }
+    """The findings of `check` and its error ("" for none), as JSON data."""
+    needs = [requirement_json(need) for need in findings if isinstance(need, Requirement)]
+    work = [asdict(part) for part in findings if isinstance(part, Work)]
+    missing = sum(not need["here"] for need in needs)
+    return {"name": name, "work": work, "needs": needs, "missing": missing, "problem": problem}
 
 
 def requirement_json(need: Requirement) -> dict[str, object]:
-    """A requirement as JSON data."""
     return {"what": need.name, "here": need.present, "how": need.remedy}
 
 
 def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path()) -> Iterator[Finding]:
-    """Check an experiment or a corpus, and yield its estimates and requirements; nothing is written.
+    """Check an experiment or a corpus; yields its estimates and requirements, and writes nothing.
 
-    `changes` are to an experiment, as `override` takes them.
+    `changes` are those of `override`, to an experiment.
 
     Raises:
         IfqaError: the name is unknown; or, after all other checks, something is missing, wrong or too large for this machine.
@@ -95,13 +90,11 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root:
     parts: list[Callable[[], Iterable[Finding]]]
     if find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root):
         if changes:
-            raise IfqaError(f"{min(changes)} belongs to an experiment; {name} is a corpus: change indexes/{name}.toml")
+            raise ConfigError(f"{min(changes)} belongs to an experiment; {name} is a corpus: edit indexes/{name}.toml")
         build = CorpusBuild(load_corpus(name, root))
+        corpus = build.corpus
         yield f"corpus {name}"
-        parts = [
-            partial(_check_corpus, build, build.corpus.indexes),
-            partial(_corpus_requirements, build.corpus, build.corpus.indexes),
-        ]
+        parts = [partial(_check_corpus, build, corpus.indexes), partial(_corpus_requirements, corpus, corpus.indexes)]
     else:
         run = Run(override(load_experiment(name, root), changes))
         experiment = run.experiment
@@ -138,33 +131,31 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         table, what = corpus.indexes[name], f"index {name} of {corpus.name}"
         if build.is_current(name):
             yield Work(what, True)
-        elif taken := corpus.plugins.indexed_retriever(table["retriever"]).forecast(count, **build_settings(table)):
-            note = taken.about.strip(" ;,")
-            todo.append(Work(what, False, None, taken.seconds, taken.disk, taken.memory, note=note))
+        elif cost := corpus.plugins.indexed_retriever(table["retriever"]).forecast(count, **build_settings(table)):
+            note = cost.about.strip(" ;,")
+            todo.append(Work(what, False, None, cost.seconds, cost.disk, cost.memory, note=note))
             yield todo[-1]
         else:
             yield Work(what)
-    place, disk = corpus.root.absolute(), sum(part.disk or 0.0 for part in todo)
+    folder, disk = corpus.root.absolute(), sum(part.disk or 0.0 for part in todo)
     memory = max([part.memory or 0.0 for part in todo], default=0.0)
     if len(todo) > 1:
         yield Work(f"all of {corpus.name}", False, None, sum(part.seconds or 0 for part in todo), disk, memory)
-    if disk > (free := shutil.disk_usage(place).free):
-        raise IfqaError(
-            f"corpus {corpus.name} needs about {decimal(round(disk))} of disk, {decimal(free)} is free in {place}; make room"
-        )
-    if (here := total_memory()) and memory > here:
-        raise IfqaError(
-            f"corpus {corpus.name} needs about {decimal(round(memory))} of memory, this machine has {decimal(round(here))}; "
-            "use fewer workers: [passages] workers = 1"
-        )
+    if disk > (free := shutil.disk_usage(folder).free):
+        needs = f"corpus {corpus.name} needs about {decimal(round(disk))} of disk"
+        raise IfqaError(f"{needs}, {decimal(free)} is free in {folder}; make room")
+    if (available := total_memory()) and memory > available:
+        needs = f"corpus {corpus.name} needs about {decimal(round(memory))} of memory"
+        has = f"this machine has {decimal(round(available))}"
+        raise IfqaError(f"{needs}, {has}; use fewer workers: [passages] workers = 1")
 
 
 def _check_retrieval(run: Run, system: System) -> Iterator[Finding]:
     if not run.experiment.retriever:
         return
-    made = run.is_current("retrieve")
-    yield Work(f"retrieve with {run.retriever['name']}", made)
-    if made:
+    done = run.is_current("retrieve")
+    yield Work(f"retrieve with {run.retriever['name']}", done)
+    if done:
         return
     run.fingerprint("retriever")
     if run.experiment.asks_llm("retriever"):
@@ -192,7 +183,7 @@ def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
 
 
 def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
-    """The requests that the retriever and its parts will send to a language model; no index is open_plugin."""
+    """The requests that the retriever and its parts will send to a language model; no index is opened."""
     requests: list[Request] = []
     for table in retriever_sections(run.retriever):
         if run.plugins.takes("retriever", table["name"], "llm"):
@@ -205,7 +196,7 @@ def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
 
 
 def _passages_to_read(run: Run) -> list[list[Passage]]:
-    """The passages of each question for the reader; before retrieval, as many stand-ins of the usual length."""
+    """The passages of each question for the reader; before retrieval, stand-ins of the usual number and length."""
     experiment, count = run.experiment, run.reader["passages"]
     if experiment.retriever and run.is_current("retrieve"):
         rankings = rankings_of(experiment, run.questions)
@@ -215,13 +206,12 @@ def _passages_to_read(run: Run) -> list[list[Passage]]:
 
 
 def estimate_requests(run: Run, system: System, requests: Sequence[Request], asker: str) -> Work:
-    """Estimate the calls, tokens and cost of requests to the language model."""
     name = f"{run.llm['name']} {run.llm.get('model', '')}".strip()
-    what, taken = f"llm {name} of the {asker}", system.session.llm(run).estimate(requests)
-    if not taken.calls:
-        kept = pluralize(len(requests), "completion is", "completions are")
-        return Work(what, True, calls=0, prompt_tokens=0, completion_tokens=0, cost=0.0, note=f"{kept} in the cache")
-    return Work(what, **taken._asdict())
+    what, estimate = f"llm {name} of the {asker}", system.session.llm(run).estimate(requests)
+    if estimate.calls:
+        return Work(what, **estimate._asdict())
+    note = f"{pluralize(len(requests), 'completion is', 'completions are')} in the cache"
+    return Work(what, True, calls=0, prompt_tokens=0, completion_tokens=0, cost=0.0, note=note)
 
 
 def requirements(run: Run) -> list[Requirement]:
@@ -240,18 +230,18 @@ def requirements(run: Run) -> list[Requirement]:
 
 
 def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list[Requirement]:
-    """The requirements of a corpus and these of its indexes, without duplicates."""
+    """The requirements of a corpus and of these indexes, without duplicates."""
     needs: list[Requirement] = []
     for source in corpus.sources:
         if splits := question_splits(source):
             needs += (_split_requirement(benchmark, split, corpus.plugins) for benchmark, split in splits)
             continue
-        what, how = str(source.get("path", f"a source of {corpus.name}")), ""
+        name, remedy = str(source.get("path", f"a source of {corpus.name}")), ""
         try:
             _ = CorpusBuild(replace(corpus, sources=(source,))).sources
         except IfqaError as error:
-            how = str(error) + (f" ({corpus.about.rstrip('.')})" if corpus.about else "")
-        needs.append(Requirement(what, how))
+            remedy = str(error) + (f" ({corpus.about.rstrip('.')})" if corpus.about else "")
+        needs.append(Requirement(name, remedy))
     for name in indexes:
         if name in corpus.indexes:
             plugin = corpus.plugins.indexed_retriever(corpus.indexes[name]["retriever"])
@@ -261,10 +251,10 @@ def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list
 
 
 def _split_requirement(benchmark: str, split: str, plugins: Plugins) -> Requirement:
-    what = f"{benchmark} {split}"
+    name = f"{benchmark} {split}"
     try:
         files = plugins.benchmark(benchmark).files(split)
     except IfqaError as error:
-        return Requirement(what, str(error).removeprefix(f"{what}: "))
+        return Requirement(name, str(error).removeprefix(f"{name}: "))
     lacking = [str(path) for path in files if not path.exists()]
-    return Requirement(what, f"{', '.join(lacking)} is not there; put it there" if lacking else "")
+    return Requirement(name, f"{', '.join(lacking)} is not there; put it there" if lacking else "")

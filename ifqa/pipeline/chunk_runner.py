@@ -1,7 +1,7 @@
-"""Ask an experiment's questions in chunks: in this process, or in worker processes that each open the retriever or reader.
+"""Asks an experiment's questions in chunks: in this process, or in worker processes that each open the retriever or reader.
 
-A chunk's answers do not depend on who gives them, and chunks are written in their order. So a stage's files have the same bytes
-for any number of workers, and an interrupted stage goes on after the last chunk that it wrote.
+A chunk's answers do not depend on the process, and chunks are written in order. So a stage's files have the same bytes for any
+number of workers, and an interrupted stage resumes after its last written chunk.
 """
 
 import logging
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple
 
 from ifqa.config.experiment import parse_experiment, retriever_sections
 from ifqa.config.overrides import as_sections
@@ -29,8 +29,7 @@ from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.files import json_line
 from ifqa.workers.hardware import gpus
-from ifqa.workers.pool import Workers
-from ifqa.workers.pool import map_tasks as run_all
+from ifqa.workers.pool import Workers, map_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -43,33 +42,20 @@ _ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 @dataclass(frozen=True)
 class Chunk:
-    """Questions, and to read also each one's hits, best first; `number` counts the chunks of this attempt."""
+    """Questions and, for a reader, the hits of each, best first; `number` counts the chunks of this attempt."""
 
     number: int
     questions: Sequence[Question]
     rankings: Sequence[Sequence[Hit]] = ()
 
 
-class ChunkFacts(TypedDict):
-    """Counts of questions and passages, and the language model's usage, of one or more chunks."""
-
-    questions: int
-    hits: int
-    label: str
-    trained_on_them: bool
-    usage: StageUsage
-
-
-class ChunkResult(NamedTuple):
-    """The lines that a chunk adds to each file, and its facts."""
-
-    parts: dict[str, bytes]
-    facts: ChunkFacts
+Facts = dict[str, Any]  # of one or more chunks: counts of questions and hits, the language model's usage, the label
+ChunkResult = tuple[dict[str, bytes], Facts]  # with the lines that a chunk adds to each file
 
 
 @dataclass(frozen=True)
-class OtherInputs:
-    """Questions to read in place of an experiment's own, the hits to read for each, and the folder that they are for."""
+class ProbeInputs:
+    """Questions to read in place of an experiment's own, the hits to read for each, and the probe's folder."""
 
     folder: Path
     questions: Sequence[Question]
@@ -77,12 +63,12 @@ class OtherInputs:
 
 
 def ask(
-    draft: Draft, run: Run, stage: Stage, session: Session | None, workers: Workers, others: OtherInputs | None = None
+    draft: Draft, run: Run, stage: Stage, session: Session | None, workers: Workers, probe: ProbeInputs | None = None
 ) -> None:
-    """Ask all questions that remain, write the stage's files into `draft`, and its facts into the record.
+    """Ask all remaining questions; write the stage's files into `draft`, and its facts into the record.
 
     A plugin with a language model sends many requests at a time and counts them against its caps, so it runs in this process
-    only. `others` are read in place of the experiment's own questions and rankings.
+    only. The questions and rankings of `probe` replace the experiment's own.
     """
     experiment, questions = run.experiment, run.questions
     folder, size = experiment.folder / stage, RETRIEVER_CHUNK
@@ -90,15 +76,15 @@ def ask(
     if stage == "read":
         depth, size = run.reader["passages"], run.plugins.reader(run.reader["name"]).chunk
         rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
-    if others:
-        folder, questions, rankings = others.folder, list(others.questions), iter(others.rankings)
-    log = AppendLog(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
-    total: ChunkFacts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
-    for kept in log.kept:
-        total = add_counts(total, kept)
+    if probe:
+        folder, questions, rankings = probe.folder, list(probe.questions), iter(probe.rankings)
+    log = AppendLog(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_complete)
+    total: Facts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
+    for earlier in log.kept:
+        total = add_counts(total, earlier)
     done = total["questions"]
     if done:
-        logger.info(f"{folder}: going on after {done:,} of {pluralize(len(questions), 'question')}")
+        logger.info(f"{folder}: resuming after {done:,} of {pluralize(len(questions), 'question')}")
     generated = set[bytes]()
     if (draft.folder / PASSAGES).exists():
         with open(draft.folder / PASSAGES, "rb") as lines:
@@ -112,16 +98,12 @@ def ask(
             log.add(parts, facts)
             total = add_counts(total, facts)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
-    counts = {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
-    draft.record |= {
-        **total["usage"],
-        "questions": len(questions),
-        "trained_on_them": total["trained_on_them"],
-        **counts,
-    }
+    counts = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
+    counts |= {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
+    draft.record |= total["usage"] | counts
 
 
-def _is_answered(facts: Mapping[str, Any]) -> bool:
+def _is_complete(facts: Mapping[str, Any]) -> bool:
     """Whether a chunk of an earlier attempt is complete; incomplete chunks are retried."""
     return not facts["usage"].get("retry")
 
@@ -139,17 +121,16 @@ def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], do
 
 
 def _results(
-    run: Run, stage: Stage, chunks: Iterator[Chunk], several: bool, session: Session | None, workers: Workers,
+    run: Run, stage: Stage, chunks: Iterator[Chunk], parallel: bool, session: Session | None, workers: Workers,
     advance: ProgressCallback,
 ) -> Iterator[ChunkResult]:  # fmt: skip
-    """What each chunk gives, in their order."""
     experiment, table = run.experiment, run.retriever if stage == "retrieve" else run.reader
     if (model := bool(experiment.asks_llm(LLM_STAGES[stage]))) and not workers.alone:
         logger.info(
-            f"{experiment.name}: {LLM_STAGES[stage]} {table['name']!r} asks a language model, so this process alone does it: its "
-            "caps hold for one process; [llm] concurrency is how many requests it sends at once"
+            f"{experiment.name}: {LLM_STAGES[stage]} {table['name']!r} asks a language model, so this process alone runs it: "
+            "its caps hold for one process; [llm] concurrency is how many requests it sends at once"
         )
-    if model or workers.alone or (workers.engine == "local" and not several):
+    if model or workers.alone or (workers.engine == "local" and not parallel):
         runner = ChunkRunner(run, stage, session)
         for chunk in chunks:
             yield runner.ask(chunk, advance)
@@ -159,18 +140,18 @@ def _results(
     settings = map(dict, retriever_sections(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
     tasks, devices = (_Task(opening, chunk) for chunk in chunks), gpus() if uses_gpu else 0
-    results = run_all(_ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices)
+    results = map_tasks(_ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices)
     ahead: dict[int, ChunkResult] = {}
-    label, following = "", 0
-    for task, result in results:
-        if result.facts["label"] != label:
-            label = result.facts["label"]
+    label, number = "", 0
+    for task, (parts, facts) in results:
+        if facts["label"] != label:
+            label = facts["label"]
             log_label(table["name"], label)
         advance(len(task.chunk.questions))
-        ahead[task.chunk.number] = result
-        while following in ahead:
-            yield ahead.pop(following)
-            following += 1
+        ahead[task.chunk.number] = parts, facts
+        while number in ahead:
+            yield ahead.pop(number)
+            number += 1
 
 
 class ChunkRunner:
@@ -182,22 +163,21 @@ class ChunkRunner:
         self._used: StageUsage = {}
 
     def ask(self, chunk: Chunk, advance: ProgressCallback = no_progress) -> ChunkResult:
-        """Search or read a chunk; IfqaError if the plugin cannot be opened, or breaks its protocol."""
+        """Search or read a chunk; IfqaError if the plugin cannot be opened or breaks its protocol."""
         parts, hits = self._search(chunk, advance) if self._stage == "retrieve" else (self._read(chunk, advance), 0)
         plugin = self._system.retriever if self._stage == "retrieve" else self._system.reader
         used = deepcopy(plugin.usage())
         usage, self._used = add_counts(used, self._used, -1), used
         label, trained = plugin.label if isinstance(plugin, Reader) else "", self._trained_on_them
-        facts = ChunkFacts(questions=len(chunk.questions), hits=hits, label=label, trained_on_them=trained, usage=usage)
-        return ChunkResult(parts, facts)
+        facts = {"questions": len(chunk.questions), "hits": hits, "label": label, "trained_on_them": trained}
+        return parts, facts | {"usage": usage}
 
     def _search(self, chunk: Chunk, advance: ProgressCallback) -> tuple[dict[str, bytes], int]:
         rankings = self._system.search(chunk.questions)
         advance(len(chunk.questions))
         tag = f"ifqa-{self._run.retriever['name']}"
-        lines = [
-            format_ranking(question.id, hits, tag) for question, hits in zip(chunk.questions, rankings, strict=True)
-        ]
+        pairs = list(zip(chunk.questions, rankings, strict=True))
+        lines = [format_ranking(question.id, hits, tag) for question, hits in pairs]
         parts = {RUN: b"".join(lines)}
         if any(ranking.generated is not None for ranking in rankings):
             unique: dict[str, Passage] = {}
@@ -207,7 +187,7 @@ class ChunkRunner:
         if any(ranking.steps is not None for ranking in rankings):
             parts[STEPS] = b"".join(
                 json_line({"question_id": question.id, "steps": list(map(asdict, ranking.steps or ()))})
-                for question, ranking in zip(chunk.questions, rankings, strict=True)
+                for question, ranking in pairs
             )
         return parts, sum(map(len, rankings))
 
@@ -227,7 +207,7 @@ class ChunkRunner:
 
 
 class _Task(NamedTuple):
-    """A chunk for a worker, and what to open for it: an experiment's name, tables and root, and the stage."""
+    """A chunk for a worker, and the name, tables, root and stage of the experiment to open."""
 
     opening: tuple[str, dict[str, object], Path, Stage]
     chunk: Chunk
@@ -251,7 +231,7 @@ def _ask_in_worker(task: _Task) -> ChunkResult:
 
 
 def _new_lines(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
-    """The lines whose digests are not yet in `seen`, which gains them: a line of several chunks is written once."""
+    """The lines whose digests are not yet in `seen`, which gains them; so lines of several chunks are written once."""
     for line in lines:
         if (digest := blake2b(line, digest_size=16).digest()) not in seen:
             seen.add(digest)
@@ -259,9 +239,9 @@ def _new_lines(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
 
 
 def add_counts(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
-    """Counts, add_counts number by number in tables and lists, or taken away; None if one is None (an unknown price).
+    """Add or subtract counts, number by number in tables and lists; None if one is None (an unknown price).
 
-    Of texts and truths it is the later: the second of a sum, the first of a difference.
+    Of texts and booleans a sum has the second, a difference the first.
     """
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         return {**first, **second, **{key: add_counts(first[key], second[key], sign) for key in first if key in second}}

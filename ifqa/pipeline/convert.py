@@ -1,8 +1,8 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
-An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (an experiment's, a split's, a
-file's) become Pyserini's topics, or the layout of the benchmark `file`. Questions that people wrote (`ifqa.formats.annotations`)
-become both, or tasks for those who verify them. Runs of other tools are read by the retriever `run`.
+An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (of an experiment, a split or a
+file) become Pyserini's topics, or a file of the benchmark `file`. Annotated questions (`ifqa.formats.annotations`) become both,
+or tasks for verifiers. The retriever `run` reads runs of other tools.
 """
 
 import logging
@@ -13,7 +13,7 @@ from pathlib import Path
 from ifqa.benchmarks.file import write_questions
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, IfqaError, MissingInput, unknown_name
 from ifqa.formats.annotations import VERIFICATION_FIELDS, holds_tasks, read_annotated, verification_tasks, write_tasks
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.formats.questions import read_questions, write_topics
@@ -28,13 +28,11 @@ from ifqa.storage.files import require_file
 
 logger = logging.getLogger(__name__)
 
-WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
-    "topics": write_topics,
-    "file": write_questions,
-}  # of questions; each gives how many it wrote
+# Each writes questions and returns how many it wrote
+WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {"topics": write_topics, "file": write_questions}
 RUNS = ("ctxs", "trec", "qrels")
 VERIFICATION = "verification"
-_VERIFIERS = 2  # the second and the third worker
+_VERIFIERS = 2  # further workers, who vote on a question
 _BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "file"}
 _FORMATS = (*RUNS, *WRITERS, VERIFICATION)
 
@@ -48,13 +46,12 @@ def convert(
         source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file of questions.
         to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
-        force: whether an existing file is overwritten.
         scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
         form: one of `RUNS`, a key of `WRITERS`, or "verification".
 
     Raises:
-        IfqaError: `to` exists or is no regular file; the run is not finished or older than the experiment's settings; or the
+        IfqaError: `to` exists or is no regular file; the run is unfinished or older than the experiment's settings; or the
             source cannot be written in that format.
     """
     path = Path(source)
@@ -64,14 +61,14 @@ def convert(
     if form not in _FORMATS:
         raise unknown_name("format", form or to.suffix, _FORMATS)
     if k is not None and k < 1:
-        raise IfqaError(f"--k, the number of passages to keep, must be at least 1; found {k}")
+        raise ConfigError(f"--k, the number of passages to keep, must be at least 1; found {k}")
     if scores not in ("run", "reader"):
         raise unknown_name("--scores", scores, ("run", "reader"))
-    for option, value, fits in (("--k", k, RUNS), ("--scores", scores != "run", ("ctxs", "trec"))):
-        if value and form not in fits:
-            raise IfqaError(f"{option} changes nothing where {source} becomes {form}; leave it out")
+    for option, is_set, formats in (("--k", k, RUNS), ("--scores", scores != "run", ("ctxs", "trec"))):
+        if is_set and form not in formats:
+            raise ConfigError(f"{option} changes nothing where {source} becomes {form}; leave it out")
     if form in RUNS and (is_file or is_split):
-        raise IfqaError(
+        raise ConfigError(
             f"{source}: wanted an experiment with a run for {form}; questions become {', '.join(WRITERS)}, and the retriever "
             "'run' reads runs of other tools"
         )
@@ -83,7 +80,7 @@ def convert(
         require_file(path, "file")
     if form == VERIFICATION:
         if not is_file or not holds_tasks(path):
-            raise IfqaError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
+            raise ConfigError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
         tasks = verification_tasks(path)
         write_tasks(to, tasks, VERIFICATION_FIELDS, copies=_VERIFIERS, force=force)
         logger.info(f"{to}: {len(tasks):,} questions to be verified, each by {_VERIFIERS} workers")
@@ -106,14 +103,14 @@ def _questions(source: str, is_file: bool) -> list[Question]:
         return read_questions(Path(source))
     if ":" not in source:
         return Run(load_experiment(source)).questions
-    benchmark, _, split = source.partition(":")  # a path may hold more of them
+    benchmark, _, split = source.partition(":")  # the split may be a path with colons
     if benchmark not in plugin_names("benchmark"):
         benchmark, _, split = source.rpartition(":")  # of a plugin, my_module:Class:SPLIT
     return open_benchmark(benchmark).questions(split)
 
 
 def _write_run(name: str, to: Path, k: int | None, form: str, scores: str) -> None:
-    """Write an experiment's run, or judgements of it; it must be up to date."""
+    """Write an experiment's up-to-date run, or judgements of it."""
     experiment = load_experiment(name)
     run = Run(experiment if scores == "reader" else replace(experiment, reader=None))
     _ = run.retriever  # raises if there is none
@@ -136,16 +133,15 @@ def _write_run(name: str, to: Path, k: int | None, form: str, scores: str) -> No
 def _rankings_of_reader(run: Run) -> list[list[Hit]]:
     name, predictions = run.reader["name"], list(predictions_of(run.experiment, run.questions))
     if not any(prediction.passage_scores for prediction in predictions):
-        raise IfqaError(f"reader {name!r} of {run.experiment.name} scores no passages; readers 'fid' and 'rag' do")
-    pairs = [zip(each.passage_ids, each.passage_scores, strict=False) for each in predictions]
-    return [[Hit(passage_id, score) for passage_id, score in scored] for scored in pairs]
+        raise ConfigError(f"reader {name!r} of {run.experiment.name} scores no passages; readers 'fid' and 'rag' do")
+    return [list(map(Hit, prediction.passage_ids, prediction.passage_scores)) for prediction in predictions]
 
 
 def _judge(experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path) -> str:
-    """Write qrels of a run: a retrieved passage that covers a gold passage is relevant (1), any other is not (0).
+    """Write qrels of a run; returns a summary. A passage that covers a gold passage is relevant (1), any other is not (0).
 
-    Passages that were not retrieved are not judged, except gold passages that the corpus holds under their ids `gold/…`:
-    they are relevant whether retrieved or not. Returns what was written, as text.
+    Passages that were not retrieved are not judged, except gold passages that the corpus holds under their ids `gold/…`: they are
+    relevant whether retrieved or not.
     """
     judged: dict[str, dict[str, int]] = {}
     held = set[str]()
@@ -156,15 +152,14 @@ def _judge(experiment: Experiment, questions: Sequence[Question], rankings: Sequ
         if golds := set(question.gold_passages):
             grades = {passage.id: int(any(covers(passage.text, gold) for gold in golds)) for passage in passages}
             grades |= {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
-            # Tools average over the questions that qrels name, so a question without a line would silently not be counted.
+            # Tools average over the questions in qrels, so a question without a line would silently not count
             judged[question.id] = grades or {gold_id(question.gold_passages[0]): 0}
     if not judged:
-        raise IfqaError(f"qrels judge by gold passages, and none of the {len(questions):,} questions has one")
+        raise MissingInput(f"qrels judge by gold passages, and none of the {len(questions):,} questions has one")
     lines = write_qrels(to, judged)
     relevant = sum(sum(grades.values()) for grades in judged.values())
     without = sum(not any(grades.values()) for grades in judged.values())
     left_out = f"; {len(questions) - len(judged):,} left out: no gold passage" if len(judged) < len(questions) else ""
-    return (
-        f"{to}: {lines:,} judgements, {relevant:,} relevant, of {len(judged):,} questions, {without:,} of them without a "
-        f"relevant passage{left_out}; passages that the run did not find are not judged"
-    )
+    summary = f"{to}: {lines:,} judgements, {relevant:,} relevant, of {len(judged):,} questions"
+    summary += f", {without:,} of them without a relevant passage{left_out}"
+    return f"{summary}; passages that the run did not retrieve are not judged"

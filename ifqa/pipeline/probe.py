@@ -1,15 +1,15 @@
-"""`ifqa probe`: does a reader use the supposition, and its passages? It reads again with each of them changed.
+"""`ifqa probe`: tests whether a reader uses the supposition and its passages, by changing one of them and reading again.
 
-Three probes change what is read, and nothing else. Retrieval stays as it was.
+Retrieval stays as it was. There are three probes:
 
 - "no-supposition": the question without its if-clause.
 - "other-supposition": the main clause with another question's if-clause.
 - "other-passages": the question with the passages of another question, which share none with its own.
 
-A question that `ifqa.retrieval.queries` cannot split is left out of the first two, before and after alike; so is a question
-without passages, or for which no other question has different ones, out of the third. The others' answers are scored by the
-gold answers of the question as it was. A reader that uses the supposition loses by the first two; one that answers from memory
-loses nothing by the third.
+The first two leave out questions that `ifqa.retrieval.queries` cannot split, before and after alike; the third leaves out
+questions without passages, and those for which no other question has different ones. Answers are scored by the gold answers of
+the original question. A reader that uses the supposition loses by the first two; a reader that answers from memory loses nothing
+by the third.
 """
 
 import logging
@@ -21,7 +21,7 @@ from typing import TypeVar
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.pipeline.check import estimate_requests
-from ifqa.pipeline.chunk_runner import PREDICTIONS, OtherInputs, ask
+from ifqa.pipeline.chunk_runner import PREDICTIONS, ProbeInputs, ask
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
@@ -47,7 +47,7 @@ Pairs = list[tuple[Question, Sequence[Hit]]]  # questions, each with the passage
 
 @dataclass(frozen=True)
 class Loss:
-    """What a measure loses by a probe, over the questions that the probe can change; all but the counts in percent.
+    """A measure's loss by a probe, over the questions that the probe can change; all but the counts in percent.
 
     `loss` is `before` less `after`, `low` to `high` its 95% bootstrap interval, `p` that of a paired randomisation test, 0 to 1.
     """
@@ -66,28 +66,24 @@ class Loss:
 
 def without_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that split, as their main clauses."""
-    return [
-        (replace(question, text=_as_question(clauses.question)), hits)
-        for question, hits, clauses in _split_pairs(pairs)
-    ]
+    parts = _split_pairs(pairs)
+    return [(replace(question, text=_as_question(clauses.question)), hits) for question, hits, clauses in parts]
 
 
 def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
-    """The questions that split, each with the if-clause of another one that has a different if-clause."""
+    """The questions that split, each with the if-clause of another question whose if-clause differs."""
     parts = _split_pairs(pairs)
     donors = _draw_donors(parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition)
-    return [
-        (
-            replace(question, text=_as_question(f"{donor[2].presupposition}, {_lower_first_word(clauses.question)}")),
-            hits,
-        )
-        for (question, hits, clauses), donor in zip(parts, donors, strict=True)
-        if donor
-    ]
+    changed = []
+    for (question, hits, clauses), donor in zip(parts, donors, strict=True):
+        if donor:
+            text = f"{donor[2].presupposition}, {_lower_first_word(clauses.question)}"
+            changed.append((replace(question, text=_as_question(text)), hits))
+    return changed
 
 
 def with_other_passages(pairs: Pairs, seed: int) -> Pairs:
-    """The questions with passages, each with those of another one that shares none of them."""
+    """The questions with passages, each with the passages of another question that shares none of them."""
     pairs = [(question, hits) for question, hits in pairs if hits]
     ids = {question.id: {hit.passage_id for hit in hits} for question, hits in pairs}
     donors = _draw_donors(pairs, seed, lambda pair, other: ids[pair[0].id].isdisjoint(ids[other[0].id]))
@@ -102,12 +98,12 @@ PROBES: Mapping[str, Callable[[Pairs, int], Pairs]] = {
 
 
 def probe(run: Run, session: Session | None = None, workers: Workers | None = None) -> list[Loss]:
-    """Read the questions of a finished experiment again under each probe, and give the losses; all is kept in `probe/`.
+    """Read the questions of a finished experiment again under each probe; the results are kept in `probe/`.
 
-    A finished probe is not read again, and an interrupted one goes on. A language model's caps hold for all probes together.
+    A finished probe is not read again, and an interrupted one resumes. A language model's caps hold for all probes together.
 
     Raises:
-        IfqaError: the experiment has no reader, or was not run; or no probe changes a question.
+        IfqaError: the experiment has no reader or was not run, or no probe changes a question.
     """
     experiment, depth = run.experiment, run.reader["passages"]
     run.inputs("score")  # raises if a stage before is missing or stale
@@ -130,7 +126,7 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
 
 
 def read_losses(run: Run) -> list[Loss]:
-    """The losses of an experiment that was probed; empty if it was not, or if it was run again since."""
+    """The losses of a probed experiment; empty if it was not probed, or was run again since."""
     folder = run.experiment.folder / FOLDER / SCORE
     losses = Artifact(folder)
     try:
@@ -142,15 +138,11 @@ def read_losses(run: Run) -> list[Loss]:
 
 
 def loss_inputs(run: Run) -> dict[str, object]:
-    """What the losses are made of: the scores' inputs, and the files of every probe that was read."""
+    """The inputs of the losses: the scores' inputs, and the files of every probe that was read."""
     manifests = {name: read_manifest(run.experiment.folder / FOLDER / name) for name in PROBES}
     files = {name: dict(manifest["record"]["files"]) for name, manifest in manifests.items() if manifest}
-    return {
-        "stage": "probe score",
-        "version": VERSION,
-        "score": compute_fingerprint(run.inputs("score")),
-        "files": files,
-    }
+    score = compute_fingerprint(run.inputs("score"))
+    return {"stage": "probe score", "version": VERSION, "score": score, "files": files}
 
 
 def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
@@ -169,7 +161,7 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
             system = System(run, session)
             requests = system.reader.requests(questions, list(passages_of(experiment, rankings)))
             logger.info(str(estimate_requests(run, system, requests, f"probe {name}")).strip())
-        ask(work, run, "read", session, workers, OtherInputs(folder, questions, rankings))
+        ask(work, run, "read", session, workers, ProbeInputs(folder, questions, rankings))
     logger.info(f"{folder}: {pluralize(len(changed), 'question')} read")
 
 
@@ -184,11 +176,8 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     names = [measure.name for measure in scheme.answers]
     samples = []
     for predictions in (usual, probed):
-        answers = prediction_for_each(questions, predictions)
-        rows = [
-            score_question(question, scheme, prediction=answer)
-            for question, answer in zip(questions, answers, strict=True)
-        ]
+        pairs = zip(questions, prediction_for_each(questions, predictions), strict=True)
+        rows = [score_question(question, scheme, prediction=answer) for question, answer in pairs]
         samples.append(aggregate_rows(rows, questions, scheme, None).sample())
     before, after = samples
     for key, count, paired in after.differences(before, scheme.table_keys(names) or names, experiment.seed):

@@ -1,7 +1,7 @@
-"""`Run`: an experiment and what a command reads or computes of it, once.
+"""`Run`: an experiment, and everything that a command reads or computes of it, once.
 
-The `inputs` of a stage decide its reuse: settings, identities of input artifacts, code of the plugin. An artifact is identified
-by the hash of its own inputs, so a change shows in every later stage. Nothing is written here.
+The `inputs` of a stage decide its reuse: settings, identities of input artifacts, code of the plugin. An artifact's identity is
+the hash of its own inputs, so a change shows in every later stage. Nothing is written here.
 """
 
 import inspect
@@ -26,8 +26,8 @@ from ifqa.corpus.passage_store import PassageStore
 from ifqa.corpus.shards import read_file_records
 from ifqa.corpus.sources import open_sources
 from ifqa.corpus.work_units import FileRecord, KnownFiles, Source
-from ifqa.errors import IfqaError
-from ifqa.plugins import Plugins, accepted_arguments, code_fingerprint, resolve_paths, source_file
+from ifqa.errors import ConfigError, IfqaError
+from ifqa.plugins import accepted_arguments, code_fingerprint, resolve_paths, source_file
 from ifqa.protocols import Benchmark, Plugin
 from ifqa.records import Question, fingerprint_questions
 from ifqa.retrieval import queries
@@ -39,7 +39,7 @@ from ifqa.storage.files import sha256
 _T = TypeVar("_T")
 Kind = Literal["retriever", "reader"]
 Stage = Literal["retrieve", "read", "score"]
-LLM_STAGES: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # the stages that may ask a language model
+LLM_STAGES: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # those that may ask a language model
 
 
 class _ArtifactFolder:
@@ -55,7 +55,7 @@ class _ArtifactFolder:
         return self._artifacts.setdefault(part, Artifact(self._folder / part))
 
     def inputs(self, part: str) -> dict[str, object]:
-        """The inputs of a part; IfqaError if an artifact that it needs is missing, damaged or stale."""
+        """The inputs of a part; IfqaError if an artifact it needs is missing, damaged or stale."""
         if part not in self._inputs:
             self._inputs[part] = self._inputs_of(part)
         return self._inputs[part]
@@ -64,47 +64,46 @@ class _ArtifactFolder:
         raise NotImplementedError
 
     def is_current(self, part: str) -> bool:
-        """Whether a part was made from the present inputs; False if an input is missing."""
+        """Whether a part was built from its current inputs; False if an input is missing."""
         try:
             return self.artifact(part).is_current_for(self.inputs(part))
         except IfqaError:
             return False
 
     def finished(self, part: str, command: str) -> Manifest:
-        """The manifest of a part; IfqaError, which names `command`, if the part is missing, damaged or stale."""
+        """The manifest of a part; if it is missing, damaged or stale, IfqaError names `command`."""
         self.artifact(part).require(command)  # a missing part is reported before missing inputs
         return self.artifact(part).require(command, self.inputs(part))
 
 
 class CorpusBuild(_ArtifactFolder):
-    """A corpus with what a command knows about its sources, its passages and its indexes."""
+    """A corpus with its sources, passages and indexes, each read once."""
 
     def __init__(self, corpus: CorpusConfig, questions: Callable[[str, str], list[Question]] | None = None) -> None:
-        """`questions` gives those of a benchmark's split, for gold passages; by default they are read from the benchmark."""
+        """`questions` returns a benchmark's split, for gold passages; by default it is read from the benchmark."""
         super().__init__(corpus.folder)
         self.corpus = corpus
         self._questions = questions or (lambda name, split: corpus.plugins.benchmark(name).questions(split))
 
     @cached_property
     def sources(self) -> list[Source]:
-        """Its sources, checked: IfqaError if a setting is wrong, or a file or split of a source is not there."""
+        """Its sources, checked: IfqaError if a setting is wrong, or a source's file or split is missing."""
         return open_sources(self.corpus.sources, self.corpus.root, self._questions_of)
 
     def _questions_of(self, benchmark: str, splits: Sequence[str]) -> list[list[Question]]:
         if not splits:
             known = ", ".join(self.corpus.plugins.benchmark(benchmark).splits) or "any of its files"
-            raise IfqaError(f"'gold' source: setting 'splits': wanted at least one split of {benchmark} ({known})")
+            raise ConfigError(f"'gold' source: setting 'splits': wanted at least one split of {benchmark} ({known})")
         return [self._questions(benchmark, split) for split in splits]
 
     @cached_property
     def built_files(self) -> dict[str, FileRecord]:
-        """The files of documents of its finished passages."""
         passages = self.artifact("passages")
         return read_file_records(passages.folder) if passages.manifest else {}
 
     @cached_property
     def known(self) -> dict[str, Sequence[int | str]]:
-        """The facts of the files that its finished passages were made from."""
+        """The facts of the files that its finished passages were built from."""
         manifest = self.artifact("passages").manifest
         recorded = manifest["record"].get("sources", {}) if manifest else {}
         return {**recorded, **{key: file.facts for key, file in self.built_files.items()}}
@@ -129,10 +128,10 @@ class CorpusBuild(_ArtifactFolder):
         return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
     def require_index(self, name: str) -> None:
-        """Raise IfqaError if the corpus has no index of that name."""
+        """Refuse the name of an index that the corpus does not have."""
         if name not in self.corpus.indexes:
             has = ", ".join(self.corpus.indexes) or "none"
-            raise IfqaError(f"corpus {self.corpus.name} has no [index.{name}]; it has: {has}")
+            raise ConfigError(f"corpus {self.corpus.name} has no [index.{name}]; it has: {has}")
 
     @cached_property
     def passages(self) -> Manifest:
@@ -141,7 +140,6 @@ class CorpusBuild(_ArtifactFolder):
 
     @cached_property
     def store(self) -> PassageStore:
-        """The store of its passages; raises as `passages`."""
         _ = self.passages
         return PassageStore(self.corpus.folder / "passages")
 
@@ -164,14 +162,9 @@ class Run(_ArtifactFolder):
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment.folder)
-        self.experiment = experiment
+        self.experiment, self.plugins = experiment, experiment.plugins
         self._splits: dict[tuple[str, str], list[Question]] = {}
         self._fingerprints: dict[str, dict[str, object]] = {}
-
-    @property
-    def plugins(self) -> Plugins:
-        """The plugins of the experiment."""
-        return self.experiment.plugins
 
     @property
     def retriever(self) -> RetrieverSettings:
@@ -180,56 +173,51 @@ class Run(_ArtifactFolder):
 
     @property
     def reader(self) -> ReaderSettings:
-        """The experiment's [reader]."""
         return self._table("reader", self.experiment.reader)
 
     @property
     def llm(self) -> ModelSettings:
-        """The experiment's [llm]."""
         return self._table("llm", self.experiment.llm)
 
     def _table(self, section: str, table: _T | None) -> _T:
         if table is None:
-            raise IfqaError(f"experiment {self.experiment.name} has no [{section}]")
+            raise ConfigError(f"experiment {self.experiment.name} has no [{section}]")
         return table
 
     @property
     def benchmark(self) -> Benchmark:
-        """The experiment's benchmark."""
         return self.plugins.benchmark(self.experiment.benchmark)
 
     def questions_of(self, benchmark: str, split: str) -> list[Question]:
-        """The questions of a benchmark's split."""
         if (benchmark, split) not in self._splits:
             self._splits[benchmark, split] = self.plugins.benchmark(benchmark).questions(split)
         return self._splits[benchmark, split]
 
     @property
     def split(self) -> list[Question]:
-        """All questions of the experiment's split; the experiment may ask fewer."""
+        """All questions of the experiment's split, of which the experiment may ask fewer."""
         return self.questions_of(self.experiment.benchmark, self.experiment.split)
 
     @cached_property
     def questions(self) -> list[Question]:
-        """The experiment's questions, in the benchmark's order; IfqaError if they cannot be read, or one is not there."""
-        experiment, wanted = self.experiment, set(self.experiment.questions)
-        if missing := wanted - {question.id for question in self.split}:
-            raise IfqaError(
-                f"experiment {experiment.name}: {experiment.benchmark} {experiment.split} has no question "
-                f"{min(missing)!r}; its ids are as ifqa/full-dev/17"
+        """The experiment's questions, in the benchmark's order; IfqaError if they cannot be read or one is not there."""
+        experiment, chosen_ids = self.experiment, set(self.experiment.questions)
+        if missing := chosen_ids - {question.id for question in self.split}:
+            split = f"{experiment.benchmark} {experiment.split}"
+            raise ConfigError(
+                f"experiment {experiment.name}: {split} has no question {min(missing)!r}; its ids are as ifqa/full-dev/17"
             )
-        chosen = [question for question in self.split if question.id in wanted] if wanted else self.split
+        chosen = [question for question in self.split if question.id in chosen_ids] if chosen_ids else self.split
         return chosen[: experiment.limit or None]
 
     @cached_property
     def corpus(self) -> CorpusBuild | None:
-        """The corpus that the experiment searches."""
         if not self.experiment.corpus:
             return None
         return CorpusBuild(load_corpus(self.experiment.corpus, self.experiment.root, self.plugins), self.questions_of)
 
     def siblings(self, stage: str) -> Iterator[Path]:
-        """The stage's folders of the experiment's base and variants; a folder with the same inputs is copied."""
+        """The stage's folders in the experiment's base and variants, from which an artifact with the same inputs is copied."""
         folder = self.experiment.folder
         base = [folder.name, *base_experiments(folder.name, self.experiment.root)][-1]
         for sibling in sorted(folder.parent.glob("*")):
@@ -251,16 +239,16 @@ class Run(_ArtifactFolder):
         if kind not in self._fingerprints:
             experiment = self.experiment
             if kind == "reader":
-                computed = self._fingerprint(kind, self.reader["name"], self.reader, experiment.reader_settings)
+                fingerprint = self._fingerprint(kind, self.reader["name"], self.reader, experiment.reader_settings)
             else:
-                computed = self._fingerprint_of_retriever(self.retriever)
+                fingerprint = self._fingerprint_of_retriever(self.retriever)
             if experiment.asks_llm(kind):
-                computed["llm"] = self._fingerprint("llm", self.llm["name"], self.llm, experiment.llm_settings)
-            self._fingerprints[kind] = computed
+                fingerprint["llm"] = self._fingerprint("llm", self.llm["name"], self.llm, experiment.llm_settings)
+            self._fingerprints[kind] = fingerprint
         return self._fingerprints[kind]
 
     def _fingerprint_of_retriever(self, table: RetrieverSettings) -> dict[str, object]:
-        common = {key: value for key, value in table.items() if key != "parts"}
+        common = {key: setting for key, setting in table.items() if key != "parts"}
         rewrites = "query" in table or table.get("reads", "question") != "question"
         rewritten = {"queries": queries.VERSION} if rewrites else {}
         parts = {"parts": list(map(self._fingerprint_of_retriever, table["parts"]))} if "parts" in table else {}
@@ -282,15 +270,11 @@ class Run(_ArtifactFolder):
             return self._inputs_of_retrieve()
         if part == "score":
             return self._inputs_of_score()
-        return {
-            "stage": "read",
-            "reader": self.fingerprint("reader"),
-            "questions": self._questions_identity,
-            **self._rankings_identity(),
-        }
+        inputs: dict[str, object] = {"stage": "read", "reader": self.fingerprint("reader")}
+        return inputs | {"questions": self._questions_identity} | self._rankings_identity()
 
     def _inputs_of_retrieve(self) -> dict[str, object]:
-        """The search settings, the questions, and the identities of the indexes, which must be of the present passages."""
+        """The search settings, the questions, and the identities of the indexes, which must be of the current passages."""
         inputs: dict[str, object] = {"stage": "retrieve", "retriever": self.fingerprint("retriever")}
         inputs["questions"] = self._questions_identity
         if self.corpus:
@@ -307,7 +291,7 @@ class Run(_ArtifactFolder):
         benchmark = {"name": experiment.benchmark, "code": code_fingerprint(type(self.benchmark))}
         inputs: dict[str, object] = {"stage": "score", "version": per_question.VERSION, "seed": experiment.seed}
         inputs |= {"benchmark": benchmark, **self._measures(), "questions": self._questions_identity}
-        if split := self.benchmark.training_split(experiment.split):  # a subset of this split depends on it
+        if split := self.benchmark.training_split(experiment.split):  # a subset of questions depends on it
             inputs["training"] = fingerprint_questions(self.questions_of(experiment.benchmark, split))
         inputs |= self._rankings_identity()
         return inputs | ({"predictions": self._identity_of("read")} if experiment.reader else {})
@@ -331,15 +315,15 @@ class Run(_ArtifactFolder):
         return run | ({"passages": self.corpus.identity} if self.corpus else {})
 
     def _identity_of(self, stage: str) -> str:
-        """Identity of an earlier stage, which must be up to date with the experiment's file."""
+        """The identity of an earlier stage, which must be up to date."""
         record = self.finished(stage, f"ifqa {stage} {self.experiment.name}")["record"]
-        incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry gives others
+        incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry changes them
         return compute_fingerprint(self.inputs(stage)) + incomplete
 
 
 def identity_settings(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
     """Settings without those in the plugin's `runtime_only`, which change its speed and not its output."""
-    return {key: value for key, value in sorted(settings.items()) if key not in plugin.runtime_only}
+    return {key: setting for key, setting in sorted(settings.items()) if key not in plugin.runtime_only}
 
 
 def _defining_module(function: Callable[..., object]) -> str:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.passage_store import GeneratedPassages, PassageStore, get_passage_lists
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact, FormatError, IfqaError
 from ifqa.formats.runs import iter_rankings
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
 from ifqa.settings import is_share
@@ -55,7 +55,7 @@ def _match_questions(
     """Each question with its entry in a stage's file, or None; the file is read only as far as needed.
 
     Raises:
-        IfqaError: the file has a question that is not the experiment's, or is out of order.
+        DamagedArtifact: the file has a question that is not the experiment's, or is out of order.
     """
     pairs, known = iter(stored), {question.id for question in questions}
     ahead = next(pairs, None)
@@ -68,12 +68,13 @@ def _match_questions(
         else:
             yield question, None
     if ahead:
-        why = "is out of order in" if ahead[0] in known else "is not one of"
-        raise IfqaError(f"{path}: question {ahead[0]} {why} {experiment.benchmark} {experiment.split}; {stage} again")
+        fault = "is out of order in" if ahead[0] in known else "is not one of"
+        split = f"{experiment.benchmark} {experiment.split}"
+        raise DamagedArtifact(f"{path}: question {ahead[0]} {fault} {split}; {stage} again")
 
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
-    """The passages of each ranking, generated ones or the corpus's; IfqaError if a passage is in neither."""
+    """The passages of each ranking, generated or from the corpus; IfqaError if a passage is in neither."""
     stores, remaining = stores_of(experiment), iter(rankings)
     while batch := list(islice(remaining, _BATCH)):
         yield from get_passage_lists(stores, [[hit.passage_id for hit in ranking] for ranking in batch])
@@ -98,35 +99,35 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> Ite
 
 
 def read_predictions(path: Path) -> dict[str, Prediction]:
-    """All predictions of a file, by question; IfqaError for an invalid line or a repeated question."""
+    """All predictions of a file by question id; IfqaError for an invalid line or a repeated question."""
     return dict(_iter_predictions(path))
 
 
 def _iter_predictions(path: Path) -> Iterator[tuple[str, Prediction]]:
-    before = ""
+    previous = ""
     for number, record in read_jsonl(path):
         if unknown_keys := record.keys() - _KEYS:
-            raise IfqaError(f"{path}:{number}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
+            raise FormatError(f"{path}:{number}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
         prediction = valid_prediction(record, f"{path}:{number}")
-        if prediction.question_id == before:
-            raise IfqaError(f"{path}:{number}: question {before} is answered twice")
-        before = prediction.question_id
-        yield before, prediction
+        if prediction.question_id == previous:
+            raise FormatError(f"{path}:{number}: question {previous} is answered twice")
+        previous = prediction.question_id
+        yield previous, prediction
 
 
-def validate(kind: TypeAdapter[_T], value: object, where: str) -> _T:
-    """A value of a kind from JSON data; an invalid one raises IfqaError, which begins with `where` ("file:line")."""
+def validate(kind: TypeAdapter[_T], record: object, where: str) -> _T:
+    """A record of a kind from JSON data; IfqaError, which begins with `where` ("file:line"), if it is invalid."""
     try:
-        return kind.validate_python(value)
+        return kind.validate_python(record)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise IfqaError(f"{where}: {place or 'value'}: {first['msg']}; found {first['input']!a:.80}") from error
 
 
-def valid_prediction(value: object, where: str) -> Prediction:
-    """A prediction from JSON data, as `validate` does; its confidence is from 0 to 1, and a candidate stands alone."""
-    prediction = validate(_PREDICTION, value, where)
+def valid_prediction(record: object, where: str) -> Prediction:
+    """A prediction from JSON data, as `validate`; its confidence is from 0 to 1, and a candidate stands alone."""
+    prediction = validate(_PREDICTION, record, where)
     if prediction.confidence is not None and not is_share(prediction.confidence):
         raise IfqaError(f"{where}: confidence: wanted 0 to 1, or none; found {prediction.confidence!r}")
     if prediction.candidate and (prediction.answer or prediction.error):
@@ -135,9 +136,9 @@ def valid_prediction(value: object, where: str) -> Prediction:
 
 
 def prediction_line(prediction: Prediction) -> bytes:
-    """A prediction as a line of predictions.jsonl; keys that older files lack are left out where they are empty."""
+    """A prediction as a line of predictions.jsonl; keys that older files lack are left out if empty."""
     record = asdict(prediction)
-    return json_line({key: value for key, value in record.items() if key not in _LATER or value not in (None, "")})
+    return json_line({key: record[key] for key in record if key not in _LATER or record[key] not in (None, "")})
 
 
 def prediction_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
@@ -150,13 +151,13 @@ def _missing_prediction(question: Question) -> Prediction:
 
 
 def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Passage]) -> Answer:
-    """A prediction as an answer; `evidence` are its passages."""
+    """A prediction as an answer, with its passages as `evidence`."""
     details = (prediction.factual, prediction.error, prediction.how, prediction.confidence, prediction.candidate)
     return Answer(question, prediction.answer, tuple(evidence), *details)
 
 
 def answers_of(experiment: Experiment, questions: Sequence[Question], only: Collection[str] = ()) -> Iterator[Answer]:
-    """The answer to each question, or to those whose ids are in `only`, with its passages and the steps of their retrieval."""
+    """The answer to each question, or to those whose ids are in `only`, with its passages and search steps."""
     each = zip(questions, predictions_of(experiment, questions), steps_of(experiment, questions), strict=True)
     chosen = [parts for parts in each if not only or parts[0].id in only]
     cited = ([Hit(passage_id, 0.0) for passage_id in prediction.passage_ids] for _, prediction, _ in chosen)

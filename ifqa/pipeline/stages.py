@@ -1,8 +1,8 @@
 """THE MAIN PATH: dump -> passages -> index -> retrieve -> read -> score.
 
-Each stage is a function here and a verb of the command line. A stage reads the artifacts of earlier stages and writes its own,
-unless its own is current. `workers` search and read, by default this process alone; the files do not depend on them. A stage
-raises IfqaError if something that it needs is missing or stale.
+Each stage is a function here and a verb of the command line. It reads the artifacts of earlier stages and writes its own, unless
+that is current. `workers` search and read, by default this process alone; the files do not depend on them. A stage raises
+IfqaError if an input is missing or stale.
 """
 
 import logging
@@ -19,7 +19,7 @@ from ifqa.corpus.passage_store import write_id_index
 from ifqa.corpus.shards import BAD, CorpusWriter, read_bad_pages, read_file_records
 from ifqa.corpus.sources import require_room, total_size
 from ifqa.corpus.work_units import NO_FILES, BuildReport, make_shard
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.pipeline.chunk_runner import ask
 from ifqa.pipeline.run import LLM_STAGES, CorpusBuild, Run, Stage
@@ -33,8 +33,7 @@ from ifqa.scoring.aggregation import Aggregator
 from ifqa.scoring.score_files import QuestionRow
 from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
-from ifqa.workers.pool import Workers
-from ifqa.workers.pool import map_tasks as run_all
+from ifqa.workers.pool import Workers, map_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +41,8 @@ logger = logging.getLogger(__name__)
 def build_passages(corpus: CorpusConfig) -> Path:
     """Build shards of passages from a corpus's sources, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of ids.
 
-    Each shard is made from a block of the input, so its bytes do not depend on the number of workers. A build that was killed
-    resumes after its last finished shard.
+    Each shard is made from a block of the input, so its bytes do not depend on the number of workers. A killed build resumes
+    after its last finished shard.
     """
     build = CorpusBuild(corpus)
     passages, sources, known = build.artifact("passages"), build.sources, dict[str, Sequence[int | str]]()
@@ -60,26 +59,23 @@ def build_passages(corpus: CorpusConfig) -> Path:
         earlier = NO_FILES if passages.damage else before
         units = chain.from_iterable(source.work_units(earlier) for source in sources)
         with bar(f"passages of {corpus.name}", total_size(sources), unit="bytes") as advance:
-            for unit, shard in run_all(
-                make_shard, shards.unfinished(units, advance), workers=corpus.workers, engine=corpus.engine
-            ):
+            todo = shards.unfinished(units, advance)
+            for unit, shard in map_tasks(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
                 shards.add(unit.number, shard)
                 advance(unit.read)
         sums, after = shards.finish(), read_file_records(draft.folder)
         done = BuildReport(corpus.name, sums["left_out"], read_bad_pages(draft.folder), folder / BAD, before, after)
         if not sums["passages"]:
             reasons = "; ".join(dict.fromkeys(source.explain_empty(done) for source in sources))
-            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; {reasons}")
+            raise MissingInput(f"corpus {corpus.name}: its sources hold no passage; {reasons}")
         if write_id_index(draft.folder) != sums["passages"]:
-            raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
+            raise DamagedArtifact(f"the shards in {draft.folder} changed while they were indexed; build them again")
         facts = {path: file_facts for source in sources for path, file_facts in source.facts().items()}
         draft.record |= {**sums, "sources": facts}
         known |= {**build.known, **{key: file.facts for key, file in after.items()}}
         draft.inputs = build.inputs_of_passages(known | facts)
-    pages = pluralize(sums["pages"], sources[0].unit)
-    logger.info(
-        f"{folder}: {pluralize(sums['passages'], 'passage')} of {pages} in {pluralize(sums['shards'], 'shard')}"
-    )
+    pages, built = pluralize(sums["pages"], sources[0].unit), pluralize(sums["shards"], "shard")
+    logger.info(f"{folder}: {pluralize(sums['passages'], 'passage')} of {pages} in {built}")
     if shards.reused:
         logger.info(f"{pluralize(shards.reused, 'block')} had been finished by an earlier build")
     for line in dict.fromkeys(line for source in sources for line in source.summary(done)):
@@ -88,14 +84,13 @@ def build_passages(corpus: CorpusConfig) -> Path:
 
 
 def build_index(corpus: CorpusConfig, name: str) -> Path:
-    """Build one of the corpus's indexes from its passages, `indexes/NAME/INDEX/`."""
+    """Build an index of the corpus's passages, `indexes/NAME/INDEX/`."""
     build = CorpusBuild(corpus)
     build.require_index(name)
     artifact, table = build.artifact(name), corpus.indexes[name]
     plugin = corpus.plugins.indexed_retriever(table["retriever"])
-    with artifact.make(
-        lambda: build.inputs(name), lambda: CorpusBuild(corpus).inputs(name), resume="any" if plugin.resumes else ""
-    ) as draft:
+    resume: Literal["", "any"] = "any" if plugin.resumes else ""
+    with artifact.make(lambda: build.inputs(name), lambda: CorpusBuild(corpus).inputs(name), resume=resume) as draft:
         if draft is None:
             return artifact.folder
         settings = resolve_paths(plugin.build, build_settings(table), corpus.root)
@@ -106,19 +101,13 @@ def build_index(corpus: CorpusConfig, name: str) -> Path:
 
 
 def retrieve(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`.
-
-    A retriever that makes its passages also writes `passages.jsonl`.
-    """
+    """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`, and `passages.jsonl` if it generates them."""
     _ = run.retriever  # raises if there is none
     return _ask_all(run, "retrieve", session, workers)
 
 
 def read(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Answer each question from its ranking, `experiments/NAME/read/predictions.jsonl`.
-
-    Without a retriever the reader gets no passages.
-    """
+    """Answer each question from its ranking, or without passages, `experiments/NAME/read/predictions.jsonl`."""
     _ = run.reader  # raises if there is none
     return _ask_all(run, "read", session, workers)
 
@@ -130,11 +119,9 @@ def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | No
             return folder
         ask(draft, run, stage, session, workers or Workers())
     record, questions = draft.record, pluralize(draft.record["questions"], "question")
-    message = (
-        f"{pluralize(record['hits'], 'passage')} for {questions}" if stage == "retrieve" else f"{questions} answered"
-    )
+    message = f"{questions} answered" if stage == "read" else f"{pluralize(record['hits'], 'passage')} for {questions}"
     if record.get("unparsed"):
-        message += f"; for {record['unparsed']:,} of them a completion could not be parsed"
+        message += f"; {record['unparsed']:,} with a completion that could not be parsed"
     if record.get("retry"):
         message += f"; {record['retry']:,} incomplete; the next run retries them"
     logger.info(f"{folder}: {message}")
@@ -158,7 +145,7 @@ def score(run: Run) -> Path:
 
 
 def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
-    """The row of each question, from the files of the stages before; its numbers are aggregated."""
+    """The row of each question, from the files of earlier stages; its numbers are aggregated."""
     experiment, questions = run.experiment, run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
     predictions: Iterable[Prediction | None] = repeat(None, len(questions))
@@ -176,9 +163,9 @@ def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
 
 
 def run(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Run every stage of an experiment that is not up to date, in order; returns the score folder.
+    """Run the stages of an experiment that are not current, in order; returns the score folder.
 
-    The experiments of a command share a `session`, and with it their language models and their budget.
+    The experiments of a command share a `session`, and with it their language models and budget.
     """
     session = session or Session()
     _ = run.questions  # raises before anything is built
@@ -192,7 +179,7 @@ def run(run: Run, session: Session | None = None, workers: Workers | None = None
 
 
 def prepare(run: Run) -> None:
-    """Check an experiment, then build its corpus: mistakes are found before hours of work."""
+    """Check an experiment, then build its corpus, so that mistakes are found before hours of work."""
     experiment = run.experiment
     for stage in experiment.stages:
         run.fingerprint(LLM_STAGES[stage])
@@ -205,9 +192,7 @@ def prepare(run: Run) -> None:
             for part in parts:  # no lock: several experiments may read a finished corpus at once
                 logger.info(f"{corpus.folder / part}: up to date")
             return
-        with lock(
-            corpus.folder, wait=True
-        ):  # if several processes start at once, the first builds and the others reuse it
+        with lock(corpus.folder, wait=True):  # of several processes, the first builds and the others reuse it
             build_passages(corpus)
             for index in experiment.indexes:
                 build_index(corpus, index)
@@ -238,18 +223,18 @@ def _lock_folder(run: Run) -> Iterator[None]:
 
 @contextmanager
 def _make_stage(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Iterator[Draft | None]:
-    """Make a stage of an experiment, unless it is current or its base or a variant has a copy.
+    """Make a stage of an experiment, unless it is current, or its base or a variant has a copy.
 
     A missing earlier stage is copied, so that `ifqa read --reader X` can read the base's run.
     """
     _ = run.questions  # raises before anything is written
     with _lock_folder(run):
-        if run.experiment.variant:  # so that later commands find it by its name
+        if run.experiment.variant:  # later commands find it by its name
             write_resolved(run.experiment)
         for earlier in takewhile(lambda name: name != stage, run.experiment.stages):
-            others = [folder for folder in run.siblings(earlier) if folder.exists()]
-            if others and not run.artifact(earlier).folder.exists():
-                run.artifact(earlier).copy(run.inputs(earlier), others)
+            folders = [folder for folder in run.siblings(earlier) if folder.exists()]
+            if folders and not run.artifact(earlier).folder.exists():
+                run.artifact(earlier).copy(run.inputs(earlier), folders)
         with run.artifact(stage).make(
             lambda: run.inputs(stage), lambda: Run(run.experiment).inputs(stage), run.siblings(stage), resume
         ) as draft:

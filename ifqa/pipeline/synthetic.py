@@ -1,4 +1,4 @@
-"""`ifqa data synthetic`: counterfactual questions made from a corpus's passages by rule, as JSON lines to train on.
+"""`ifqa data synthetic`: counterfactual questions generated from a corpus's passages by rule, as JSON lines to train on.
 
     {"id": "12-0/year", "question": "If …?", "answers": ["1908"], "passages": ["…"], "label": "year",
      "source": "ifqa data synthetic, corpus sample", "provenance": {"passage": "12-0", "rule": "year", "seed": 0}}
@@ -39,8 +39,8 @@ Draft = tuple[Passage, SyntheticQuestion]
 def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check: bool = True) -> Iterator[str]:
     """Write `data/synthetic/CORPUS-SEED/questions.jsonl`; yields lines for the user. A killed command resumes.
 
-    Questions are made of `most` passages, drawn from all; 0 for all. `check` keeps only questions that the span reader answers
-    right from their passage. It drops what a rule misread, and questions that are too hard for the reader.
+    Questions are made from `most` passages, drawn by `seed`; 0 for all. `check` keeps only questions that the span reader answers
+    right from their passage: it drops what a rule misread, and questions that are too hard for the reader.
     """
     corpus = load_corpus(corpus_name, root)
     build, questions = CorpusBuild(corpus), Artifact(root / "data" / "synthetic" / f"{corpus.name}-{seed}")
@@ -55,7 +55,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                 drafted.update(facts["made"])
                 kept.update(facts["kept"])
             if done:
-                logger.info(f"{file.parent}: going on after {done:,} of {pluralize(number, 'passage')}")
+                logger.info(f"{file.parent}: resuming after {done:,} of {pluralize(number, 'passage')}")
             reader = Plugins().reader(_READER)() if check else None
             source = f"ifqa data synthetic, corpus {corpus.name}"
             with bar(f"questions of {corpus.name}", number) as advance:
@@ -68,10 +68,10 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                         for question in make_questions(passage.text, passage.title, f"{seed} {passage.id}")
                     ]
                     right = _filter_answered(reader, drafts) if reader else drafts
-                    rules, rules_kept = (Counter(question.rule for _, question in each) for each in (drafts, right))
+                    counts = [Counter(question.rule for _, question in part) for part in (drafts, right)]
                     lines = b"".join(_line(passage, question, source, seed) for passage, question in right)
-                    log.add({FILE: lines}, {"passages": len(batch), "made": rules, "kept": rules_kept})
-                    drafted, kept, done = drafted + rules, kept + rules_kept, done + len(batch)
+                    log.add({FILE: lines}, {"passages": len(batch), "made": counts[0], "kept": counts[1]})
+                    drafted, kept, done = drafted + counts[0], kept + counts[1], done + len(batch)
                     advance(len(batch))
             log.finish(FILE)
             draft.record |= {"passages": done, "made": dict(drafted), "kept": dict(kept)}
@@ -105,14 +105,9 @@ def _filter_answered(reader: Reader, drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _line(passage: Passage, question: SyntheticQuestion, source: str, seed: int) -> bytes:
-    return json_line(
-        {
-            "id": f"{passage.id}/{question.rule}",
-            "question": question.text,
-            "answers": list(question.answers),
-            "passages": [passage.text],
-            "label": question.rule,
-            "source": source,
-            "provenance": {"passage": passage.id, "rule": question.rule, "seed": seed},
-        }
-    )
+    record = {
+        "id": f"{passage.id}/{question.rule}", "question": question.text, "answers": list(question.answers),
+        "passages": [passage.text], "label": question.rule, "source": source,
+        "provenance": {"passage": passage.id, "rule": question.rule, "seed": seed},
+    }  # fmt: skip
+    return json_line(record)

@@ -15,7 +15,7 @@ from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import RetrieverSettings, retriever_sections, search_settings
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sources import user_folders
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError, PluginError
 from ifqa.formatting import pluralize
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
@@ -68,7 +68,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class CorpusSummary:
-    """The corpus that was searched: its passages, its folders of documents, and their files read and left out."""
+    """The searched corpus: its passages, its folders of documents, and their files read and left out."""
 
     corpus: str  # empty if the experiment retrieves nothing
     passages: int = 0
@@ -90,11 +90,11 @@ class System:
     """An experiment's retriever and reader, each opened on first use.
 
     Several threads may use a system at once. One thread searches at a time, and one reads at a time unless the reader is
-    `concurrent`. The corpus must be built; `ifqa.pipeline.stages.open_system` builds it. What a system lacks, or a plugin that
-    breaks its protocol, raises `IfqaError`.
+    `concurrent`. The corpus must be built; `ifqa.pipeline.stages.open_system` builds it. A missing part, or a plugin that breaks
+    its protocol, raises `IfqaError`.
 
     Attributes:
-        run, experiment: the settings, and what is known of them.
+        run, experiment: the settings and what is known of them.
         session: the budget and the language models; shared by the experiments of a command.
     """
 
@@ -116,12 +116,12 @@ class System:
 
     @cached_property
     def retriever(self) -> Retriever:
-        """The experiment's retriever; IfqaError if it has none, or something that the retriever needs is missing."""
+        """The experiment's retriever; IfqaError if it has none, or one of the retriever's inputs is missing."""
         return _open_retriever(self.run.retriever, self.run, self.session)
 
     @cached_property
     def reader(self) -> Reader:
-        """The experiment's reader; IfqaError if it has none, or something that the reader needs is missing."""
+        """The experiment's reader; IfqaError if it has none, or one of the reader's inputs is missing."""
         return _open_reader(self.run, self.session)
 
     @cached_property
@@ -129,7 +129,7 @@ class System:
         return [PassageStore(self.experiment.corpus_folder / "passages")] if self.experiment.corpus else []
 
     def open(self) -> Self:
-        """Open retriever and reader now, not with the first question."""
+        """Open retriever and reader now instead of with the first question."""
         with self._searching, self._reading:
             _ = self.experiment.retriever and self.retriever
             _ = self.experiment.reader and self.reader
@@ -138,7 +138,7 @@ class System:
     def search(self, questions: Sequence[Question], k: int = 0) -> list[SearchResult]:
         """The best `k` passages of each question, best first; 0 for the experiment's own `k`."""
         if type(k) is not int or k < 0:
-            raise IfqaError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
+            raise ConfigError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
         with self._searching:
             retriever, table = self.retriever, self.run.retriever
             depth = k or table["k"]
@@ -147,13 +147,10 @@ class System:
         return rankings
 
     def read(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        scores: Sequence[Sequence[float]],
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]],
         advance: ProgressCallback = no_progress,
-    ) -> list[Prediction]:
-        """The reader's answer to each question from its passages, which are given best first, with their retrieval scores."""
+    ) -> list[Prediction]:  # fmt: skip
+        """The reader's answer to each question from its passages, best first, with their retrieval scores."""
         with self._reading:  # one thread opens the reader
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
@@ -173,14 +170,14 @@ class System:
     def answer(
         self, questions: Sequence[str | Question], threshold: float | None = None, on_text: TextCallback | None = None
     ) -> list[Answer]:
-        """Each question's answer, and the passages it was read from, most important first.
+        """Each question's answer and the passages it was read from, most important first.
 
-        An answer of less confidence than `threshold` is not given: its text is then the `candidate`. None is the reader's own
-        threshold, 0 gives every answer. A reader without confidences always answers. While a language model that `streams`
-        writes the first question's completion, `on_text` is called with its text so far.
+        An answer of less confidence than `threshold` is withheld: its text is then the `candidate`. None is the reader's own
+        threshold, 0 gives every answer. A reader without confidences always answers. While a language model that `streams` writes
+        the first question's completion, `on_text` is called with its text so far.
         """
         if threshold is not None and not is_share(threshold):
-            raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
+            raise ConfigError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
         parsed = as_questions(questions)
         depth = self.run.reader["passages"]
         with self._searching:
@@ -193,28 +190,23 @@ class System:
         for question, prediction, texts, ranking in zip(parsed, predictions, passages, top, strict=True):
             by_id = {passage.id: passage for passage in texts}
             evidence = (by_id[passage_id] for passage_id in prediction.passage_ids)
-            answers.append(
-                replace(
-                    answer_of(question, prediction.abstain_below(least), evidence), steps=tuple(ranking.steps or ())
-                )
-            )
+            answer = answer_of(question, prediction.abstain_below(least), evidence)
+            answers.append(replace(answer, steps=tuple(ranking.steps or ())))
         return answers
 
     def ask(
         self, question: str | Question, threshold: float | None = None, on_text: TextCallback | None = None
     ) -> Answer:
-        """The answer to a question, as `answer` gives it."""
         return self.answer([question], threshold, on_text)[0]
 
     def passage(self, passage_id: str) -> Passage | None:
-        """The corpus's passage of an id; None if there is no such passage, or no corpus."""
+        """The corpus's passage with an id; None if there is no such passage, or no corpus."""
         with self._searching:
             passages = [store.find([passage_id]) for store in self._store]
         return next((stored[passage_id] for stored in passages if passage_id in stored), None)
 
     @cached_property
     def searched(self) -> CorpusSummary:
-        """A summary of the corpus that the system searches."""
         build = self.run.corpus
         if not (self.experiment.retriever and build):
             return CorpusSummary("")
@@ -228,7 +220,7 @@ class System:
 
     @property
     def size(self) -> int:
-        """The number of passages of the corpus; 0 if there is no corpus."""
+        """The number of passages of the corpus; 0 without a corpus."""
         with self._searching:
             return sum(len(store) for store in self._store)
 
@@ -242,58 +234,56 @@ class System:
 
 
 def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
-    """Check a retriever's output; IfqaError if a ranking is missing, too long, or holds something else than hits."""
+    """Check a retriever's output; PluginError if a ranking is missing, too long, or holds something other than hits."""
     name = f"retriever {retriever!r}"
     if not isinstance(rankings, list) or len(rankings) != len(questions):
         what = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
-        raise IfqaError(
-            f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {what}"
-        )
-    for question, result in zip(questions, rankings, strict=True):
-        gave, ranking = f"{name} gave {question.id}", result.hits if isinstance(result, SearchResult) else result
+        problem = f"wanted {len(questions)}, found {what}"
+        raise PluginError(f"{name} must return a list with one ranking for each question: {problem}")
+    for question, found_ranking in zip(questions, rankings, strict=True):
+        ranking = found_ranking.hits if isinstance(found_ranking, SearchResult) else found_ranking
+        gave = f"{name} gave {question.id}"
         if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
-            raise IfqaError(f"{gave} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
+            raise PluginError(f"{gave} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
         if len(ranking) > k or len({hit.passage_id for hit in ranking}) < len(ranking):
-            raise IfqaError(f"{gave} {len(ranking)} passages; wanted at most k = {k}, and none twice")
+            raise PluginError(f"{gave} {len(ranking)} passages; wanted at most k = {k}, and none twice")
         for hit in ranking:
             name_fits = isinstance(hit.passage_id, str) and hit.passage_id.split() == [hit.passage_id]
             if not (name_fits and isinstance(hit.score, Real) and math.isfinite(hit.score)):
-                raise IfqaError(f"{gave} {hit!r:.80}; wanted an id without white space, and a number as its score")
+                raise PluginError(f"{gave} {hit!r:.80}; wanted an id without white space, and a number as its score")
 
 
 def check_predictions(
     reader: str, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], predictions: Sequence[Prediction]
 ) -> None:
-    """Check a reader's output; IfqaError unless there is one prediction a question, citing only passages it was given."""
+    """Check a reader's output; PluginError unless each question has one prediction, which cites only its passages."""
+    name = f"reader {reader!r}"
     if not isinstance(predictions, list | tuple) or not all(isinstance(each, Prediction) for each in predictions):
-        raise IfqaError(
-            f"reader {reader!r} gave {predictions!r:.80}; wanted a list of ifqa.Prediction(question.id, answer)"
-        )
+        raise PluginError(f"{name} gave {predictions!r:.80}; wanted a list of ifqa.Prediction(question.id, answer)")
     if [prediction.question_id for prediction in predictions] != [question.id for question in questions]:
-        raise IfqaError(f"reader {reader!r} must give one prediction for each question, in the same order")
+        raise PluginError(f"{name} must give one prediction for each question, in the same order")
     for prediction, read in zip(predictions, passages, strict=True):
         name = f"reader {reader!r}, {prediction.question_id}"
         if not isinstance(prediction.how, Explanation | None):
-            raise IfqaError(f"{name}: wanted ifqa.Explanation as `how`, found {prediction.how!r:.80}")
+            raise PluginError(f"{name}: wanted ifqa.Explanation as `how`, found {prediction.how!r:.80}")
         checked = valid_prediction(asdict(prediction), name)
         written = (checked.answer, checked.factual, checked.completion, checked.error, checked.candidate)
         unicode_text(f"{''.join(written)}{checked.how and checked.how.calculation}", "answer", name)
         texts = {passage.id: passage.text for passage in read}
         cited = [*prediction.passage_ids, *([prediction.how.passage_id] if prediction.how else [])]
-        if strange := [passage_id for passage_id in cited if passage_id not in texts]:
-            raise IfqaError(f"{name}: cites passage {strange[0]!r:.80}, which is not among the passages it was given")
+        if foreign := [passage_id for passage_id in cited if passage_id not in texts]:
+            raise PluginError(f"{name}: cites passage {foreign[0]!r:.80}, which is not among the passages it was given")
         if how := prediction.how:
             terms = how.calculation.terms if how.calculation else ()
-            places = [how.sentence, how.span, *((term.start, term.end) for term in terms if term.source == "passage")]
+            spans = [how.sentence, how.span, *((term.start, term.end) for term in terms if term.source == "passage")]
             length = len(texts[how.passage_id])
-            if wrong := [place for place in places if not 0 <= place[0] <= place[1] <= length]:
-                raise IfqaError(
-                    f"{name}: wanted places within the passage's {length} characters in `how`, found {wrong[0]}"
-                )
+            if wrong := [span for span in spans if not 0 <= span[0] <= span[1] <= length]:
+                limits = f"wanted places within the passage's {length} characters in `how`"
+                raise PluginError(f"{name}: {limits}, found {wrong[0]}")
 
 
 def as_questions(questions: Iterable[str | Question]) -> list[Question]:
-    """Questions from texts, with ids `ask/0`, `ask/1`, …; given `Question`s are kept.
+    """Questions from texts, with ids `ask/0`, `ask/1`, …; `Question`s are kept.
 
     Raises:
         IfqaError: `questions` is no list, an element is neither text nor `Question`, or a question is empty or holds half a
@@ -358,29 +348,26 @@ def _refuse_unknown_questions(table: Mapping[str, object], plugin: Trainable, ru
     if not plugin.question_ids:
         return
     known = dict.fromkeys(question.id for question in run.split)
-    if strange := [question_id for question_id in plugin.question_ids if question_id not in known]:
+    if foreign := [question_id for question_id in plugin.question_ids if question_id not in known]:
         raise IfqaError(
-            f"{table.get('path', table['name'])} has {pluralize(len(strange), 'question')}, of {len(plugin.question_ids):,}, "
-            f"that {run.experiment.benchmark} {run.experiment.split} does not have: {', '.join(strange[:3])}"
-            f"{', …' if strange[3:] else ''}; wanted ids as {next(iter(known))}"
+            f"{table.get('path', table['name'])} has {pluralize(len(foreign), 'question')}, of {len(plugin.question_ids):,}, "
+            f"that {run.experiment.benchmark} {run.experiment.split} does not have: {', '.join(foreign[:3])}"
+            f"{', …' if foreign[3:] else ''}; wanted ids as {next(iter(known))}"
         )
 
 
 def log_label(reader: str, label: str) -> None:
-    """Log a reader's label, if it has one."""
     if label:
         logger.info(f"reader {reader!r}: {label}")
 
 
 def refuse_other_families(run: Run) -> None:
-    """Refuse weights of another split family before anything is built; a `System` does so again as it opens them."""
+    """Refuse weights of another split family before anything is built; a `System` checks again as it opens them."""
     experiment, root = run.experiment, run.experiment.root
 
-    def check(
-        what: str, plugin: type[Trainable], function: Callable[..., object], settings: Mapping[str, object]
-    ) -> None:
-        arguments = accepted_arguments(plugin.training_family, root=root) | resolve_paths(function, settings, root)
-        _refuse_other_family(f"{what} {plugin.trained_verb}", plugin.training_family(**arguments), run)
+    def check(name: str, plugin: type[Trainable], function: Callable[..., object], table: Mapping[str, object]) -> None:
+        arguments = accepted_arguments(plugin.training_family, root=root) | resolve_paths(function, table, root)
+        _refuse_other_family(f"{name} {plugin.trained_verb}", plugin.training_family(**arguments), run)
 
     if experiment.llm:
         model = run.plugins.llm(run.llm["name"])
@@ -402,7 +389,7 @@ def _refuse_other_family(what: str, trained: str, run: Run) -> None:
     known_benchmark = trained.partition("/")[0] == run.experiment.benchmark
     tested = run.benchmark.family(run.experiment.split) if known_benchmark else ""
     if tested and trained != tested:
-        raise IfqaError(
+        raise ConfigError(
             f"{what} {trained} and may not be tested on {tested}, "
             "which holds the same questions; take that family's training split"
         )

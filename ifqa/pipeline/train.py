@@ -10,7 +10,7 @@ from ifqa.config.corpus import CorpusConfig, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, MissingInput
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
@@ -25,36 +25,32 @@ from ifqa.training.trainer import configure_trainer
 
 logger = logging.getLogger(__name__)
 
-#: (questions, their split, most passages of each) -> passages of each, and the retriever's score of each passage
-Retrieve = Callable[[Sequence[Question], str, int], tuple[list[list[Passage]], list[list[float]]]]
+Retrieved = tuple[list[list[Passage]], list[list[float]]]  # for each question, its passages and their scores
+Retrieve = Callable[[Sequence[Question], str, int], Retrieved]  # of questions, their split, most passages of each
 
 
 def train(
     name: str, benchmark: str, split: str, folder: Path, settings: dict[str, object], corpus: str = "", dev: str = "",
     experiment: str = "",
 ) -> Path:  # fmt: skip
-    """Train what the trainer `name` trains on a split and the passages retrieved for it, into a folder.
+    """Run the trainer `name` on a split and the passages retrieved for it; the weights go into a folder.
 
     The index bm25 of `corpus` gives the passages, or the retriever of `experiment`; without both they are the texts that come
-    with the questions. The split `dev` of the same family chooses the best checkpoint, if there is one.
+    with the questions. The split `dev` of the same family, if any, chooses the best checkpoint.
     """
     plugin = load_plugin("trainer", name)
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.present]:
-        raise IfqaError(f"training needs {lacking[0].name}; {lacking[0].remedy}")
+        raise MissingInput(f"training needs {lacking[0].name}; {lacking[0].remedy}")
     refuse_foreign_weights(folder)  # before passages are retrieved, which takes long
-    trainer, source, splits = (
-        configure_trainer(plugin, **settings),
-        open_benchmark(benchmark),
-        dict[str, TrainingData](),
-    )
+    trainer, source = configure_trainer(plugin, **settings), open_benchmark(benchmark)
+    splits: dict[str, TrainingData] = {}
     for each in filter(None, (split, dev)):
         questions, files = source.questions(each), {str(path): sha256(path) for path in source.files(each)}
         splits[each] = TrainingData(questions, [[] for _ in questions], source.family(each), files)
     families = [part.family for part in splits.values()]
     if all(families) and len(set(families)) > 1:
-        raise IfqaError(
-            f"{split} and {dev} are of {' and '.join(families)}, which share questions; name a dev split of one"
-        )
+        names = " and ".join(families)
+        raise ConfigError(f"{split} and {dev} are of {names}, which share questions; name a dev split of one")
     trainer.check_data(splits[split], folder)
     with _main_process_first():
         if experiment:
@@ -71,25 +67,22 @@ def train(
 
 
 def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
-    """Retrieves passages with a corpus's BM25 index."""
     if "bm25" not in corpus.indexes:  # checked before passages are built, which takes long
-        raise IfqaError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")
+        raise ConfigError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")
     with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")
     retriever, store = Plugins().retriever("bm25")(index), PassageStore(corpus.folder / "passages")
 
-    def search(questions: Sequence[Question], split: str, depth: int) -> tuple[list[list[Passage]], list[list[float]]]:
+    def search(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
         rankings = retriever.search(rewrite_questions(questions, query), depth)
         return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings], _scores(rankings)
 
     return search
 
 
-def _use_contexts(
-    questions: Sequence[Question], split: str, depth: int
-) -> tuple[list[list[Passage]], list[list[float]]]:
-    """Gives each question the text that comes with it, and no passage where there is none."""
+def _use_contexts(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
+    """Gives each question the text that comes with it, if any."""
     passages = [[Passage("", "", question.context)] if question.context.strip() else [] for question in questions]
     return passages, [[0.0] * len(texts) for texts in passages]
 
@@ -98,9 +91,9 @@ def _by_experiment(name: str, benchmark: str) -> Retrieve:
     """Retrieves passages with an experiment's retriever; each split's run is kept in a variant's folder."""
     experiment = load_experiment(name)
     if experiment.benchmark != benchmark or experiment.retriever is None:
-        raise IfqaError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
+        raise ConfigError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
 
-    def search(questions: Sequence[Question], split: str, depth: int) -> tuple[list[list[Passage]], list[list[float]]]:
+    def search(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
         variant = replace(override(experiment, {"split": split}), reader=None)
         with _lock(variant.folder):
             run = Run(variant)
@@ -117,12 +110,12 @@ def _scores(rankings: Sequence[Sequence[Hit]]) -> list[list[float]]:
 
 
 def _lock(folder: Path) -> AbstractContextManager[None]:
-    """The folder's lock; on several GPUs the first process takes it for all processes of the training."""
+    """The folder's lock; on several GPUs the first process takes it for all."""
     return lock(folder) if rank_and_world_size()[0] == 0 else nullcontext()
 
 
 def _main_process_first() -> AbstractContextManager[None]:
-    """On several GPUs, the first process runs the block first and makes what is missing; the others then find it."""
+    """On several GPUs, the first process runs the block before the others, and makes what is missing."""
     if rank_and_world_size()[1] == 1:
         return nullcontext()
     from accelerate import PartialState

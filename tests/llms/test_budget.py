@@ -15,14 +15,14 @@ from ifqa.storage.resources import find_resource
 TABLE = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"big" = { input = 3, output = 12.5 }\n'
 
 
-def table(tmp_path, text=TABLE):
+def price_file(tmp_path, text=TABLE):
     path = tmp_path / "prices.toml"
     path.write_text(text)
     return tmp_path
 
 
 def test_a_price_is_per_million_tokens_and_an_unknown_price_is_none(tmp_path):
-    root = table(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n')
+    root = price_file(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n')
     price = find_price("big", root=root)
     assert (price.input, price.output) == (3.0, 12.5)
     assert price.cost(2_000_000, 100_000) == pytest.approx(7.25)
@@ -40,7 +40,7 @@ def test_our_table_is_of_openai_the_users_is_of_all_hosts_and_this_machine_is_fr
     assert find_price("any", local).cost(10**6, 10**6) == 0
     prices = [find_price(model) for model in read_toml(find_resource("prices.toml"))["models"]]
     assert all(0 < price.input <= price.output for price in prices)
-    table(tmp_path)
+    price_file(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert [find_price("big", url).input for url in (openai, local, other)] == [3, 3, 3]
     assert find_price("gpt-4.1-mini") is None
@@ -57,7 +57,7 @@ def test_a_wrong_price_file_is_refused_by_key(tmp_path):
         TABLE.replace("output", "out"): "unknown key 'out'; did you mean 'output'",
     }.items():
         with pytest.raises(IfqaError, match="prices.toml.*" + words):
-            find_price("big", root=table(tmp_path, text))
+            find_price("big", root=price_file(tmp_path, text))
 
 
 @given(st.integers(0, 10**6), st.floats(0.0001, 5), st.integers(1, 3000))
@@ -65,33 +65,33 @@ def test_tokens_spent_and_set_aside_never_exceed_a_cap(seed, max_cost, max_token
     draw = random.Random(seed)
     price = Price(input=draw.uniform(0, 30), output=draw.uniform(0, 60))
     budget = Account(price, max_cost, max_tokens)
-    billed, rooms = [0, 0], []
+    billed, reservations = [0, 0], []
     for _ in range(100):
-        if rooms and draw.random() < 0.4:
-            room = rooms.pop(draw.randrange(len(rooms)))
-            used = (draw.randint(0, room.prompt), draw.randint(0, room.completion))
-            budget.settle(room, used if draw.random() < 0.8 else None)
-            billed = [one + more for one, more in zip(billed, used, strict=True)]
-        elif room := budget.reserve(draw.randint(1, 200), draw.randint(1, 100)):
-            rooms.append(room)
+        if reservations and draw.random() < 0.4:
+            reservation = reservations.pop(draw.randrange(len(reservations)))
+            used = (draw.randint(0, reservation.prompt), draw.randint(0, reservation.completion))
+            budget.settle(reservation, used if draw.random() < 0.8 else None)
+            billed = [total + more for total, more in zip(billed, used, strict=True)]
+        elif reservation := budget.reserve(draw.randint(1, 200), draw.randint(1, 100)):
+            reservations.append(reservation)
         assert price.cost(*billed) <= max_cost + 1e-12
         assert sum(billed) <= max_tokens
-        assert budget.in_flight == len(rooms)
+        assert budget.in_flight == len(reservations)
 
 
 def test_room_is_set_aside_released_and_raised_as_the_server_counts():
     budget = Account(Price(input=1, output=1), 0, 30)
-    room = budget.reserve(10, 10)
+    reservation = budget.reserve(10, 10)
     assert budget.reserve(10, 10) is None
-    budget.settle(room, (5, 5))
+    budget.settle(reservation, (5, 5))
     assert budget.reserve(10, 10), "what fits exactly is let through"
     assert "30 tokens" in budget.refusal
     budget = Account(Price(input=1_000_000, output=2_000_000))
     budget.settle(budget.reserve(10, 5), None)
     assert (budget.spent, budget.cost) == ((10, 5), 20), "an unknown use counts all that was set aside"
     budget = Account(None)
-    for room in [budget.reserve(10, 5) for _ in range(3)]:
-        budget.settle(room, (17, 1))
+    for reservation in [budget.reserve(10, 5) for _ in range(3)]:
+        budget.settle(reservation, (17, 1))
     assert (budget.reserve(10, 5).prompt, budget.extra) == (17, 7)
 
 
@@ -108,11 +108,8 @@ def test_the_estimate_is_between_zero_and_a_token_per_byte_and_adds_up(text, sec
     size = len(text.encode("utf-8", "surrogatepass"))
     assert 0 <= estimate_tokens(text) <= size
     assert (estimate_tokens(text) > 0) == (size > 0)
-    assert (
-        estimate_tokens(text + second)
-        <= estimate_tokens(text) + estimate_tokens(second)
-        <= estimate_tokens(text + second) + 1
-    )
+    both, apart = estimate_tokens(text + second), estimate_tokens(text) + estimate_tokens(second)
+    assert both <= apart <= both + 1
 
 
 def test_the_estimate_is_never_below_known_counts():

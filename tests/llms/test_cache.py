@@ -62,13 +62,13 @@ def test_only_the_owner_can_read_the_files(tmp_path):
 def test_a_new_file_that_several_make_at_once_is_waited_for(tmp_path):
     together = threading.Barrier(4)
 
-    def opened(folder):
+    def open_cache(folder):
         together.wait(30)
         CompletionCache(folder).open().close()
 
     with ThreadPoolExecutor(4) as threads:  # each opens the file for itself, as processes do
         for folder in (tmp_path / str(number) for number in range(100)):
-            list(threads.map(opened, [folder] * 4))
+            list(threads.map(open_cache, [folder] * 4))
 
 
 def test_a_row_has_the_key_and_the_record_as_json(tmp_path):
@@ -84,15 +84,9 @@ def test_a_row_has_the_key_and_the_record_as_json(tmp_path):
 
 
 def test_any_difference_makes_another_key():
-    changes = (
-        {"sample": 1},
-        {"temperature": 0.7},
-        {"max_tokens": 10},
-        {"stop": ("\n",)},
-        {"messages": CHAT.messages[1:]},
-    )
+    changes = ({"sample": 1}, {"temperature": 0.7}, {"max_tokens": 10}, {"stop": ("\n",)}, {"messages": CHAT.messages[1:]})  # fmt: skip
     others = [*(replace(CHAT, **change) for change in changes), Request(text="If it rained?")]
-    assert len({cache_key("n", CHAT), *(cache_key("m", one) for one in [CHAT, *others])}) == 8
+    assert len({cache_key("n", CHAT), *(cache_key("m", request) for request in [CHAT, *others])}) == 8
     assert cache_key("m", replace(CHAT, temperature=1)) == cache_key("m", replace(CHAT, temperature=1.0))
 
 
@@ -102,9 +96,10 @@ def test_a_failure_is_never_stored(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "record", ["", '{"version": 1, "requ', "[]", '{"version": 9}', "null", b"\xff\xfe", "another's"]
-)
+RECORDS = ["", '{"version": 1, "requ', "[]", '{"version": 9}', "null", b"\xff\xfe", "another's"]
+
+
+@pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("version", ["this", "an earlier"])
 def test_a_damaged_record_is_ignored_and_replaced(tmp_path, capsys, record, version):
     cache = CompletionCache(tmp_path)
@@ -134,7 +129,7 @@ def test_files_of_earlier_versions_are_read_and_left_as_they_are(tmp_path):
     assert get(cache) == replace(DONE, cached=True)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.parent.name]
     cache.put("m", {other: Completion("new")})
-    assert [one.text for one in cache.get("m", [CHAT, other]).values()] == [DONE.text, "new"]
+    assert [completion.text for completion in cache.get("m", [CHAT, other]).values()] == [DONE.text, "new"]
     assert path.read_bytes() == before
 
 
@@ -146,14 +141,11 @@ def test_a_damaged_or_later_file_is_named_in_one_line_and_left_as_it_is(tmp_path
     execute(cache, "PRAGMA user_version = 9")
     later = cache.path.read_bytes()
     damaged = r"completions\.sqlite is damaged .*: nothing was .*move it away"
-    for content, said in {
-        later: "has version 9; this ifqa reads version 1",
-        b"no completions " * 400: damaged,
-        torn: damaged,
-    }.items():
+    version = "has version 9; this ifqa reads version 1"
+    for content, message in ((later, version), (b"no completions " * 400, damaged), (torn, damaged)):
         cache.path.write_bytes(content)
         for use in (lambda: get(cache), lambda: cache.put("m", {CHAT: DONE}), cache.has_completions):
-            with pytest.raises(IfqaError, match=said) as caught:
+            with pytest.raises(IfqaError, match=message) as caught:
                 use()
             assert "\n" not in str(caught.value)
         assert cache.path.read_bytes() == content

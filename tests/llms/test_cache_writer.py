@@ -34,13 +34,13 @@ try:
     done = model.complete([Request(messages=(("user", str(n)),), max_tokens=16) for n in range(count)])
 except IfqaError as error:
     sys.exit(str(error))
-assert [one.text for one in done] == [f"to {n}" for n in range(count)]
-print(sum(one.cached for one in done))
+assert [completion.text for completion in done] == [f"to {n}" for n in range(count)]
+print(sum(completion.cached for completion in done))
 """
 HIDDEN = shutil.which("unshare") and ["unshare", "--map-root-user", "--mount", "sh", "-ec"]
 
 
-def asking(server, count, concurrency=8):
+def start_run(server, count, concurrency=8):
     command = [sys.executable, "-c", ASK, server.url, "completions", str(count), str(concurrency)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -48,8 +48,8 @@ def asking(server, count, concurrency=8):
 def test_processes_with_the_same_prompts_ask_each_once():
     count = 200
     with serving(latency=0.05) as server:
-        several = [asking(server, count) for _ in range(2)]
-        ends = [(*process.communicate(timeout=60), process.returncode) for process in several]
+        processes = [start_run(server, count) for _ in range(2)]
+        ends = [(*process.communicate(timeout=60), process.returncode) for process in processes]
         assert [code for *_, code in ends] == [0, 0], ends
         assert server.asked == {str(n): 1 for n in range(count)}
     assert sum(int(out) for out, *_ in ends) == count
@@ -59,11 +59,11 @@ def test_processes_with_the_same_prompts_ask_each_once():
 
 
 def test_a_waiting_process_takes_over_from_a_killed_process():
-    with serving(lambda prompt, time, asked: Reply(text=f"to {prompt}", latency=30 if time == 1 else 0.01)) as server:
-        first = asking(server, count=4)
+    with serving(lambda prompt, time, body: Reply(text=f"to {prompt}", latency=30 if time == 1 else 0.01)) as server:
+        first = start_run(server, count=4)
         while server.requests < 4:
             time.sleep(0.01)
-        second = asking(server, count=4)
+        second = start_run(server, count=4)
         assert any("waiting for its answers" in line for line in second.stderr)
         assert server.requests == 4
         first.send_signal(signal.SIGKILL)
@@ -76,15 +76,15 @@ def test_a_waiting_process_takes_over_from_a_killed_process():
 def test_threads_ask_each_prompt_once():
     prompts = ["slow", *map(str, range(20))]
     with serving(lambda prompt, *_: Reply(text=f"to {prompt}", latency=0.3 * (prompt == "slow"))) as server:
-        several = [model(server, concurrency=2) for _ in range(4)]
+        models = [model(server, concurrency=2) for _ in range(4)]
         with ThreadPoolExecutor(4) as threads:
-            for done in threads.map(lambda one: one.complete(ask(*prompts)), several):
+            for done in threads.map(lambda llm: llm.complete(ask(*prompts)), models):
                 assert texts(done) == [f"to {prompt}" for prompt in prompts]
         assert server.asked == dict.fromkeys(prompts, 1)
-    assert [sum(getattr(one.spent, kind) for one in several) for kind in ("calls", "cached")] == [21, 3 * 21]
+    assert [sum(getattr(llm.spent, kind) for llm in models) for kind in ("calls", "cached")] == [21, 3 * 21]
 
 
-def failing(code, free, monkeypatch):
+def fill_disk(code, free, monkeypatch):
     """A disk with space for `free` completions beside the reserve; each later one needs space from the reserve."""
     store, give, space = cache.store_rows, CacheWriter._shrink_reserve, [free]
 
@@ -97,8 +97,8 @@ def failing(code, free, monkeypatch):
         space[0] -= len(rows)
 
     def give_(self, size):
-        space[0] += (given := give(self, size)) and free > 0
-        return given
+        space[0] += (freed := give(self, size)) and free > 0
+        return freed
 
     monkeypatch.setattr(cache, "store_rows", store_rows)
     monkeypatch.setattr(CacheWriter, "_shrink_reserve", give_)
@@ -106,11 +106,10 @@ def failing(code, free, monkeypatch):
 
 
 def test_on_a_full_disk_asking_stops_and_the_reserve_is_used(monkeypatch):
-    space = failing(sqlite3.SQLITE_FULL, 6, monkeypatch)
+    space = fill_disk(sqlite3.SQLITE_FULL, 6, monkeypatch)
     with serving(latency=0.02) as server:
-        with pytest.raises(
-            IfqaError, match=r"No space left.*received answers are stored; free space or fix that, and run"
-        ) as caught:
+        message = r"No space left.*received answers are stored; free space or fix that, and run"
+        with pytest.raises(IfqaError, match=message) as caught:
             model(server, concurrency=3).complete(ask(*map(str, range(40))))
         assert "\n" not in str(caught.value)
         assert 7 <= server.requests <= 12
@@ -123,7 +122,7 @@ def test_on_a_full_disk_asking_stops_and_the_reserve_is_used(monkeypatch):
 def test_a_failing_disk_and_one_without_room_for_the_reserve_stop_asking(monkeypatch):
     requests = ask(*map(str, range(40)))
     with serving(latency=0.02) as server, monkeypatch.context() as patch:
-        failing(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
+        fill_disk(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
         with pytest.raises(IfqaError, match=r"disk I/O error.*an answer is lost; free space or fix that, and run"):
             model(server, concurrency=3).complete(requests)
         assert server.requests <= 6
@@ -149,7 +148,7 @@ def test_the_reserve_takes_real_blocks_and_the_log_grows_by_less_than_was_reserv
         log = tmp_path / "completions.sqlite-wal"
         for request in requests:
             before = log.stat().st_size
-            assert writer.store(request, Completion("\N{PILE OF POO}" * 2000)) == ""
+            assert writer.store(request, Completion("\N{PILE OF POO}" * 2000)) is None
             assert log.stat().st_size - before <= cache._max_bytes("m", request)
 
 
@@ -174,7 +173,7 @@ def test_claims_of_a_dead_process_lapse_and_those_of_others_hold_until_they_are_
         store.put("m", {requests[0]: Completion("a")})
         assert second.claim(requests[:1], 9) == ([], {requests[0]: Completion("a", cached=True)})
     assert [path.name for path in tmp_path.iterdir()] == ["completions.sqlite"]
-    with serving(lambda *asked: Reply(400, {"error": {"code": "content_filter", "message": "no"}})) as server:
+    with serving(lambda *_: Reply(400, {"error": {"code": "content_filter", "message": "no"}})) as server:
         for _ in range(2):  # a failure releases its claim
             assert model(server).complete(ask("a"))[0].error
         assert server.asked == {"a": 2}

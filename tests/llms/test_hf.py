@@ -2,24 +2,19 @@
 
 import functools
 import json
+import re
 import shutil
+from dataclasses import replace
 
 import pytest
 import tiny_chat
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from openai_client import texts
 from safetensors.torch import load_file
 from tiny_t5 import save as save_t5
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    GPT2Config,
-    GPT2LMHeadModel,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen2Model,
-)
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache
@@ -35,7 +30,7 @@ SHARING = [
 QUESTIONS = [f"{n}: {'If Wick had no harbour, ' * n}where would the boats land?" for n in (0, 7, 1, 3, 12, 2, 5)]
 
 
-def asked(text, **settings):
+def chat(text, **settings):
     return Request(messages=(("user", text),), **{"max_tokens": 24} | settings)
 
 
@@ -45,29 +40,33 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(folder, tmp_path):
+def open_model(folder, tmp_path):
     """Opens the tiny model in float32, with a store of the test's own."""
     base = {"model": str(folder), "store": str(tmp_path / "completions"), "precision": "float32"}
     return lambda **settings: HF(**base | settings)
 
 
 @functools.cache
-def loaded(folder):
+def load(folder):
     return AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
 
 
-def alone(folder, request):
+def reference(folder, request):
     """What transformers itself answers to one request, greedily."""
-    words, model = loaded(folder)
+    words, model = load(folder)
     if request.messages:
         chat = [{"role": role, "content": content} for role, content in request.messages]
         ids = words.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")["input_ids"]
     else:
         ids = words(request.text, return_tensors="pt")["input_ids"]
     limits = {"max_new_tokens": request.max_tokens, "do_sample": False, "pad_token_id": 0}
-    made = model.generate(ids, attention_mask=torch.ones_like(ids), **limits)[0, ids.shape[1] :]
-    finish = "stop" if made[-1] == words.convert_tokens_to_ids(tiny_chat.END) else "length"
-    return words.decode(made, skip_special_tokens=True), ids.shape[1], len(made), finish
+    tokens = model.generate(ids, attention_mask=torch.ones_like(ids), **limits)[0, ids.shape[1] :]
+    finish = "stop" if tokens[-1] == words.convert_tokens_to_ids(tiny_chat.END) else "length"
+    return words.decode(tokens, skip_special_tokens=True), ids.shape[1], len(tokens), finish
+
+
+def references(folder, requests):
+    return [reference(folder, request) for request in requests]
 
 
 def fail(model, monkeypatch, error, when):
@@ -83,32 +82,33 @@ def fail(model, monkeypatch, error, when):
     monkeypatch.setattr(model.model, "generate", failing)
 
 
-def shown(completion):
-    return completion.text, completion.prompt_tokens, completion.completion_tokens, completion.finish
+def fields(completions):
+    names = ("text", "prompt_tokens", "completion_tokens", "finish")
+    return [tuple(getattr(completion, name) for name in names) for completion in completions]
 
 
 @pytest.mark.parametrize("batch_tokens", [0, 1, 300])
-def test_batches_answer_as_transformers_does_one_at_a_time(opened, folder, batch_tokens):
-    model = opened(batch_tokens=batch_tokens)
-    different = [asked(text, max_tokens=5 + 9 * n) for n, text in enumerate(QUESTIONS)]
-    for requests in (different, SHARING, [asked(f"Question {n}: Wick?", max_tokens=60) for n in range(8)]):
-        found = [shown(completion) for completion in model.complete(requests)]
-        assert found == [alone(folder, request) for request in requests]
-        assert len({text for text, *_ in found}) > len(requests) // 2
-    assert {finish for *_, finish in found} == {"stop", "length"}
+def test_batches_answer_as_transformers_does_one_at_a_time(open_model, folder, batch_tokens):
+    model = open_model(batch_tokens=batch_tokens)
+    different = [chat(text, max_tokens=5 + 9 * n) for n, text in enumerate(QUESTIONS)]
+    for requests in (different, SHARING, [chat(f"Question {n}: Wick?", max_tokens=60) for n in range(8)]):
+        completions = fields(model.complete(requests))
+        assert completions == references(folder, requests)
+        assert len({text for text, *_ in completions}) > len(requests) // 2
+    assert {finish for *_, finish in completions} == {"stop", "length"}
 
 
-def test_the_beginning_that_prompts_share_is_computed_once_for_all_batches(opened, monkeypatch):
-    model, shapes = opened(batch_tokens=300), []
+def test_the_beginning_that_prompts_share_is_computed_once_for_all_batches(open_model, monkeypatch):
+    model, shapes = open_model(batch_tokens=300), []
     forward = model.model.base_model.forward
 
-    def counted(*_, **given):
-        shapes.append(tuple(given["input_ids"].shape))
-        return forward(**given)
+    def counted(*_, **settings):
+        shapes.append(tuple(settings["input_ids"].shape))
+        return forward(**settings)
 
     monkeypatch.setattr(model.model.base_model, "forward", counted)
     model.complete(SHARING)
-    lengths = [len(model.ids(one)) for one in SHARING]
+    lengths = [len(model.ids(request)) for request in SHARING]
     shared = max(width for rows, width in shapes if rows == 1)
     assert shared > min(lengths) // 2
     rest = [width for rows, width in shapes if width > 1 and (rows, width) != (1, shared)]
@@ -136,39 +136,35 @@ def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(t
     assert (model.chat, model.window) == (False, 256)
     shared = [Request(text=tiny_chat.TEXTS[0][:60] + " Who?" * n, max_tokens=9) for n in (1, 4, 0)]
     for requests in ([Request(text=text, max_tokens=20) for text in QUESTIONS[:-1]], shared):
-        assert [shown(completion) for completion in model.complete(requests)] == [
-            alone(folder, request) for request in requests
-        ]
+        assert fields(model.complete(requests)) == references(folder, requests)
     with pytest.raises(IfqaError, match="has no chat template and takes no messages"):
-        model.complete([asked("Who?")])
+        model.complete([chat("Who?")])
 
 
-def test_an_answer_ends_before_the_first_stop_string_which_any_part_of_it_can_be(opened):
-    model = opened()
-    [whole] = model.complete([asked("Wick?", max_tokens=40)])
+def test_an_answer_ends_before_the_first_stop_string_which_any_part_of_it_can_be(open_model):
+    model = open_model()
+    [whole] = model.complete([chat("Wick?", max_tokens=40)])
     parts = {whole.text[at : at + length] for length in (1, 2, 5) for at in range(len(whole.text) - length)}
     parts = sorted(part for part in parts if part.isascii())
-    found = model.complete([asked("Wick?", max_tokens=40, stop=("never", part, "")) for part in parts])
-    assert [one.text for one in found] == [whole.text[: whole.text.index(part)] for part in parts]
-    assert {one.finish for one in found} == {"stop"}
-    assert min(one.completion_tokens for one in found) < 5 < whole.completion_tokens
+    completions = model.complete([chat("Wick?", max_tokens=40, stop=("never", part, "")) for part in parts])
+    assert texts(completions) == [whole.text[: whole.text.index(part)] for part in parts]
+    assert {completion.finish for completion in completions} == {"stop"}
+    assert min(completion.completion_tokens for completion in completions) < 5 < whole.completion_tokens
 
 
-def test_draws_depend_only_on_the_request(opened, tmp_path):
-    texts = enumerate([*QUESTIONS, QUESTIONS[0]])
-    requests = [asked(text, temperature=0.7, sample=n, max_tokens=9 + n) for n, text in texts]
-    together = opened().complete([*requests, *map(asked, QUESTIONS)])[: len(requests)]
-    single = opened(batch_tokens=1, store=str(tmp_path / "other"))
+def test_draws_depend_only_on_the_request(open_model, tmp_path):
+    numbered = enumerate([*QUESTIONS, QUESTIONS[0]])
+    requests = [chat(text, temperature=0.7, sample=n, max_tokens=9 + n) for n, text in numbered]
+    together = open_model().complete([*requests, *map(chat, QUESTIONS)])[: len(requests)]
+    single = open_model(batch_tokens=1, store=str(tmp_path / "other"))
     backwards = [single.complete([request])[0].text for request in reversed(requests)]
-    assert backwards == [one.text for one in reversed(together)]
-    samples = opened().complete([asked("Wick?", temperature=0.7, sample=n) for n in range(8)])
+    assert backwards == texts(reversed(together))
+    samples = open_model().complete([chat("Wick?", temperature=0.7, sample=n) for n in range(8)])
     assert len({sample.text for sample in samples}) == 8
-    cold = opened().complete([asked(text, temperature=1e-9) for text in QUESTIONS])
-    assert [one.text for one in cold] == [
-        completion.text for completion in opened().complete(list(map(asked, QUESTIONS)))
-    ]
+    cold = open_model().complete([chat(text, temperature=1e-9) for text in QUESTIONS])
+    assert texts(cold) == texts(open_model().complete(list(map(chat, QUESTIONS))))
     others = [("Wick", 0.5, 0), ("Wick?", 0.6, 0), ("Wick?", 0.5, 1), ("Wick?", 0.5, 0), ("Wick?", 0.5, 0)]
-    assert len({request_seed(asked(text, temperature=heat, sample=n)) for text, heat, n in others}) == 4
+    assert len({request_seed(chat(text, temperature=heat, sample=n)) for text, heat, n in others}) == 4
 
 
 @given(st.lists(st.floats(-4, 4), min_size=2, max_size=6), st.sampled_from([0.5, 1.0, 2.0]))
@@ -176,52 +172,52 @@ def test_draws_follow_the_models_probabilities(logits, temperature):
     count = 1000
     requests = [Request(text="x", temperature=temperature, sample=n, max_tokens=3) for n in range(count)]
     draws = TokenSampler([Request(text="x"), *requests], "cpu")
-    given = torch.tensor(logits).repeat(count + 1, 1)
+    logits_of = torch.tensor(logits).repeat(count + 1, 1)
     for _ in range(3):
-        left = draws(torch.empty(0), given.clone())
-        assert left[0].tolist() == given[0].tolist()
+        left = draws(torch.empty(0), logits_of.clone())
+        assert left[0].tolist() == logits_of[0].tolist()
         shares = torch.bincount(left[1:].argmax(1), minlength=len(logits)) / count
-        assert torch.allclose(shares, (given[0] / temperature).softmax(0), atol=0.07)
+        assert torch.allclose(shares, (logits_of[0] / temperature).softmax(0), atol=0.07)
 
 
-def test_nothing_is_computed_twice(opened, tmp_path, monkeypatch):
-    model, heard = opened(), []
-    requests = [asked("Who?"), asked("Where?"), asked("Who?")]
+def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
+    model, steps = open_model(), []
+    requests = [chat("Who?"), chat("Where?"), chat("Who?")]
     assert model.estimate(requests) == Estimate(2, *(sum(len(model.ids(request)) for request in requests[:2]), 48), 0.0)
-    first = model.complete(requests, heard.append)
+    first = model.complete(requests, steps.append)
     assert first[0] == first[2]
-    assert sorted(heard) == [1, 2]
-    tokens = [sum(getattr(one, name) for one in first[:2]) for name in ("prompt_tokens", "completion_tokens")]
+    assert sorted(steps) == [1, 2]
+    tokens = [sum(counts) for counts in zip(*(fields(first)[n][1:3] for n in range(2)), strict=True)]
     assert model.spent == TokenUsage(2, 1, *tokens, 0.0)
     stored = CompletionCache(tmp_path / "completions").get(model.name, requests)
-    assert [stored[request].text for request in requests] == [one.text for one in first]
-    again = opened()
+    assert [stored[request].text for request in requests] == texts(first)
+    again = open_model()
     monkeypatch.setattr(again.model, "generate", None)
-    found = again.complete(requests)
-    assert [(one.text, one.cached) for one in found] == [(one.text, True) for one in first]
+    completions = again.complete(requests)
+    assert completions == [replace(completion, cached=True) for completion in first]
     assert again.spent == TokenUsage(0, 3, 0, 0, 0.0)
     assert again.complete([]) == []
 
 
-def test_completions_before_an_interrupt_are_stored(opened, monkeypatch):
-    model, requests = opened(batch_tokens=1), list(map(asked, QUESTIONS))
+def test_completions_before_an_interrupt_are_stored(open_model, monkeypatch):
+    model, requests = open_model(batch_tokens=1), list(map(chat, QUESTIONS))
     fail(model, monkeypatch, KeyboardInterrupt(), lambda batches: len(batches) == 3)
     with pytest.raises(KeyboardInterrupt):
         model.complete(requests)
-    assert opened().estimate(requests).calls == len(QUESTIONS) - 2
+    assert open_model().estimate(requests).calls == len(QUESTIONS) - 2
 
 
-def test_a_models_name_depends_on_weights_and_template(folder, opened, tmp_path):
-    names = {opened().name, opened(precision="auto").name}
+def test_a_models_name_depends_on_weights_and_template(folder, open_model, tmp_path):
+    names = {open_model().name, open_model(precision="auto").name}
     for number, settings in enumerate([{"seed": 1}, {}]):
-        made = tiny_chat.save(tmp_path / str(number) / "tiny", **settings)
+        model_folder = tiny_chat.save(tmp_path / str(number) / "tiny", **settings)
         if not settings:
-            (made / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
-        names.add(opened(model=str(made)).name)
+            (model_folder / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+        names.add(open_model(model=str(model_folder)).name)
     assert all(name.startswith("tiny@") for name in names)
     assert len(names) == 4
     moved = tiny_chat.save(tmp_path / "elsewhere" / "tiny")
-    assert opened(model=str(moved)).name == opened().name
+    assert open_model(model=str(moved)).name == open_model().name
     assert HF.fingerprint(str(moved)) == HF.fingerprint(str(folder), window=3)
 
 
@@ -230,111 +226,105 @@ class Command:
         return print, ("run",)
 
 
-def test_pickled_weights_are_read_as_tensors_only(folder, opened, tmp_path, capsys):
+def test_pickled_weights_are_read_as_tensors_only(folder, open_model, tmp_path, capsys):
     other = shutil.copytree(folder, tmp_path / "tiny")
     weights = load_file(other / "model.safetensors")
     (other / "model.safetensors").unlink()
     torch.save(weights, other / "pytorch_model.bin")
-    (found,) = opened(model=str(other)).complete([asked("Who?")])
-    assert shown(found) == shown(opened().complete([asked("Who?")])[0])
+    assert fields(open_model(model=str(other)).complete([chat("Who?")])) == fields(
+        open_model().complete([chat("Who?")])
+    )
     torch.save(weights | {"more": Command()}, other / "pytorch_model.bin")
     with pytest.raises(IfqaError, match="does not load as a causal language model"):
-        opened(model=str(other))
+        open_model(model=str(other))
     assert "run" not in capsys.readouterr().out
 
 
-def test_a_request_beyond_the_window_fails_alone(opened):
-    model = opened(window=100)
-    room = 100 - len(model.ids(asked("Who?")))
-    requests = [asked("Who?", max_tokens=room), asked("Who?", max_tokens=room + 1), asked("land " * 100)]
+def test_a_request_beyond_the_window_fails_alone(open_model):
+    model = open_model(window=100)
+    room = 100 - len(model.ids(chat("Who?")))
+    requests = [chat("Who?", max_tokens=room), chat("Who?", max_tokens=room + 1), chat("land " * 100)]
     fits, over, long = model.complete(requests)
     assert not fits.error
     assert f"a prompt of {100 - room} tokens and an answer of up to {room + 1} do not fit" in over.error
     assert "do not fit into the model's window of 100" in long.error
     assert model.spent.calls == 1
-    assert model.estimate([asked("Who? Or where?"), requests[2]]).calls == 1
-    assert opened(window=100).complete([requests[1]])[0].error == over.error
+    assert model.estimate([chat("Who? Or where?"), requests[2]]).calls == 1
+    assert open_model(window=100).complete([requests[1]])[0].error == over.error
 
 
-def test_a_batch_beyond_the_memory_is_halved_a_single_prompt_fails_alone(opened, tmp_path, monkeypatch, capsys):
-    requests, error = list(map(asked, QUESTIONS)), torch.OutOfMemoryError("CUDA out of memory.")
-    expected = opened(store=str(tmp_path / "other")).complete(requests)
-    model = opened(store=str(tmp_path / "failed"))
+def test_a_batch_beyond_the_memory_is_halved_a_single_prompt_fails_alone(open_model, tmp_path, monkeypatch, capsys):
+    requests, error = list(map(chat, QUESTIONS)), torch.OutOfMemoryError("CUDA out of memory.")
+    expected = open_model(store=str(tmp_path / "other")).complete(requests)
+    model = open_model(store=str(tmp_path / "failed"))
     fail(model, monkeypatch, error, bool)
-    assert all(
-        "tokens does not fit into the memory of cpu" in completion.error for completion in model.complete(requests)
-    )
-    assert opened(store=str(tmp_path / "failed")).estimate(requests).calls == len(QUESTIONS)
+    errors = [completion.error for completion in model.complete(requests)]
+    assert all("tokens does not fit into the memory of cpu" in error for error in errors)
+    assert open_model(store=str(tmp_path / "failed")).estimate(requests).calls == len(QUESTIONS)
     capsys.readouterr()
-    model = opened()
+    model = open_model()
     fail(model, monkeypatch, error, lambda batches: len(batches[-1]) > 2)
     assert model.complete(requests) == expected
-    (told, *more) = capsys.readouterr().err.splitlines()
-    assert all(
-        line.startswith("out of memory with ") and "continuing with batches of" in line for line in (told, *more)
-    )
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [line for line in lines if re.match("out of memory with .*continuing with batches of", line)] != []
 
 
-def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refused(opened, monkeypatch):
-    model = opened()
+def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refused(open_model, monkeypatch):
+    model = open_model()
     with torch.no_grad():
         model.model.lm_head.weight.fill_(float("nan"))
     with pytest.raises(IfqaError, match="NaN"):
-        model.complete([asked("Who?")])
+        model.complete([chat("Who?")])
     fail(model, monkeypatch, RuntimeError("shapes do not match"), bool)
     with pytest.raises(RuntimeError, match="shapes"):
-        model.complete([asked("Who?")])
+        model.complete([chat("Who?")])
 
 
-def test_penalties_and_sampling_of_the_models_folder_are_ignored(opened, tmp_path):
-    other, requests = tiny_chat.save(tmp_path / "tiny"), list(map(asked, QUESTIONS))
-    (other / "generation_config.json").write_text(
-        '{"do_sample": true, "temperature": 3.0, "repetition_penalty": 9.0, "top_k": 2, "eos_token_id": [2, 1]}'
-    )
+def test_penalties_and_sampling_of_the_models_folder_are_ignored(open_model, tmp_path):
+    other, requests = tiny_chat.save(tmp_path / "tiny"), list(map(chat, QUESTIONS))
+    settings = '{"do_sample": true, "temperature": 3.0, "repetition_penalty": 9.0, "top_k": 2, "eos_token_id": [2, 1]}'
+    (other / "generation_config.json").write_text(settings)
     end = AutoTokenizer.from_pretrained(other).decode([1])
-    expected = [completion.text.split(end)[0] for completion in opened().complete(requests)]
-    assert [completion.text for completion in opened(model=str(other)).complete(requests)] == expected
+    expected = [completion.text.split(end)[0] for completion in open_model().complete(requests)]
+    assert texts(open_model(model=str(other)).complete(requests)) == expected
 
 
-def test_without_system_role_its_text_goes_before_the_first_message(opened, tmp_path):
+def test_without_system_role_its_text_goes_before_the_first_message(open_model, tmp_path):
     refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
     other = tiny_chat.save(tmp_path / "tiny", template=refuses + tiny_chat.TEMPLATE)
     system = Request(messages=(("system", "Be brief."), ("user", "Who?")), max_tokens=9)
     folded = Request(messages=(("user", "Be brief.\n\nWho?"),), max_tokens=9)
-    model = opened(model=str(other))
-    assert model.complete([system])[0].text == opened().complete([folded])[0].text
-    [alone] = model.complete([Request(messages=(("system", "Be brief."),))])
-    assert alone.error == "the model's chat template refuses the messages: no system"
+    model = open_model(model=str(other))
+    assert model.complete([system])[0].text == open_model().complete([folded])[0].text
+    [system_only] = model.complete([Request(messages=(("system", "Be brief."),))])
+    assert system_only.error == "the model's chat template refuses the messages: no system"
 
 
-def test_tokens_of_a_text(opened, folder):
-    model, tokens = opened(), AutoTokenizer.from_pretrained(folder)("Wick was dug")["input_ids"]
+def test_tokens_of_a_text(open_model, folder):
+    model, tokens = open_model(), AutoTokenizer.from_pretrained(folder)("Wick was dug")["input_ids"]
     assert (model.count("Wick was dug"), model.count(""), model.count("\ud800")) == (len(tokens), 0, model.count("?"))
 
 
-def test_settings_are_checked(opened):
-    for settings, said in [
+def test_settings_are_checked(open_model):
+    for settings, message in [
         ({"precision": "int8"}, "'precision': unknown value 'int8'"), ({"window": -1}, "'window': wanted a whole number from 0"),
         ({"batch_tokens": -5}, "'batch_tokens': wanted a whole number from 0"), ({"model": " "}, "model is empty"),
         ({"window": 600}, "window is 600, but .* has only 512"), ({"device": "tpu"}, "unknown device"),
     ]:  # fmt: skip
-        with pytest.raises(IfqaError, match=said):
-            opened(**settings)
+        with pytest.raises(IfqaError, match=message):
+            open_model(**settings)
 
 
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        ("T5", "is not a causal language model but T5ForConditionalGeneration|FusionInDecoder"),
-        ("headless", "is not a causal language model but Qwen2Model"),
-        ("half", "1 weights are missing or have another shape, as lm_head.weight"),
-        ("no tokenizer", "has no tokenizer"),
-        ("torn", "does not load as a causal language model"),
-        ("another's tokenizer", "the tokenizer of .* has 320 tokens and the model 310"),
-        ("code of its own", "does not load as a causal language model"),
-    ],
-)
-def test_another_kind_of_model_is_refused_in_one_line(tmp_path, kind, said):
+@pytest.mark.parametrize(("kind", "message"), [
+    ("T5", "is not a causal language model but T5ForConditionalGeneration|FusionInDecoder"),
+    ("headless", "is not a causal language model but Qwen2Model"),
+    ("half", "1 weights are missing or have another shape, as lm_head.weight"),
+    ("no tokenizer", "has no tokenizer"),
+    ("torn", "does not load as a causal language model"),
+    ("another's tokenizer", "the tokenizer of .* has 320 tokens and the model 310"),
+    ("code of its own", "does not load as a causal language model"),
+])  # fmt: skip
+def test_another_kind_of_model_is_refused_in_one_line(tmp_path, kind, message):
     folder = tmp_path / "model"
     if kind == "T5":
         save_t5(folder)
@@ -342,7 +332,7 @@ def test_another_kind_of_model_is_refused_in_one_line(tmp_path, kind, said):
         tiny_chat.save(folder, **({"vocab_size": 310} if kind == "another's tokenizer" else {}))
     config, weights = folder / "config.json", folder / "model.safetensors"
     if kind in ("headless", "half"):
-        Qwen2Model(Qwen2Config.from_pretrained(folder)).save_pretrained(folder)
+        Qwen2ForCausalLM(Qwen2Config.from_pretrained(folder)).model.save_pretrained(folder)
     if kind == "half":
         config.write_text(config.read_text().replace("Qwen2Model", "Qwen2ForCausalLM"))
     elif kind == "no tokenizer":
@@ -352,6 +342,6 @@ def test_another_kind_of_model_is_refused_in_one_line(tmp_path, kind, said):
     elif kind == "code of its own":
         code = {"AutoConfig": "a.B", "AutoModelForCausalLM": "a.C"}
         config.write_text(json.dumps({"model_type": "my_own", "auto_map": code}))
-    with pytest.raises(IfqaError, match=said) as raised:
+    with pytest.raises(IfqaError, match=message) as raised:
         HF(model=str(folder), store=str(tmp_path))
     assert "\n" not in str(raised.value)

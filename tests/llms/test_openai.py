@@ -38,12 +38,12 @@ def test_equal_and_stored_requests_are_asked_once_and_all_are_counted():
         stored = again.complete(ask("b", "a", "a", "c"), steps.append)
     assert texts(done) == ["to a", "to b", "to a", "to a"]
     assert texts(stored) == ["to b", "to a", "to a", "to c"]
-    assert [one.cached for one in stored] == [True, True, True, False]
+    assert [completion.cached for completion in stored] == [True, True, True, False]
     assert server.asked == {"a": 2, "b": 1, "c": 1}
     assert sum(steps) == 8
     assert (again.spent.calls, again.spent.cached, again.spent.prompt_tokens) == (1, 3, 7)
-    nobody = OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9)
-    assert (nobody.complete([]), nobody.spent.calls) == ([], 0)
+    unreachable = OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9)
+    assert (unreachable.complete([]), unreachable.spent.calls) == ([], 0)
 
 
 def test_a_request_is_sent_with_its_form_and_parameters():
@@ -61,13 +61,13 @@ def test_a_request_is_sent_with_its_form_and_parameters():
 
 
 def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsys):
-    ours = OpenAI(model="gpt-5-mini", effort="low")
+    openai = OpenAI(model="gpt-5-mini", effort="low")
     (request,) = ask("a", max_tokens=9, temperature=1.0)
     parameters = {"model", "messages", "max_completion_tokens", "reasoning_effort"}
-    assert ours.arguments(request).keys() == parameters
-    assert ours.arguments(replace(request, temperature=0.0))["temperature"] == 0
-    assert (ours.url, ours.server, ours.chat, ours.window) == (OPENAI, "https://api.openai.com", True, 272_000)
-    assert ours.name == "gpt-5-mini effort low"
+    assert openai.arguments(request).keys() == parameters
+    assert openai.arguments(replace(request, temperature=0.0))["temperature"] == 0
+    assert (openai.url, openai.server, openai.chat, openai.window) == (OPENAI, "https://api.openai.com", True, 272_000)
+    assert openai.name == "gpt-5-mini effort low"
     assert not OpenAI(model="gpt-3.5-turbo-instruct").chat
     assert capsys.readouterr().err == ""
     assert OpenAI(model="llama").window == 4096
@@ -109,10 +109,10 @@ STOPPING = {
 }
 
 
-def failing(reply):
+def plan_of(reply):
     """A plan in which the prompt "bad" fails always and "once" the first time, with the key in the server's words."""
 
-    def plan(prompt, time, asked):
+    def plan(prompt, time, _):
         failed = reply() if prompt == "bad" or (prompt, time) == ("once", 1) else Reply(latency=0.1)
         if isinstance(failed.body, dict) and "error" in failed.body:
             failed.body["error"]["message"] += f" (you sent Bearer {KEY}, {KEY[:9]}***)"
@@ -123,25 +123,25 @@ def failing(reply):
 
 @pytest.mark.parametrize("name", PASSING)
 def test_a_failure_that_may_pass_is_tried_again_its_requests_own_not_stored_and_tells_no_key(name, capfd, tmp_path):
-    with serving(failing(PASSING[name])) as server:
-        asked = model(server, retries=1, timeout=1.5 if name == "no answer in time" else 30.0)
-        done = asked.complete(ask("bad", "once", "good"))
+    with serving(plan_of(PASSING[name])) as server:
+        llm = model(server, retries=1, timeout=1.5 if name == "no answer in time" else 30.0)
+        done = llm.complete(ask("bad", "once", "good"))
     assert texts(done) == ["", "answer", "answer"]
     assert "after 2 tries" in done[0].error
     assert server.asked == {"bad": 2, "once": 2, "good": 1}
-    assert (asked.spent.calls, count_stored()) == (5, 2)
+    assert (llm.spent.calls, count_stored()) == (5, 2)
     out, err = capfd.readouterr()
     assert "retried" in err
-    assert KEY[:9] not in f"{done} {out} {err} {asked!r} {vars(asked)} {asked.spent} {files(tmp_path)}"
+    assert KEY[:9] not in f"{done} {out} {err} {llm!r} {vars(llm)} {llm.spent} {files(tmp_path)}"
     with serving() as server:
         assert texts(model(server).complete(ask("bad", "good"))) == ["to bad", "answer"]
 
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_wrong_request_stops_no_other_and_tells_no_key(name, capfd, tmp_path):
-    with serving(failing(ALONE[name])) as server:
+    with serving(plan_of(ALONE[name])) as server:
         done = model(server, concurrency=1).complete(ask("bad", "good"))
-    assert [bool(one.error) for one in done] == [True, False]
+    assert [bool(completion.error) for completion in done] == [True, False]
     assert server.asked == {"bad": 1, "good": 1}
     assert KEY[:9] not in f"{done} {capfd.readouterr()} {files(tmp_path)}"
 
@@ -149,7 +149,7 @@ def test_a_wrong_request_stops_no_other_and_tells_no_key(name, capfd, tmp_path):
 @pytest.mark.parametrize("name", STOPPING)
 def test_a_fatal_refusal_stops_all_stores_what_is_in_flight_and_tells_no_key(name, capfd, tmp_path):
     reply, words = STOPPING[name]
-    with serving(failing(reply)) as server:
+    with serving(plan_of(reply)) as server:
         with pytest.raises(IfqaError, match=words) as caught:
             model(server, concurrency=4).complete(ask("bad", *map(str, range(49))))
         assert server.requests == 4
@@ -161,18 +161,18 @@ def test_a_fatal_refusal_stops_all_stores_what_is_in_flight_and_tells_no_key(nam
 
 def test_an_empty_answer_is_an_answer_and_an_impossible_count_of_tokens_is_ignored():
     usages = {"a": (7, 3), "b": (10**400, 3), "c": (7, 10**400)}
-    with serving(lambda prompt, time, asked: Reply(text="", usage=usages[prompt])) as server:
-        asked = model(server)
-        assert asked.complete(ask("a")) == [Completion("", 7, 3, "stop")]
-        assert asked.complete(ask("a"))[0].cached
-        assert [completion.error for completion in asked.complete(ask("b", "c"))] == ["", ""]
-    assert asked.spent.prompt_tokens < 10**9
+    with serving(lambda prompt, *_: Reply(text="", usage=usages[prompt])) as server:
+        llm = model(server)
+        assert llm.complete(ask("a")) == [Completion("", 7, 3, "stop")]
+        assert llm.complete(ask("a"))[0].cached
+        assert [completion.error for completion in llm.complete(ask("b", "c"))] == ["", ""]
+    assert llm.spent.prompt_tokens < 10**9
 
 
 def test_a_pause_that_the_server_asks_for_holds_for_all_and_the_pace_is_kept():
     times = []
 
-    def plan(prompt, number, asked):
+    def plan(*_):
         times.append(time.monotonic())
         return error(429, "slow", None, {"retry-after": "0.5"}) if len(times) == 1 else Reply(latency=0.25)
 
@@ -180,8 +180,8 @@ def test_a_pause_that_the_server_asks_for_holds_for_all_and_the_pace_is_kept():
         assert texts(model(server, concurrency=2).complete(ask("a", "b", "c", "d"))) == ["answer"] * 4
     assert sum(moment < times[0] + 0.5 for moment in times) <= 2  # those in flight when the server asked
     with serving() as server:
-        asked, began = model(server, requests_per_minute=1200, concurrency=8), time.monotonic()
-        asked.complete(ask(*"efghijkl"))
+        llm, began = model(server, requests_per_minute=1200, concurrency=8), time.monotonic()
+        llm.complete(ask(*"efghijkl"))
         assert time.monotonic() - began >= 7 * 0.05
 
 
@@ -245,7 +245,7 @@ def test_keys_and_line_breaks_are_redacted_from_a_message():
 def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_is_reported():
     with serving() as other:
         moved = Reply(307, b"", {"location": f"{other.url}/chat/completions"})
-        with serving(lambda *asked: moved) as server:
+        with serving(lambda *_: moved) as server:
             with pytest.raises(IfqaError, match=rf"a redirect to 127.0.0.1:{other.port}, which is not followed"):
                 model(server).complete(ask("a secret"))
             assert (other.requests, server.requests, count_stored()) == (0, 1, 0)
@@ -264,17 +264,17 @@ def test_a_store_outside_of_the_working_directory_is_refused(plugin):
 def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):
     encoded = base64.b64encode(KEY.encode()).decode().rstrip("=")
     repeated = Reply(text=f"You sent {KEY}, {encoded} and none.", finish=f"stop {KEY} {encoded}\n")
-    with serving(lambda prompt, time, asked: repeated) as server:
+    with serving(lambda *_: repeated) as server:
         (done,) = model(server).complete(ask("a"))
     assert (done.text, done.finish) == ("You sent [key], [key] and none.", "stop [key] [key]")
     assert not [secret for secret in (KEY, encoded) if secret in files(tmp_path)]
 
 
 def test_an_endless_answer_is_cut_before_it_is_stored(tmp_path):
-    with serving(lambda prompt, time, asked: Reply(text="\0" * 2_000_000, finish="x" * 500_000)) as server:
-        asked = model(server)
-        (done,) = asked.complete(ask("a"))
-        assert asked.complete(ask("a"))[0].text == done.text
+    with serving(lambda prompt, *_: Reply(text="\0" * 2_000_000, finish="x" * 500_000)) as server:
+        llm = model(server)
+        (done,) = llm.complete(ask("a"))
+        assert llm.complete(ask("a"))[0].text == done.text
     assert done == Completion("\0" * LONGEST_TEXT, 7, 3, "length")
     assert sum(path.stat().st_size for path in tmp_path.rglob("*.sqlite*")) < 8 * LONGEST_TEXT
 

@@ -15,15 +15,15 @@ from ifqa.llms.openai import OpenAI
 PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
 
 
-def use(prompt, time, asked):
+def use(prompt, time, body):
     """Usage as a server may count it: up to a token per byte for the prompt, and up to max_tokens for the answer."""
     draw = random.Random(f"{prompt} {time}")
-    return draw.randint(1, len(prompt) + 20), draw.randint(1, asked["max_tokens"])
+    return draw.randint(1, len(prompt) + 20), draw.randint(1, body["max_tokens"])
 
 
-def rough(prompt, time, asked):
+def rough(prompt, time, body):
     """An unreliable server, which bills the requests that it worked on."""
-    tokens = use(prompt, time, asked)
+    tokens = use(prompt, time, body)
     trouble = random.Random(f"trouble {prompt} {time}").random()
     if trouble < 0.1:
         return error(429, "slow", None, {"retry-after": "0"})
@@ -36,28 +36,28 @@ def rough(prompt, time, asked):
 def test_the_servers_count_never_exceeds_a_cap_on_tokens_or_money(trouble):
     Path("prices.toml").write_text(PRICED)
     prompts = [f"{n} " + "word " * (n % 90) for n in range(300)]
-    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
+    plan = rough if trouble else lambda *request: Reply(usage=use(*request), latency=0.005)
     with serving(plan) as server:
-        asked = model(server, concurrency=32, max_total_tokens=20_000, retries=6)
-        done = asked.complete(ask(*prompts, max_tokens=60))
-    assert sum(server.tokens) <= asked.spent.prompt_tokens + asked.spent.completion_tokens <= 20_000
+        llm = model(server, concurrency=32, max_total_tokens=20_000, retries=6)
+        done = llm.complete(ask(*prompts, max_tokens=60))
+    assert sum(server.tokens) <= llm.spent.prompt_tokens + llm.spent.completion_tokens <= 20_000
     assert trouble or sum(server.tokens) > 19_000  # and the cap is used up, except the room of one request
-    refused = [one.error for one in done if one.error]
+    refused = [completion.error for completion in done if completion.error]
     assert all("the cap of 20,000 tokens" in error for error in refused)
     assert 0 < len(refused) == 300 - count_stored()
     with serving(plan) as server:
-        asked = model(server, concurrency=32, max_cost=1.5, store="other")
-        asked.complete(ask(*map(str, range(300)), max_tokens=60))
-    bill = asked.price.cost(*server.tokens)
-    assert bill <= asked.spent.cost + 1e-9 <= 1.5 + 1e-9
+        llm = model(server, concurrency=32, max_cost=1.5, store="other")
+        llm.complete(ask(*map(str, range(300)), max_tokens=60))
+    bill = llm.price.cost(*server.tokens)
+    assert bill <= llm.spent.cost + 1e-9 <= 1.5 + 1e-9
     assert trouble or bill > 1.4
 
 
 def test_the_next_run_asks_what_a_cap_refused():
     with serving() as server:
-        asked = model(server, max_total_tokens=575)  # room for one request and 26 tokens
-        done = asked.complete(ask(*"abcdef"))
-        assert sum(bool(one.error) for one in done) == 3
+        llm = model(server, max_total_tokens=575)  # room for one request and 26 tokens
+        done = llm.complete(ask(*"abcdef"))
+        assert sum(bool(completion.error) for completion in done) == 3
         assert texts(model(server).complete(ask(*"abcdef"))) == [f"to {letter}" for letter in "abcdef"]
         assert server.requests == 6
 
@@ -76,9 +76,9 @@ def test_a_cap_on_money_needs_a_price_and_at_another_host_ones_own():
 def test_an_estimate_counts_what_is_not_stored_and_sends_nothing():
     Path("prices.toml").write_text(PRICED)
     with serving() as server:
-        asked = model(server)
-        asked.complete(ask("a"))
-        calls, prompt, answers, cost = asked.estimate([*ask("a", "b", "c", "c", max_tokens=256)])
+        llm = model(server)
+        llm.complete(ask("a"))
+        calls, prompt, answers, cost = llm.estimate([*ask("a", "b", "c", "c", max_tokens=256)])
         assert server.requests == 1
     assert (calls, answers) == (2, 512)
     assert prompt > 2
@@ -89,10 +89,13 @@ def test_an_estimate_counts_what_is_not_stored_and_sends_nothing():
 def test_models_that_share_a_budget_keep_the_cap_together_and_others_each_their_own(shared):
     Path("prices.toml").write_text(PRICED)
     more = {"budget": Budget()} if shared else {}
-    with serving(lambda *asked: Reply(usage=use(*asked), latency=0.005)) as server, ThreadPoolExecutor(3) as threads:
-        several = [model(server, max_cost=0.6, **more) for _ in range(3)]
+    with (
+        serving(lambda *request: Reply(usage=use(*request), latency=0.005)) as server,
+        ThreadPoolExecutor(3) as threads,
+    ):
+        models = [model(server, max_cost=0.6, **more) for _ in range(3)]
         prompts = [ask(*(f"{n} {m}" for m in range(100)), max_tokens=60) for n in range(3)]
-        list(threads.map(lambda one, requests: one.complete(requests), several, prompts))
-    cap, bill = 0.6 if shared else 1.8, several[0].price.cost(*server.tokens)
-    assert bill <= sum(one.spent.cost for one in several) + 1e-9 <= cap + 2e-9
+        list(threads.map(lambda llm, requests: llm.complete(requests), models, prompts))
+    cap, bill = 0.6 if shared else 1.8, models[0].price.cost(*server.tokens)
+    assert bill <= sum(llm.spent.cost for llm in models) + 1e-9 <= cap + 2e-9
     assert bill > cap - 0.3

@@ -43,7 +43,7 @@ def test_an_interrupt_in_a_running_loop_is_raised_too():
 
 def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
     monkeypatch.setattr(request_scheduler, "GRACE", 0.05)
-    with serving(lambda prompt, time, llm: Reply(latency=5 if time == 1 else 0.001)) as server:
+    with serving(lambda prompt, time, _: Reply(latency=5 if time == 1 else 0.001)) as server:
         llm = model(server, max_total_tokens=10**6)
         with interrupting(server, 2), pytest.raises(KeyboardInterrupt):
             llm.complete(ask("a", "b"))
@@ -53,7 +53,7 @@ def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_time_to_store_what_is_in_flight(tmp_path, sent):
-    with serving(lambda *llm: Reply(text="so", latency=0.3)) as server:
+    with serving(lambda *_: Reply(text="so", latency=0.3)) as server:
         Path("experiments").mkdir()
         Path("experiments/mine.toml").write_text(
             'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'

@@ -14,35 +14,36 @@ from ifqa.records import Completion, Estimate, Request, TokenUsage
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)
 TEXT = Request(text="If Wick had no harbour,", temperature=0.7, sample=2)
-SAID = Completion("Lybster, – é", 12, 3, "stop")
+ANSWER = Completion("Lybster, – é", 12, 3, "stop")
 
 
-def recorded(path, model, completions):
-    return written(path, *(json.loads(format_record(model, *both)) for both in completions.items()))
+def record(path, model, completions):
+    return write(path, *(json.loads(format_record(model, *both)) for both in completions.items()))
 
 
-def written(path, *lines):
+def write(path, *lines):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
 def test_completions_are_replayed(tmp_path):
-    completions = {CHAT: SAID, TEXT: Completion("they would\nland", 5, 4, "length")}
-    model, heard = Replay(path=str(recorded(tmp_path / "two.jsonl", "tiny@1234", completions))), []
-    found = model.complete([TEXT, CHAT, CHAT], heard.append)
-    assert [completion.text for completion in found] == ["they would\nland", SAID.text, SAID.text]
-    assert found[1] == replace(SAID, cached=True)
-    assert (model.name, model.chat, sum(heard)) == ("tiny@1234", True, 3)
+    completions = {CHAT: ANSWER, TEXT: Completion("they would\nland", 5, 4, "length")}
+    model, steps = Replay(path=str(record(tmp_path / "two.jsonl", "tiny@1234", completions))), []
+    completions = model.complete([TEXT, CHAT, CHAT], steps.append)
+    assert [completion.text for completion in completions] == ["they would\nland", ANSWER.text, ANSWER.text]
+    assert completions[1] == replace(ANSWER, cached=True)
+    assert (model.name, model.chat, sum(steps)) == ("tiny@1234", True, 3)
     assert model.spent == TokenUsage(cached=3, cost=0.0)
     assert model.estimate([CHAT, TEXT, CHAT]) == Estimate(0, 0, 0, 0.0)
 
 
 def test_a_request_that_was_not_recorded_gets_an_error(tmp_path):
-    path = written(tmp_path / "a.jsonl", {"request": {"text": "Wick"}, "completion": {"text": "harbour"}})
+    path = write(tmp_path / "a.jsonl", {"request": {"text": "Wick"}, "completion": {"text": "harbour"}})
     model = Replay(path=str(path), window=2048)
-    found = model.complete([Request(text="Wick"), Request(text="Wick", temperature=0.5), Request(text="Wick ")])
-    assert [completion.error for completion in found] == ["", "not recorded in a.jsonl", "not recorded in a.jsonl"]
-    assert (found[0].text, model.name, model.chat, model.window) == ("harbour", "replay", False, 2048)
+    completions = model.complete([Request(text="Wick"), Request(text="Wick", temperature=0.5), Request(text="Wick ")])
+    missing = "not recorded in a.jsonl"
+    assert [completion.error for completion in completions] == ["", missing, missing]
+    assert (completions[0].text, model.name, model.chat, model.window) == ("harbour", "replay", False, 2048)
     assert model.spent.cached == 1
     assert model.complete([]) == []
     assert model.count("Wick was dug from 1803 to 1811") >= 8
@@ -57,16 +58,16 @@ requests = st.builds(
 
 
 @given(st.dictionaries(requests, st.builds(Completion, texts, st.integers(0, 99), st.integers(0, 99)), max_size=5))
-def test_any_recording_is_replayed_as_it_was(tmp_path_factory, kept):
+def test_any_recording_is_replayed_as_it_was(tmp_path_factory, recorded):
     folder = tmp_path_factory.mktemp("recording")
-    found = Replay(path=str(recorded(folder / "a.jsonl", "m", kept))).complete(list(kept))
-    assert [replace(completion, cached=False) for completion in found] == list(kept.values())
+    completions = Replay(path=str(record(folder / "a.jsonl", "m", recorded))).complete(list(recorded))
+    assert [replace(completion, cached=False) for completion in completions] == list(recorded.values())
 
 
 def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recordings").mkdir()
-    path = written(tmp_path / "recordings" / "mine.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}})
+    path = write(tmp_path / "recordings" / "mine.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}})
     assert Replay(path="mine").complete([Request(text="a")])[0].text == "b"
     assert Replay.fingerprint(path="mine", window=3) == Replay.fingerprint(path=str(path))
     with pytest.raises(IfqaError, match="unknown recording 'mina'; did you mean 'mine'"):
@@ -75,21 +76,18 @@ def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
         Replay(path="no/such.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ({"completion": {}}, "a.jsonl:2: key 'request' is missing"),
-        ({"request": {"text": "b"}}, "a.jsonl:2: key 'completion' is missing"),
-        ({"request": {"text": "b", "max_token": 3}, "completion": {}}, "a.jsonl:2: request: unknown key 'max_token'"),
-        ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: key 'max_tokens': wanted"),
-        ({"request": {"text": "b", "max_tokens": 0}, "completion": {}}, "a.jsonl:2: max_tokens is 0"),
-        ({"request": {}, "completion": {}}, "a.jsonl:2: a request has either messages or a text"),
-        ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: not enough values"),
-        ({"request": {"text": "a"}, "completion": {"text": "other"}}, "a.jsonl:2: the same request has another"),
-        ({"version": 9, "request": {"text": "b"}, "completion": {}}, "a.jsonl:2: the recording has version 9"),
-    ],
-)  # fmt: skip
-def test_a_wrong_line_is_refused_with_its_number(tmp_path, line, said):
-    path = written(tmp_path / "a.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}}, line)
-    with pytest.raises(IfqaError, match=said):
+@pytest.mark.parametrize(("line", "message"), [
+    ({"completion": {}}, "a.jsonl:2: key 'request' is missing"),
+    ({"request": {"text": "b"}}, "a.jsonl:2: key 'completion' is missing"),
+    ({"request": {"text": "b", "max_token": 3}, "completion": {}}, "a.jsonl:2: request: unknown key 'max_token'"),
+    ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: key 'max_tokens': wanted"),
+    ({"request": {"text": "b", "max_tokens": 0}, "completion": {}}, "a.jsonl:2: max_tokens is 0"),
+    ({"request": {}, "completion": {}}, "a.jsonl:2: a request has either messages or a text"),
+    ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: not enough values"),
+    ({"request": {"text": "a"}, "completion": {"text": "other"}}, "a.jsonl:2: the same request has another"),
+    ({"version": 9, "request": {"text": "b"}, "completion": {}}, "a.jsonl:2: the recording has version 9"),
+])  # fmt: skip
+def test_a_wrong_line_is_refused_with_its_number(tmp_path, line, message):
+    path = write(tmp_path / "a.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}}, line)
+    with pytest.raises(IfqaError, match=message):
         Replay(path=str(path))

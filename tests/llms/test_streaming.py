@@ -14,36 +14,36 @@ from ifqa.llms.streaming import streaming
 from ifqa.records import Request
 
 
-def heard_of(asked, requests):
-    said = []
-    with streaming(said.append):
-        done = asked.complete(requests)
-    return said, done
+def stream(llm, requests):
+    updates = []
+    with streaming(updates.append):
+        completion = llm.complete(requests)
+    return updates, completion
 
 
 def test_text_is_heard_piece_by_piece_and_then_kept():
     with serving(lambda *_: Reply(text="the stationary engines")) as server:
-        asked = model(server)
-        said, (done,) = heard_of(asked, ask("a"))
+        llm = model(server)
+        updates, (completion,) = stream(llm, ask("a"))
         unheard = model(server, store="elsewhere").complete(ask("a"))
-        assert said == ["", "the ", "the stationary ", "the stationary engines"]
-        assert [done] == unheard
-        assert asked.spent == model(server).spent.__class__(1, 0, 7, 3, 0.0)
+        assert updates == ["", "the ", "the stationary ", "the stationary engines"]
+        assert [completion] == unheard
+        assert llm.spent == model(server).spent.__class__(1, 0, 7, 3, 0.0)
         assert [body.get("stream", False) for body in server.bodies] == [True, False]
-        assert heard_of(asked, ask("a"))[0] == []  # it is stored
+        assert stream(llm, ask("a"))[0] == []  # it is stored
 
 
 def test_the_first_request_of_a_model_of_either_form_is_heard():
     with serving() as server:
-        said, done = heard_of(model(server), ask("a", "b"))
+        updates, completions = stream(model(server), ask("a", "b"))
         assert sorted(body.get("stream", False) for body in server.bodies) == [False, True]
-        assert (said[-1], texts(done)) == ("to a", ["to a", "to b"])
-        said, (done,) = heard_of(model(server, form="completion"), [Request(text="once upon")])
-        assert (said, done.text) == (["", "to ", "to once ", "to once upon"], "to once upon")
+        assert (updates[-1], texts(completions)) == ("to a", ["to a", "to b"])
+        updates, (completion,) = stream(model(server, form="completion"), [Request(text="once upon")])
+        assert (updates, completion.text) == (["", "to ", "to once ", "to once upon"], "to once upon")
     whole = {"choices": [{"message": {"content": "all at once"}, "finish_reason": "stop"}]}
     with serving(lambda *_: Reply(body=whole)) as server:  # one that does not stream
-        said, (done,) = heard_of(model(server), ask("c"))
-        assert (said, done.text) == ([], "all at once")
+        updates, (completion,) = stream(model(server), ask("c"))
+        assert (updates, completion.text) == ([], "all at once")
 
 
 BROKEN = {
@@ -59,20 +59,20 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_stream_that_breaks_is_begun_again(name):
     with serving(first(BROKEN[name], then=lambda: Reply(text="whole answer"))) as server:
-        said, (done,) = heard_of(model(server), ask("a"))
+        updates, (done,) = stream(model(server), ask("a"))
     assert (done.text, done.error) == ("whole answer", "")
-    assert said[-3:] == ["", "whole ", "whole answer"]
+    assert updates[-3:] == ["", "whole ", "whole answer"]
 
 
 @pytest.mark.parametrize("secret", [KEY, base64.b64encode(KEY.encode()).decode().rstrip("=")])
 def test_no_part_of_the_key_is_heard(secret):
     for cut in range(1, len(KEY)):
-        said = []
-        pieces = StreamedAnswer(True, said.append, KEY)
+        updates = []
+        pieces = StreamedAnswer(True, updates.append, KEY)
         for text in ("I was sent ", secret[:cut], secret[cut:], " as key"):
             pieces.add({"choices": [{"delta": {"content": text}}]})
-        assert not [message for message in said if secret[:4] in message]
-        assert said[-1] == "I was sent [key] as key"
+        assert not [message for message in updates if secret[:4] in message]
+        assert updates[-1] == "I was sent [key] as key"
 
 
 @settings(max_examples=20)
@@ -80,19 +80,18 @@ def test_no_part_of_the_key_is_heard(secret):
 def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
     pieces = StreamedAnswer(chat, lambda text: None)
     pieces.add({"choices": [{"delta": {"content": ""}} if chat else {"text": ""}]})
-    for one in streamed(Reply(text=text, finish=finish), chat):
-        if one != b"data: [DONE]\n\n":
-            pieces.add(json.loads(one.removeprefix(b"data: ")))
-    said = {"message": {"content": text}} if chat else {"text": text}
-    whole = {"choices": [said | {"finish_reason": finish}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
-    assert parse_response(json.dumps(pieces.to_response()).encode(), chat) == parse_response(
-        json.dumps(whole).encode(), chat
-    )
+    for chunk in streamed(Reply(text=text, finish=finish), chat):
+        if chunk != b"data: [DONE]\n\n":
+            pieces.add(json.loads(chunk.removeprefix(b"data: ")))
+    updates = {"message": {"content": text}} if chat else {"text": text}
+    whole = {"choices": [updates | {"finish_reason": finish}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    responses = [json.dumps(response).encode() for response in (pieces.to_response(), whole)]
+    assert parse_response(responses[0], chat) == parse_response(responses[1], chat)
 
 
 @settings(max_examples=20)
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(
-    st.sampled_from(["choices", "delta", "content", "usage", "index", "refusal"]), one), max_leaves=12))  # fmt: skip
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda parts: st.lists(parts) | st.dictionaries(
+    st.sampled_from(["choices", "delta", "content", "usage", "index", "refusal"]), parts), max_leaves=12))  # fmt: skip
 def test_no_piece_of_another_shape_does_harm(piece):
     pieces = StreamedAnswer(True, lambda text: None)
     pieces.add(piece)

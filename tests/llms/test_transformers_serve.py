@@ -24,20 +24,15 @@ def test_our_client_gets_the_answers_that_the_model_gives_here(tmp_path, tmp_pat
     plain = [Request(text=TEXT, max_tokens=99, stop=(stop,)) for stop in ("\n", "a", "e", "ar")]
     local = HF(model=str(folder), precision="float32", device="cpu", store=str(tmp_path / "local"))
     with serve(folder, tmp_path_factory.mktemp("server")) as address:
-        settings = {
-            "base_url": address,
-            "window": tiny_chat.POSITIONS,
-            "store": str(tmp_path / "asked"),
-            "concurrency": 8,
-        }
+        store = str(tmp_path / "served")
+        settings = {"base_url": address, "window": tiny_chat.POSITIONS, "store": store, "concurrency": 8}
         for requests, form in ((chats, "chat"), (plain, "completion")):
             client = OpenAI(model=str(folder), form=form, **settings)
             completions, expected = client.complete(requests), local.complete(requests)
             stripped = [completion.text.strip() for completion in expected]  # the server strips chats
             assert [completion.text.strip() for completion in completions] == stripped
-            assert [(completion.finish, completion.error) for completion in completions] == [
-                (completion.finish, "") for completion in expected
-            ]
+            ends = [(completion.finish, completion.error) for completion in completions]
+            assert ends == [(completion.finish, "") for completion in expected]
             assert client.spent.prompt_tokens == sum(completion.prompt_tokens for completion in expected)
         with pytest.raises(IfqaError, match=f"Server is pinned to '{re.escape(str(folder))}'; requested 'gpt-4.1'"):
             OpenAI(model="gpt-4.1", **settings).complete(chats)

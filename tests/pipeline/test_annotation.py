@@ -22,12 +22,12 @@ def test_screen_tells_shares_shows_examples_and_writes_tasks_over_no_other_file(
     monkeypatch.chdir(tmp_path)
     build_passages(load_corpus("sample"))
     ifqa = partial(ifqa_here, "screen", "sample", "--workers", "1", folder=".")
-    told = json.loads(ifqa("--split", "dev", "--benchmark", "sample", "--json").stdout)
-    assert told["passages"] == 426
-    assert told["kept"] == sum(told["keywords"].values()) == round(426 * told["share"]) > 0
+    report = json.loads(ifqa("--split", "dev", "--benchmark", "sample", "--json").stdout)
+    assert report["passages"] == 426
+    assert report["kept"] == sum(report["keywords"].values()) == round(426 * report["share"]) > 0
     texts = {text for question in open_benchmark("sample").questions("dev") for text in question.gold_passages}
-    assert told["gold"]["dev"]["passages"] == len(texts)
-    assert told["gold"]["dev"]["kept"] == sum(find_causal_sentence(text) is not None for text in texts)
+    assert report["gold"]["dev"]["passages"] == len(texts)
+    assert report["gold"]["dev"]["kept"] == sum(find_causal_sentence(text) is not None for text in texts)
     shown = ifqa("--show", "3", "--number", "5", "--to", "t.json")
     assert (shown.returncode, "5 passages to annotate: t.json, t.xml" in shown.stderr) == (0, True)
     tasks = json.loads(Path("t.json").read_text())
@@ -36,8 +36,8 @@ def test_screen_tells_shares_shows_examples_and_writes_tasks_over_no_other_file(
     assert all(task["data"]["passage_id"] in shown.stdout for task in tasks[:3])
     assert shown.stdout.count("…") >= 3
     Path("t.csv").write_text("mine")
-    done = ifqa("--to", "t.csv")
-    assert (done.returncode, done.stdout, "t.csv exists" in done.stderr) == (2, "", True)
+    run = ifqa("--to", "t.csv")
+    assert (run.returncode, run.stdout, "t.csv exists" in run.stderr) == (2, "", True)
     assert Path("t.csv").read_text() == "mine"
 
 
@@ -45,24 +45,24 @@ def annotated(path, filled):
     """Fill in the tasks of a file as Label Studio exports them; `filled` has (worker, fields) for each task."""
     tasks = json.loads(path.read_text())
     for task, workers in zip(tasks, filled, strict=True):
-        results = (
-            (
-                worker,
-                [{"from_name": name, "type": "textarea", "value": {"text": field}} for name, field in fields.items()],
-            )
-            for worker, fields in workers
-        )
-        task["annotations"] = [{"completed_by": worker, "result": result} for worker, result in results]
+        task["annotations"] = []
+        for worker, fields in workers:
+            entries = [
+                {"from_name": name, "type": "textarea", "value": {"text": text}} for name, text in fields.items()
+            ]
+            task["annotations"].append({"completed_by": worker, "result": entries})
     path.write_text(json.dumps(tasks))
 
 
 def test_twenty_questions_come_back_from_annotation_as_they_were(tmp_path, capsys):
-    tasks = [{"data": {"passage_id": f"p{n}", "passage": one.gold_passages[0]}} for n, one in enumerate(TWENTY)]
+    tasks = [
+        {"data": {"passage_id": f"p{n}", "passage": question.gold_passages[0]}} for n, question in enumerate(TWENTY)
+    ]
     (tmp_path / "tasks.json").write_text(json.dumps(tasks))
     fields = (
-        {"question": [one.text], "answer": [one.answers[0]], "other_answers": list(one.answers[1:]),
-         "answer_type": ["entity"], "other_passages": list(one.gold_passages[1:])}
-        for one in TWENTY
+        {"question": [question.text], "answer": [question.answers[0]], "other_answers": list(question.answers[1:]),
+         "answer_type": ["entity"], "other_passages": list(question.gold_passages[1:])}
+        for question in TWENTY
     )  # fmt: skip
     annotated(tmp_path / "tasks.json", [[(1, field)] for field in fields])
     convert(str(tmp_path / "tasks.json"), tmp_path / "votes.json", form="verification")
@@ -70,11 +70,11 @@ def test_twenty_questions_come_back_from_annotation_as_they_were(tmp_path, capsy
     convert(str(tmp_path / "votes.json"), tmp_path / "mine.jsonl", form="file")
     assert "20 questions kept by 40 votes of 2 workers; 0 dropped" in capsys.readouterr().err
     read = File(tmp_path).questions("mine.jsonl")
-    assert [(one.text, one.answers, one.gold_passages) for one in read] == [
-        (one.text, one.answers, one.gold_passages) for one in TWENTY
+    assert [(question.text, question.answers, question.gold_passages) for question in read] == [
+        (question.text, question.answers, question.gold_passages) for question in TWENTY
     ]
-    assert [one.id.rpartition("-")[0] for one in read] == [f"file/mine/p{n}" for n in range(20)]
-    assert {one.labels for one in read} == {(("label", "entity"),)}
+    assert [question.id.rpartition("-")[0] for question in read] == [f"file/mine/p{n}" for n in range(20)]
+    assert {question.labels for question in read} == {(("label", "entity"),)}
 
 
 def test_verification_is_for_written_questions_alone(tmp_path):

@@ -87,8 +87,8 @@ def machine(tmp_path, monkeypatch):
 @pytest.fixture
 def forecast(monkeypatch):
     """A forecast of passages with round numbers: 1 GB, 30 s on two cores, 450 MB."""
-    made = BuildEstimate(passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
-    monkeypatch.setattr("ifqa.pipeline.check.estimate_build", lambda sources: made)
+    estimate = BuildEstimate(passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
+    monkeypatch.setattr("ifqa.pipeline.check.estimate_build", lambda sources: estimate)
 
 
 def corpus(source='format = "passages"\npath = "few.jsonl"', **indexes):
@@ -108,19 +108,19 @@ def llm(model, more=""):
 
 def findings(name="mine", **changes):
     """What `check` yields, and the error raised after that; empty for none."""
-    found = []
+    yielded = []
     try:
         for finding in check(name, changes):
-            found.append(finding)
+            yielded.append(finding)
     except IfqaError as error:
-        return found, str(error)
-    return found, ""
+        return yielded, str(error)
+    return yielded, ""
 
 
 def checked(name="mine", **changes):
     """The lines on the work, and the error raised after all; empty for none."""
-    found, refused = findings(name, **changes)
-    return [str(finding).strip() for finding in found if not isinstance(finding, Requirement)], refused
+    yielded, complaint = findings(name, **changes)
+    return [str(finding).strip() for finding in yielded if not isinstance(finding, Requirement)], complaint
 
 
 def needed(name="mine"):
@@ -129,8 +129,8 @@ def needed(name="mine"):
 
 
 def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_changed(machine):
-    lines, refused = checked("few")
-    assert (len(lines), lines[0], refused) == (2, "corpus few", "")
+    lines, complaint = checked("few")
+    assert (len(lines), lines[0], complaint) == (2, "corpus few", "")
     assert lines[1].startswith("to do  passages of few: about 3 passages, ")
     assert lines[1].endswith(", by 2 at once, estimated from 100.0% of the input")
     stages.build_passages(load_corpus("few"))
@@ -166,25 +166,22 @@ def test_disk_and_time_add_up_and_memory_is_the_largest():
 
 
 @pytest.mark.usefixtures("forecast")
-@pytest.mark.parametrize(
-    ("free", "memory", "complaint"),
-    [
-        (3_000_000_000, 2e9, ""),
-        (3_000_000_000, None, ""),
-        (2_900_000_000, 2e9, "corpus few needs about 3.0 GB of disk, 2.9 GB is free in {cwd}; make room"),
-        (3_000_000_000, 1.9e9, "corpus few needs about 2.0 GB of memory, this machine has 1.9 GB; use fewer workers: [passages] workers = 1"),
-    ],
-)  # fmt: skip
-def test_too_little_disk_or_memory_is_refused_after_the_lines(machine, free, memory, complaint):
+@pytest.mark.parametrize(("free", "memory", "expected"), [
+    (3_000_000_000, 2e9, ""),
+    (3_000_000_000, None, ""),
+    (2_900_000_000, 2e9, "corpus few needs about 3.0 GB of disk, 2.9 GB is free in {cwd}; make room"),
+    (3_000_000_000, 1.9e9, "corpus few needs about 2.0 GB of memory, this machine has 1.9 GB; use fewer workers: [passages] workers = 1"),
+])  # fmt: skip
+def test_too_little_disk_or_memory_is_refused_after_the_lines(machine, free, memory, expected):
     corpus(priced='Priced"\ndisk = 2e9\nmemory = 2e9')
     machine.free, machine.memory = free, memory
-    lines, refused = checked("few")
+    lines, complaint = checked("few")
     assert lines[-1].startswith("to do  all of few: about 3.0 GB of disk")
-    assert refused == complaint.format(cwd=Path.cwd())
+    assert complaint == expected.format(cwd=Path.cwd())
 
 
 def test_changes_to_a_corpus_are_refused_and_an_experiment_hides_a_corpus_of_its_name():
-    complaint = "k belongs to an experiment; few is a corpus: change indexes/few.toml"
+    complaint = "k belongs to an experiment; few is a corpus: edit indexes/few.toml"
     assert checked("few", **{"retriever.k1": 1.2, "k": 3}) == ([], complaint)
     experiment(FILE, name="few")
     assert checked("few", limit=1)[0][0] == "experiment few+limit=1: ifqa full-dev"
@@ -238,18 +235,18 @@ def test_programs_get_fields_instead_of_lines_and_nothing_is_written():
     corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0')
     experiment(PRICED, ASKS, llm("of fields"), top='corpus = "few"')
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    told = findings_json("mine", *findings())
+    report = findings_json("mine", *findings())
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
-    assert (told["missing"], told["problem"]) == (0, "")
-    work = {part["what"]: part for part in told["work"]}
+    assert (report["missing"], report["problem"]) == (0, "")
+    work = {part["what"]: part for part in report["work"]}
     assert work["passages of few"].items() >= {"made": False, "passages": 3}.items()
     assert work["index priced of few"].items() >= {"disk": 5e9, "memory": 9e9, "seconds": 60.0}.items()
-    asked = {"calls": 2, "prompt_tokens": 1006, "completion_tokens": 20, "cost": 1006.0}
-    assert work["llm outside_of_check:Model of fields of the reader"].items() >= asked.items()
+    expected = {"calls": 2, "prompt_tokens": 1006, "completion_tokens": 20, "cost": 1006.0}
+    assert work["llm outside_of_check:Model of fields of the reader"].items() >= expected.items()
     Path("few.jsonl").unlink()
-    told = findings_json("mine", *findings())
-    assert [need["here"] for need in told["needs"]] == [True, False]
-    assert (told["missing"], told["problem"].split(":")[0]) == (1, "passage source not found")
+    report = findings_json("mine", *findings())
+    assert [need["here"] for need in report["needs"]] == [True, False]
+    assert (report["missing"], report["problem"].split(":")[0]) == (1, "passage source not found")
 
 
 def test_a_reading_is_estimated_in_calls_tokens_and_money_until_it_is_made():
@@ -261,12 +258,9 @@ def test_a_reading_is_estimated_in_calls_tokens_and_money_until_it_is_made():
     assert (lines[-1], complaint) == ("to do  score 2 questions", "no key is set")
     assert any("an unknown price" in line for line in lines)
     stages.read(Run(load_experiment("mine")))
-    lines, refused = checked()  # nothing more is asked
-    assert (lines[1], refused, [line for line in lines if "llm" in line]) == (
-        "done   read with outside_of_check:Asks",
-        "",
-        [],
-    )
+    lines, complaint = checked()  # nothing more is asked
+    assert (lines[1], complaint) == ("done   read with outside_of_check:Asks", "")
+    assert not [line for line in lines if "llm" in line]
 
 
 def test_passages_not_yet_retrieved_count_as_of_the_usual_length():
@@ -283,9 +277,9 @@ PARTS = '[retriever]\nname = "fusion"\nparts = [{ name = "gold" }, { name = "gen
 @pytest.mark.parametrize(("retriever", "calls", "answers"), [(PARTS, 6, 1800), (STEPS, 4, 480)])
 def test_a_retrievers_requests_are_estimated_too(retriever, calls, answers):
     experiment(retriever, llm(f"that writes for {len(retriever)}"))
-    asked = findings_json("mine", *findings())["work"][1]
-    assert (asked["calls"], asked["completion_tokens"]) == (calls, answers)
-    assert asked["prompt_tokens"] > 0
+    work = findings_json("mine", *findings())["work"][1]
+    assert (work["calls"], work["completion_tokens"]) == (calls, answers)
+    assert work["prompt_tokens"] > 0
 
 
 def test_recorded_completions_are_not_asked():

@@ -42,12 +42,10 @@ def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(done):
     assert convert("mine", done / "out/x.json") == done / "out/x.json"
     questions = Run(load_experiment("mine")).questions
     entries = json.loads((done / "out/x.json").read_text())
-    assert [(entry["id"], entry["question"], tuple(entry["answers"])) for entry in entries] == [
-        (question.id, question.text, question.answers) for question in questions
-    ]
-    assert [tuple(ctx["text"] for ctx in entry["ctxs"]) for entry in entries] == [
-        tuple(dict.fromkeys(question.gold_passages)) for question in questions
-    ]
+    fields = [(entry["id"], entry["question"], tuple(entry["answers"])) for entry in entries]
+    assert fields == [(question.id, question.text, question.answers) for question in questions]
+    golds = [tuple(dict.fromkeys(question.gold_passages)) for question in questions]
+    assert [tuple(ctx["text"] for ctx in entry["ctxs"]) for entry in entries] == golds
 
     run = done / "experiments/mine/retrieve/run.trec"
     convert("mine", done / "all.trec")
@@ -91,24 +89,21 @@ def test_a_run_older_than_its_experiment_is_refused(work):
         convert("mine", work / "x.trec", scores="reader")
 
 
-@pytest.mark.parametrize(
-    ("source", "to", "settings", "complaint"),
-    [
-        ("mine", "x.csv", {}, "unknown format '.csv'"),
-        ("mine", "x.json", {"form": "topcis"}, "did you mean 'topics'"),
-        ("mine", "x.tsv", {"k": 2}, "--k changes nothing where mine becomes topics"),
-        ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
-        ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
-        ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
-        ("topics.tsv", "x.jsonl", {}, "would hold no question: wanted one with an answer"),
-        ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
-        ("mine", "x.trec", {"scores": "readr"}, "did you mean 'reader'"),
-        ("closed", "x.json", {}, "has no .retriever."),
-        ("some/where", "x.tsv", {}, "file not found"),
-        ("run.trec", "x.json", {}, "wanted an experiment with a run for ctxs; .* retriever 'run' reads runs of other tools"),
-        ("wikipedia_passages_00", "x.tsv", {}, "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "to", "settings", "complaint"), [
+    ("mine", "x.csv", {}, "unknown format '.csv'"),
+    ("mine", "x.json", {"form": "topcis"}, "did you mean 'topics'"),
+    ("mine", "x.tsv", {"k": 2}, "--k changes nothing where mine becomes topics"),
+    ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
+    ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
+    ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
+    ("topics.tsv", "x.jsonl", {}, "would hold no question: wanted one with an answer"),
+    ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
+    ("mine", "x.trec", {"scores": "readr"}, "did you mean 'reader'"),
+    ("closed", "x.json", {}, "has no .retriever."),
+    ("some/where", "x.tsv", {}, "file not found"),
+    ("run.trec", "x.json", {}, "wanted an experiment with a run for ctxs; .* retriever 'run' reads runs of other tools"),
+    ("wikipedia_passages_00", "x.tsv", {}, "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
+])  # fmt: skip
 def test_what_cannot_be_converted_is_refused_in_one_line(work, source, to, settings, complaint):
     (work / "experiments/closed.toml").write_text(CLOSED)
     (work / "run.trec").write_text("q Q0 p 1 1.0 t\n")
@@ -146,24 +141,19 @@ def test_the_readers_scores_of_passages_become_a_ranking_if_it_gives_some(work, 
     convert("read", work / "x.trec", scores="reader")
     convert("read", work / "x.json", scores="reader")
     run, scored = read_run(work / "experiments/read/retrieve/run.trec"), read_run(work / "x.trec")
-    assert {question: [hit.passage_id for hit in hits] for question, hits in scored.items()} == {
-        question: [hit.passage_id for hit in hits[:2]][::-1] for question, hits in run.items()
-    }
+    ids = {question: [hit.passage_id for hit in hits] for question, hits in scored.items()}
+    assert ids == {question: [hit.passage_id for hit in hits[:2]][::-1] for question, hits in run.items()}
     assert {hit.score for hits in scored.values() for hit in hits} == {0.0, -1.5}
-    assert [[one.id for one, _ in ranking] for _, ranking in read_ctxs(work / "x.json")] == [
-        [hit.passage_id for hit in hits] for hits in scored.values()
-    ]
+    assert [[passage.id for passage, _ in ranking] for _, ranking in read_ctxs(work / "x.json")] == list(ids.values())
 
 
 def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(done):
-    questions = Run(load_experiment("mine")).questions
+    questions = [(question.id, question.text) for question in Run(load_experiment("mine")).questions]
     convert("mine", done / "x.json")
     (done / "mine.csv").write_text("question,answers\nIf so?,a\n")
     for source in ("sample:dev", "mine", "x.json"):
         convert(source, done / "x.tsv", force=True)
-        assert [(question.id, question.text) for question in read_questions(done / "x.tsv")] == [
-            (question.id, question.text) for question in questions
-        ]
+        assert [(question.id, question.text) for question in read_questions(done / "x.tsv")] == questions
     convert("file:mine.csv", done / "mine.tsv")
     assert (done / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
 
@@ -178,8 +168,8 @@ def searched(work):
     ids = [passage.id for passage in PassageStore(work / "indexes/gold/passages")]
     lines = []
     for number, question in enumerate(Run(load_experiment("mine")).questions):
-        found = dict.fromkeys([ids[(number + step) % len(ids)] for step in range(0, 12, 3)])
-        lines += [f"{question.id} Q0 {name} 1 {-rank} t\n" for rank, name in enumerate(found)]
+        passage_ids = dict.fromkeys([ids[(number + step) % len(ids)] for step in range(0, 12, 3)])
+        lines += [f"{question.id} Q0 {name} 1 {-rank} t\n" for rank, name in enumerate(passage_ids)]
     (work / "other.trec").write_text("".join(lines))
     run = f'corpus = "gold"\n{GOLD.replace("gold", "run")}path = "other.trec"\n'
     (work / "experiments/searched.toml").write_text(run)
@@ -189,7 +179,7 @@ def searched(work):
 
 def test_qrels_judge_the_run_and_the_corpus_gold_passages(searched, capsys):
     convert("searched", searched / "x.qrels")
-    assert "passages that the run did not find are not judged" in capsys.readouterr().err
+    assert "passages that the run did not retrieve are not judged" in capsys.readouterr().err
     experiment = load_experiment("searched")
     questions, run = Run(experiment).questions, read_run(searched / "experiments/searched/retrieve/run.trec")
     rankings = [run[question.id] for question in questions]
@@ -217,7 +207,7 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
     experiment = load_experiment(name)
     questions = Run(experiment).questions
     rankings = [read_run(searched / "x.trec")[question.id] for question in questions]
-    texts = [[one.text for one in several] for several in passages_of(experiment, rankings)]
+    texts = [[passage.text for passage in passages] for passages in passages_of(experiment, rankings)]
     for k in (1, 3):
         ours = [score_ranking(*pair, depths=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
         theirs = ir_measures.calc_aggregate([Success @ k], qrels, run)[Success @ k]

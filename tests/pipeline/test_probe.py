@@ -40,9 +40,7 @@ class Reads:
         name = f"captain{found[1]}" if found else "nobody"
         return name if self.memory or any(name in one.text for one in given) else "nobody"
 """
-TABLES = (
-    'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\nk = 2\n[reader]\nname = "reads_here:Reads"\n'
-)
+TABLES = 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\nk = 2\n[reader]\nname = "reads_here:Reads"\n'  # fmt: skip
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def mine(tmp_path):
     return load_experiment("mine")
 
 
-def asked():
+def batches():
     return Path("asked.txt").read_text().splitlines() if Path("asked.txt").exists() else []
 
 
@@ -63,18 +61,19 @@ def pairs(*texts):
 def test_each_probe_changes_one_thing():
     usual = pairs("If Ann had left, who would lead?", "Who would lead if Bo were ill?", "Who leads?")
     alone = PROBES["no-supposition"](usual, 0)
-    assert [(one.id, one.text) for one, _ in alone] == [("q/0", "Who would lead?"), ("q/1", "Who would lead?")]
+    assert [(question.id, question.text) for question, _ in alone] == [(f"q/{n}", "Who would lead?") for n in (0, 1)]
     assert [hits for _, hits in alone] == [usual[0][1], usual[1][1]]
     swapped = PROBES["other-supposition"](usual, 0)
-    assert [one.text for one, _ in swapped] == ["If Bo were ill, who would lead?", "If Ann had left, who would lead?"]
+    texts = [question.text for question, _ in swapped]
+    assert texts == ["If Bo were ill, who would lead?", "If Ann had left, who would lead?"]
     assert [hits for _, hits in swapped] == [usual[0][1], usual[1][1]]
     elsewhere = PROBES["other-passages"](usual, 0)
-    assert [one for one, _ in elsewhere] == [one for one, _ in usual]
-    assert all(hits != own for (_, hits), (_, own) in zip(elsewhere, usual, strict=True))
+    assert [question for question, _ in elsewhere] == [question for question, _ in usual]
+    assert all(hits != usual_hits for (_, hits), (_, usual_hits) in zip(elsewhere, usual, strict=True))
     same = pairs("If Ann had left, who would lead?", "If Ann had left, what would be lost?")
     assert PROBES["other-supposition"](same, 0) == []
-    assert PROBES["other-passages"]([(one, [Hit("p", 1.0), *hits]) for one, hits in same], 0) == []
-    assert PROBES["other-passages"]([(one, []) for one, _ in same], 0) == []
+    assert PROBES["other-passages"]([(question, [Hit("p", 1.0), *hits]) for question, hits in same], 0) == []
+    assert PROBES["other-passages"]([(question, []) for question, _ in same], 0) == []
     many = pairs(*(f"If team{n} had won, who would lead?" for n in range(9)))
     first, again, other = (PROBES["other-supposition"](many, seed) for seed in (0, 0, 1))
     assert first == again != other
@@ -86,21 +85,21 @@ def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
     write("stop", "")
     with pytest.raises(KeyboardInterrupt):  # at the last question of the first probe
         probe(Run(mine))
-    assert (len(asked()), read_losses(Run(mine))) == (2, [])
+    assert (len(batches()), read_losses(Run(mine))) == (2, [])
     Path("stop").unlink()
-    found = probe(Run(mine))
-    assert len(asked()) == 3 * 3
-    assert [word for line in asked()[:3] for word in line.split("|")] == ["Who would lead?"] * 5
-    assert {(one.probe, one.measure): (one.before, one.after, one.loss) for one in found} == {
+    losses = probe(Run(mine))
+    assert len(batches()) == 3 * 3
+    assert [word for line in batches()[:3] for word in line.split("|")] == ["Who would lead?"] * 5
+    assert {(loss.probe, loss.measure): (loss.before, loss.after, loss.loss) for loss in losses} == {
         (name, measure): (100.0, 0.0, 100.0) for name in PROBES for measure in ("EM", "F1")
     }
-    assert {(one.questions, one.left_out, one.low, one.high) for one in found} == {(5, 0, 100.0, 100.0)}
-    assert found[0].p == pytest.approx(2 / 32, abs=0.02)  # of 32 swaps two are as large
+    assert {(loss.questions, loss.left_out, loss.low, loss.high) for loss in losses} == {(5, 0, 100.0, 100.0)}
+    assert losses[0].p == pytest.approx(2 / 32, abs=0.02)  # of 32 swaps two are as large
     path = Path("experiments/mine/probe/score/losses.json")
     path.write_text(path.read_text() + " ")
     assert read_losses(Run(mine)) == []
-    assert probe(Run(mine)) == found == read_losses(Run(mine))
-    assert len(asked()) == 3 * 3  # nothing is read again
+    assert probe(Run(mine)) == losses == read_losses(Run(mine))
+    assert len(batches()) == 3 * 3  # nothing is read again
     write("experiments/mine.toml", f"{TABLES}memory = true\n")
     assert read_losses(Run(load_experiment("mine"))) == []
     with pytest.raises(IfqaError, match="made from other inputs"):
@@ -112,20 +111,20 @@ def test_questions_that_do_not_split_are_left_out_before_and_after():
     write("reads_here.py", READS)
     knows = experiment("knows", retriever=GOLD, reader={"name": "reads_here:Reads", "memory": True})
     stages.run(Run(knows))
-    found = {one.probe: one for one in probe(Run(knows)) if one.measure == "EM"}
-    counts = {name: (one.questions, one.left_out) for name, one in found.items()}
+    losses = {loss.probe: loss for loss in probe(Run(knows)) if loss.measure == "EM"}
+    counts = {name: (loss.questions, loss.left_out) for name, loss in losses.items()}
     assert counts == {"no-supposition": (4, 1), "other-supposition": (4, 1), "other-passages": (5, 0)}
-    assert (found["other-passages"].loss, found["other-passages"].p) == (0.0, 1.0)  # it answers from memory
-    assert found["other-supposition"].loss == 100.0
+    assert (losses["other-passages"].loss, losses["other-passages"].p) == (0.0, 1.0)  # it answers from memory
+    assert losses["other-supposition"].loss == 100.0
 
 
 @pytest.mark.parametrize(
-    ("tables", "refused"),
+    ("tables", "complaint"),
     [({"retriever": GOLD}, "has no \\[reader\\]"), ({"reader": {"name": "reads_here:Reads"}}, "is not there yet")],
 )
-def test_what_was_not_read_cannot_be_probed(tables, refused):
+def test_what_was_not_read_cannot_be_probed(tables, complaint):
     write("reads_here.py", READS)
-    with pytest.raises(IfqaError, match=refused):
+    with pytest.raises(IfqaError, match=complaint):
         probe(Run(experiment("mine", **tables)))
     assert not Path("experiments/mine/probe").exists()
 
@@ -133,8 +132,8 @@ def test_what_was_not_read_cannot_be_probed(tables, refused):
 def test_the_verb_and_the_page_know_of_probes(mine):
     ran, probed = (ifqa_here(verb, "mine", "--limit", "3", "--json", folder=".") for verb in ("run", "probe"))
     assert (ran.returncode, probed.returncode) == (0, 0)
-    told = json.loads(probed.stdout)
-    assert [one["probe"] for one in told["losses"]] == [name for name in PROBES for _ in range(2)]
+    report = json.loads(probed.stdout)
+    assert [loss["probe"] for loss in report["losses"]] == [name for name in PROBES for _ in range(2)]
     variant = load_experiment("mine+limit=3")
     table = losses_table({variant.name: read_losses(Run(variant))})
     assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", render_text(table.show))

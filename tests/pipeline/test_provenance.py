@@ -81,8 +81,8 @@ def _elsewhere(tmp_path, monkeypatch):
     sys.modules.pop("outside_of_provenance", None)
 
 
-def questions(*said):
-    benchmark(*({"question": f"If {n}, who?", "answers": [message], "context": [f"gold {n}"]} for n, message in enumerate(said)))  # fmt: skip
+def questions(*golds):
+    benchmark(*({"question": f"If {n}, who?", "answers": [message], "context": [f"gold {n}"]} for n, message in enumerate(golds)))  # fmt: skip
 
 
 def corpus(source='path = "few.jsonl"', index="", top="", form="passages", more=""):
@@ -119,23 +119,20 @@ def built():
     stages.build_index(few, "first")
 
 
-@pytest.mark.parametrize(
-    ("kind", "tables", "more", "counts"),
-    [
-        ("retriever", {"retriever": BM25, "corpus": "few"}, {"threads": 3}, False),
-        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k1": 1.2}, True),
-        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 7, "index": "other"}, True),
-        ("retriever", {"retriever": BM25, "corpus": "few"}, {"query": "names"}, True),
-        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 100, "b": 0.4, "query": "question"}, False),
-        ("reader", {"reader": {"name": "extractive"}}, {"device": "cuda"}, False),
-        ("reader", {"reader": {"name": "extractive"}}, {"precision": "bfloat16"}, True),
-        ("reader", {"reader": READER}, {"device": "cpu"}, False),
-        ("reader", {"reader": READER}, {"said": "nobody"}, True),
-        ("reader", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"samples": 3, "temperature": 0.5}, True),
-        ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"concurrency": 2, "max_cost": 3.0}, False),
-        ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"model": "gpt-4o"}, True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "tables", "more", "counts"), [
+    ("retriever", {"retriever": BM25, "corpus": "few"}, {"threads": 3}, False),
+    ("retriever", {"retriever": BM25, "corpus": "few"}, {"k1": 1.2}, True),
+    ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 7, "index": "other"}, True),
+    ("retriever", {"retriever": BM25, "corpus": "few"}, {"query": "names"}, True),
+    ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 100, "b": 0.4, "query": "question"}, False),
+    ("reader", {"reader": {"name": "extractive"}}, {"device": "cuda"}, False),
+    ("reader", {"reader": {"name": "extractive"}}, {"precision": "bfloat16"}, True),
+    ("reader", {"reader": READER}, {"device": "cpu"}, False),
+    ("reader", {"reader": READER}, {"said": "nobody"}, True),
+    ("reader", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"samples": 3, "temperature": 0.5}, True),
+    ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"concurrency": 2, "max_cost": 3.0}, False),
+    ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"model": "gpt-4o"}, True),
+])  # fmt: skip
 def test_a_setting_counts_unless_it_only_changes_speed(kind, tables, more, counts):
     plugin = "reader" if kind == "llm" else kind
     changed = of(plugin, **{**tables, kind: {**tables[kind], **more}})
@@ -180,23 +177,27 @@ def test_the_version_of_queries_counts_only_where_queries_are_rewritten(monkeypa
     rewritten = {"corpus": "few", "retriever": BM25 | {"query": "main"}}
     reading = {"retriever": {"name": "rerank", "reads": "presupposition", "parts": [GOLD]}}
     plain = {"corpus": "few", "retriever": BM25}
-    before = [of("retriever", **one) for one in (rewritten, reading, plain)]
+    before = [of("retriever", **tables) for tables in (rewritten, reading, plain)]
     monkeypatch.setattr(queries, "VERSION", queries.VERSION + 1)
-    after = [of("retriever", **one) for one in (rewritten, reading, plain)]
+    after = [of("retriever", **tables) for tables in (rewritten, reading, plain)]
     assert [old != new for old, new in zip(before, after, strict=True)] == [True, True, False]
 
 
 def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     tables = {"retriever": GOLD, "reader": {"name": "llm"}}
-    for kind, made, equal in (("reader", tables, False), ("retriever", tables, True), ("retriever", {"retriever": {"name": "genread"}}, False)):  # fmt: skip
-        one, other = (of(kind, **made, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1"))
-        assert (one == other) is equal
+    generated = {"retriever": {"name": "genread"}}
+    for kind, plugins, equal in (
+        ("reader", tables, False),
+        ("retriever", tables, True),
+        ("retriever", generated, False),
+    ):
+        fingerprints = [of(kind, **plugins, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]
+        assert (fingerprints[0] == fingerprints[1]) is equal
     files = []
     for weights in ("weights", "other weights"):
         write("model", weights)
-        files.append(
-            of("reader", reader={"name": "llm"}, llm={"name": "outside_of_provenance:Model", "model": "model"})
-        )
+        llm = {"name": "outside_of_provenance:Model", "model": "model"}
+        files.append(of("reader", reader={"name": "llm"}, llm=llm))
     assert changes(*files) == [{"llm"}]
     assert [path["llm"]["files"] for path in files] == ["weights", "other weights"]
 
@@ -234,13 +235,13 @@ def test_a_sources_path_and_the_engine_change_no_identity():
 
 
 def test_the_training_split_counts_where_a_subset_depends_on_it():
-    made = experiment(reader=FILE)
-    stages.read(Run(made))
-    scores = [Run(made).inputs("score")]
+    mine = experiment(reader=FILE)
+    stages.read(Run(mine))
+    scores = [Run(mine).inputs("score")]
     for passage in ("one", "two"):
         record = {"idx": 1, "question": "If?", "answers": ["x"], "context": [passage]}
         write("data/ifqa/full_split/train.json", json.dumps([record]))
-        scores.append(Run(made).inputs("score"))
+        scores.append(Run(mine).inputs("score"))
     assert changes(*scores) == [{"training"}, {"training"}]
 
 
@@ -275,17 +276,14 @@ def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     assert (CorpusBuild(corpus(index=setting)).inputs("first") != before) is counts
 
 
-@pytest.mark.parametrize(
-    ("broken", "complaint"),
-    [
-        (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
-        (lambda: stages.build_passages(load_corpus("few")), "indexes/few/first is not there yet; make it with: ifqa index few"),
-        (lambda: (built(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from other inputs \(changed: passages\); make it again: ifqa index few"),
-        (lambda: (built(), passages([7])), r"indexes/few/passages was made from other inputs \(changed: sources\)"),
-        (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from other inputs \(changed: settings\); make it again: ifqa index few"),
-        (lambda: (built(), edit()), r"indexes/few/first was made from other inputs \(changed: code\)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("broken", "complaint"), [
+    (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
+    (lambda: stages.build_passages(load_corpus("few")), "indexes/few/first is not there yet; make it with: ifqa index few"),
+    (lambda: (built(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from other inputs \(changed: passages\); make it again: ifqa index few"),
+    (lambda: (built(), passages([7])), r"indexes/few/passages was made from other inputs \(changed: sources\)"),
+    (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from other inputs \(changed: settings\); make it again: ifqa index few"),
+    (lambda: (built(), edit()), r"indexes/few/first was made from other inputs \(changed: code\)"),
+])  # fmt: skip
 def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
     broken()
     with pytest.raises(IfqaError, match=complaint):
@@ -375,9 +373,8 @@ def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch)
     stages.run(Run(plain))
     write("mine_of_tests.py", MINE.format(best="high"))
     monkeypatch.delitem(sys.modules, "mine_of_tests", raising=False)
-    ours, theirs = (
-        Run(experiment(reader=FILE, measures=[one])).inputs("score") for one in ("accuracy", "mine_of_tests:OURS")
-    )
+    names = ("accuracy", "mine_of_tests:OURS")
+    ours, theirs = (Run(experiment(reader=FILE, measures=[name])).inputs("score") for name in names)
     assert changes(Run(plain).inputs("score"), ours) == [{"measures"}]
     assert (ours["measures"], "measured_by" in ours) == (["accuracy"], False)
     assert list(theirs["measured_by"]) == ["mine_of_tests"]

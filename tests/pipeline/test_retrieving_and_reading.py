@@ -35,16 +35,13 @@ def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
     assert toy.rows("experiments/mine/read/predictions.jsonl")[1]["completion"] == "If team1 had won, who would lead?"
 
 
-@pytest.mark.parametrize(
-    ("search", "complaint"),
-    [
-        ('return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises from 1.0 to 2.0 at rank 2"),
-        (
-            'return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]',
-            "has the id 'a b'; wanted an id that",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("search", "complaint"), [
+    ('return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises from 1.0 to 2.0 at rank 2"),
+    (
+        'return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]',
+        "has the id 'a b'; wanted an id that",
+    ),
+])  # fmt: skip
 def test_a_retriever_that_breaks_its_protocol_is_refused(search, complaint):
     toy.outside(
         toy.PLUGINS, f"class Broken(Words):\n    'Not as it should be.'\n    def search(self, questions, k): {search}\n"
@@ -96,7 +93,7 @@ def test_a_reader_that_breaks_its_protocol_is_refused():
 def test_an_interrupted_reading_resumes_after_the_last_answered_question(capsys):
     stages.read(Run(toy.interrupted()))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "4"]
-    assert "experiments/mine/read: going on after 4 of 5 questions" in capsys.readouterr().err
+    assert "experiments/mine/read: resuming after 4 of 5 questions" in capsys.readouterr().err
     mine, undisturbed = (Path("experiments", name, "read/predictions.jsonl") for name in ("mine", "undisturbed"))
     assert mine.read_bytes() == undisturbed.read_bytes()
 
@@ -144,9 +141,9 @@ def test_usage_and_label_of_a_retriever_and_a_reader_are_in_the_manifest():
     toy.corpus('retriever = "outside_of_stages:Finds"')
     finds, tells = toy.WORDS | {"name": "outside_of_stages:Finds"}, {"name": "outside_of_stages:Tells"}
     stages.run(Run(toy.experiment(corpus="few", retriever=finds, reader=tells)))
-    found, made = (read_manifest(Path("experiments/mine", stage))["record"] for stage in ("retrieve", "read"))
-    assert (found["took"], found["trained_on_them"]) == ([3, 4], True)
-    assert (made["label"], made["cut"], made["trained_on_them"]) == ("a toy", 3, False)
+    retrieved, read = (read_manifest(Path("experiments/mine", stage))["record"] for stage in ("retrieve", "read"))
+    assert (retrieved["took"], retrieved["trained_on_them"]) == ([3, 4], True)
+    assert (read["label"], read["cut"], read["trained_on_them"]) == ("a toy", 3, False)
 
 
 def test_the_next_run_asks_incomplete_questions_again(capsys):

@@ -16,17 +16,13 @@ from ifqa.pipeline.run import Run
 pytestmark = pytest.mark.usefixtures("five")
 
 
-@pytest.mark.parametrize(
-    ("change", "redone"),
-    [
-        ({"about": "Another.", "table": "Table 3", "expected": {"EM": {"value": 1.0}}}, set()),
-        ({"seed": 1}, {"score"}),
-        ({"reader": toy.FILE | {"passages": 1}}, {"read", "score"}),
-        ({"retriever": toy.GOLD | {"k": 1}}, {"retrieve", "read", "score"}),
-        ({"limit": 3}, {"retrieve", "read", "score"}),
-    ],
-    ids=lambda value: "+".join(sorted(value)),
-)
+@pytest.mark.parametrize(("change", "redone"), [
+    ({"about": "Another.", "table": "Table 3", "expected": {"EM": {"value": 1.0}}}, set()),
+    ({"seed": 1}, {"score"}),
+    ({"reader": toy.FILE | {"passages": 1}}, {"read", "score"}),
+    ({"retriever": toy.GOLD | {"k": 1}}, {"retrieve", "read", "score"}),
+    ({"limit": 3}, {"retrieve", "read", "score"}),
+], ids=lambda value: "+".join(sorted(value)))  # fmt: skip
 def test_a_changed_setting_redoes_just_what_depends_on_it(change, redone):
     tables = {"retriever": toy.GOLD, "reader": toy.FILE}
     stages.run(Run(toy.experiment(**tables)))
@@ -36,32 +32,25 @@ def test_a_changed_setting_redoes_just_what_depends_on_it(change, redone):
     assert {Path(path).parent.name for path in after if after[path] != before.get(path)} == redone
 
 
-@pytest.mark.parametrize(
-    ("stage", "tables", "complaint"),
-    [
-        (stages.retrieve, {"reader": toy.FILE}, r"experiment mine has no \[retriever\]"),
-        (stages.read, {"retriever": toy.GOLD}, r"experiment mine has no \[reader\]"),
-    ],
-)
+@pytest.mark.parametrize(("stage", "tables", "complaint"), [
+    (stages.retrieve, {"reader": toy.FILE}, r"experiment mine has no \[retriever\]"),
+    (stages.read, {"retriever": toy.GOLD}, r"experiment mine has no \[reader\]"),
+])  # fmt: skip
 def test_a_stage_that_an_experiment_does_not_have_is_refused(stage, tables, complaint):
     with pytest.raises(IfqaError, match=f"^{complaint}$"):
         stage(Run(toy.experiment(**tables)))
     assert not Path("experiments").exists()
 
 
-@pytest.mark.parametrize(
-    ("tables", "complaint"),
-    [
-        ({"split": "few-dev"}, "run: ifqa data ifqa"),
-        ({"retriever": {"name": "run", "path": "nowhere.trec"}}, "run not found: nowhere"),
-        ({"reader": toy.FILE | {"path": "nowhere.jsonl"}}, "predictions not found: nowhere"),
-        ({"reader": {"name": "outside_of_stages:Trained"}}, "trained on ifqa/few and may not be tested on ifqa/full"),
-    ],
-)
+@pytest.mark.parametrize(("tables", "complaint"), [
+    ({"split": "few-dev"}, "run: ifqa data ifqa"),
+    ({"retriever": {"name": "run", "path": "nowhere.trec"}}, "run not found: nowhere"),
+    ({"reader": toy.FILE | {"path": "nowhere.jsonl"}}, "predictions not found: nowhere"),
+    ({"reader": {"name": "outside_of_stages:Trained"}}, "trained on ifqa/few and may not be tested on ifqa/full"),
+])  # fmt: skip
 def test_mistakes_are_found_before_a_corpus_is_built(tables, complaint):
-    toy.outside(
-        toy.PLUGINS, "class Trained(Last):\n    @classmethod\n    def training_family(cls): return 'ifqa/few'\n"
-    )
+    trained = "class Trained(Last):\n    @classmethod\n    def training_family(cls): return 'ifqa/few'\n"
+    toy.outside(toy.PLUGINS, trained)
     with pytest.raises(IfqaError, match=complaint):
         stages.run(Run(toy.experiment(**{"corpus": "few", "retriever": toy.WORDS, "reader": toy.FILE, **tables})))
     assert not Path("indexes/few").exists()
@@ -72,10 +61,8 @@ def test_scores_are_over_all_questions_when_a_prediction_is_missing():
     toy.answers({1: "captain1", 4: "nobody"})
     stages.run(Run(toy.experiment(reader=toy.FILE)))
     assert (toy.scores()["questions"], toy.scores()["n_failed"], toy.scores()["measures"]["EM"]["value"]) == (5, 3, 20)
-    per_question = toy.rows("experiments/mine/score/per_question.jsonl")
-    assert [(one["id"][-1], one["failed"], one["EM"]) for one in per_question] == [
-        ("0", 1, 0), ("1", 0, 1), ("2", 1, 0), ("3", 1, 0), ("4", 0, 0)
-    ]  # fmt: skip
+    scores = [(row["failed"], row["EM"]) for row in toy.rows("experiments/mine/score/per_question.jsonl")]
+    assert scores == [(1, 0), (0, 1), (1, 0), (1, 0), (0, 0)]
 
 
 def test_gold_read_counts_only_passages_given_to_the_reader():
@@ -84,7 +71,7 @@ def test_gold_read_counts_only_passages_given_to_the_reader():
     run = {"name": "run", "path": "run.trec", "k": 5}
     stages.run(Run(toy.experiment(corpus="few", retriever=run, reader=toy.LAST | {"passages": 1})))
     per_question = toy.rows("experiments/mine/score/per_question.jsonl")
-    assert [one["gold_read"] for one in per_question] == [True, False, True, True, False]
+    assert [row["gold_read"] for row in per_question] == [True, False, True, True, False]
     assert toy.scores()["subsets"]["gold_read"]["questions"] == 3
 
 
@@ -132,6 +119,6 @@ def test_a_stage_is_copied_from_any_experiment_of_the_family_with_the_same_input
     stages.run(Run(other))
     capsys.readouterr()
     stages.run(Run(base))
-    said = capsys.readouterr().err
-    assert "experiments/mine/retrieve: copied from mine+reader.passages=1" in said
-    assert "experiments/mine/read: 5 questions answered" in said, "no file of another experiment is looked at"
+    messages = capsys.readouterr().err
+    assert "experiments/mine/retrieve: copied from mine+reader.passages=1" in messages
+    assert "experiments/mine/read: 5 questions answered" in messages, "no file of another experiment is looked at"

@@ -57,4 +57,4 @@ def test_every_step_of_a_run_is_recorded_for_each_question_and_told_with_its_ans
     assert [answer.steps[0].query for answer in answers] == [question.text for question in QUESTIONS]
     assert [answer.steps[0].passage_ids for answer in answers] == [tuple(ids)] * 2
     stages.run(Run(mine))
-    assert [one.steps for one in answers_of(mine, Run(mine).questions)] == [answer.steps for answer in answers]
+    assert [answer.steps for answer in answers_of(mine, Run(mine).questions)] == [answer.steps for answer in answers]

@@ -22,9 +22,8 @@ def corpus(tmp_path, monkeypatch):
     """Nine articles of a sentence or two, in a passage each."""
     monkeypatch.chdir(tmp_path)
     texts = [f"The mill number {n} was built in {1900 + n}. Ann Lee won {n + 20} medals." for n in range(9)]
-    write_jsonl(
-        Path("articles.jsonl"), [{"id": f"{n}", "title": f"T{n}", "text": text} for n, text in enumerate(texts)]
-    )
+    articles = [{"id": f"{n}", "title": f"T{n}", "text": text} for n, text in enumerate(texts)]
+    write_jsonl(Path("articles.jsonl"), articles)
     Path("indexes").mkdir()
     source = '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\nwrap = false\n'
     Path("indexes/little.toml").write_text(source)
@@ -36,8 +35,8 @@ def lines():
 
 
 def test_lines_tell_where_a_question_comes_from_and_are_read_everywhere(corpus):
-    told = list(make_synthetic(Path(), "little", 0, check=False))
-    assert told[0] == f"{PLACE}: 18 questions of 9 passages"
+    report = list(make_synthetic(Path(), "little", 0, check=False))
+    assert report[0] == f"{PLACE}: 18 questions of 9 passages"
     first = lines()[0]
     assert (first["id"], first["label"], first["source"]) == ("0-0/year", "year", "ifqa data synthetic, corpus little")
     assert first["provenance"] == {"passage": "0-0", "rule": "year", "seed": 0}
@@ -66,9 +65,9 @@ def test_questions_that_the_reader_answers_otherwise_are_left_out(corpus, monkey
     list(make_synthetic(Path(), "little", 0, check=False))
     Knows.lines = lines()
     monkeypatch.setattr(synthetic.Plugins, "reader", lambda *_: Knows)
-    told = list(make_synthetic(Path(), "little", 0))
+    report = list(make_synthetic(Path(), "little", 0))
     assert {line["label"] for line in lines()} == {"year"}
-    assert [" ".join(one.split()) for one in told[1:]] == ["year 9 made 9 kept", "number 9 made 0 kept"]
+    assert [" ".join(line.split()) for line in report[1:]] == ["year 9 made 9 kept", "number 9 made 0 kept"]
 
 
 def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, capsys):
@@ -76,11 +75,11 @@ def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, caps
     whole = PLACE.read_bytes()
     PLACE.unlink()
     monkeypatch.setattr(synthetic, "_CHUNK", 2)
-    asked = []
+    seeds = []
 
     def make(text, title, seed):
-        asked.append(seed)
-        if len(asked) == 6:
+        seeds.append(seed)
+        if len(seeds) == 6:
             raise KeyboardInterrupt
         return make_questions(text, title, seed)
 
@@ -90,32 +89,29 @@ def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, caps
         list(make_synthetic(Path(), "little", 0, check=False))
     capsys.readouterr()
     list(make_synthetic(Path(), "little", 0, check=False))
-    assert "going on after 4 of 9 passages" in capsys.readouterr().err
+    assert "resuming after 4 of 9 passages" in capsys.readouterr().err
     assert PLACE.read_bytes() == whole
-    assert len(asked) == 6 + 5
+    assert len(seeds) == 6 + 5
 
 
 def test_the_command_draws_some_passages_and_with_another_seed_others(corpus):
-    drawn = []
+    passages = []
     for seed in ("0", "1"):
         options = ("--from", "little", "--seed", seed, "--passages", "4", "--unchecked")
         path = f"data/synthetic/little-{seed}/questions.jsonl"
-        told = ifqa_here("data", "synthetic", *options, folder=".").stdout
-        assert told.startswith(f"{path}: 8 questions of 4 passages\n")
-        drawn.append({json.loads(line)["provenance"]["passage"] for line in Path(path).read_text().splitlines()})
-    assert (len(drawn[0]), len(drawn[1]), drawn[0] != drawn[1]) == (4, 4, True)
+        report = ifqa_here("data", "synthetic", *options, folder=".").stdout
+        assert report.startswith(f"{path}: 8 questions of 4 passages\n")
+        passages.append({json.loads(line)["provenance"]["passage"] for line in Path(path).read_text().splitlines()})
+    assert (len(passages[0]), len(passages[1]), passages[0] != passages[1]) == (4, 4, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["synthetic"], "Missing option '--from'"),
-        (["ifqa", "--passages", "3"], "No such option: --passages"),
-        (["synthetic", "--from", "nowhere"], "nowhere"),
-        (["synthetic", "--from", "other"], "ifqa passages other"),
-        (["synthetic", "--from", "little", "--rules", "fixed"], "No such option: --rules"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["synthetic"], "Missing option '--from'"),
+    (["ifqa", "--passages", "3"], "No such option: --passages"),
+    (["synthetic", "--from", "nowhere"], "nowhere"),
+    (["synthetic", "--from", "other"], "ifqa passages other"),
+    (["synthetic", "--from", "little", "--rules", "fixed"], "No such option: --rules"),
+])  # fmt: skip
 def test_options_of_something_else_are_refused_in_one_line(corpus, arguments, message):
     Path("indexes/other.toml").write_text(Path("indexes/little.toml").read_text())
     done = ifqa_here("data", *arguments, folder=".")

@@ -26,10 +26,10 @@ def ask(experiment, text):
 
 
 def test_asking_builds_the_corpus_and_leaves_no_experiment():
-    asked = ask(toy.searching(reader=toy.LAST), "  If team3 had won, who would lead?\n")
-    assert asked.question.text == "If team3 had won, who would lead?"
-    assert asked.text == "team0 is led by captain0"
-    assert [(one.id, one.title) for one in asked.evidence] == [("p0", "Team 0"), ("p3", "Team 3")]
+    answer = ask(toy.searching(reader=toy.LAST), "  If team3 had won, who would lead?\n")
+    assert answer.question.text == "If team3 had won, who would lead?"
+    assert answer.text == "team0 is led by captain0"
+    assert [(passage.id, passage.title) for passage in answer.evidence] == [("p0", "Team 0"), ("p3", "Team 3")]
     assert len(PassageStore(Path("indexes/few/passages"))) == 5
     assert Path("indexes/few/words/manifest.json").exists()
     assert not Path("experiments").exists()
@@ -45,9 +45,9 @@ def test_a_built_corpus_can_be_read_while_it_is_locked():
         [sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "in\n"
-        asked = ask(toy.searching(reader=toy.LAST), "If team3 had won, who would lead?")
+        answer = ask(toy.searching(reader=toy.LAST), "If team3 had won, who would lead?")
         other.stdin.close()
-    assert asked.text == "team0 is led by captain0"
+    assert answer.text == "team0 is led by captain0"
 
 
 BOTH = """
@@ -63,8 +63,9 @@ def test_evidence_may_be_stored_or_made_by_the_retriever():
     toy.outside(toy.PLUGINS, BOTH)
     toy.corpus('retriever = "outside_of_stages:Both"')
     both = toy.WORDS | {"name": "outside_of_stages:Both"}
-    asked = ask(toy.experiment(corpus="few", retriever=both, reader=toy.LAST | {"passages": 3}), "Who?")
-    assert [(one.id, one.text[:5]) for one in asked.evidence] == [("p1", "team1"), ("new", "Who?"), ("p4", "team4")]
+    answer = ask(toy.experiment(corpus="few", retriever=both, reader=toy.LAST | {"passages": 3}), "Who?")
+    evidence = [(passage.id, passage.text[:5]) for passage in answer.evidence]
+    assert evidence == [("p1", "team1"), ("new", "Who?"), ("p4", "team4")]
 
 
 OPENED = """
@@ -97,9 +98,9 @@ def test_parts_are_opened_once_and_used_by_a_thread_at_a_time():
     opened = toy.WORDS | {"name": "outside_of_stages:Opened"}
     mine = toy.experiment(corpus="few", retriever=opened, reader={"name": "outside_of_stages:Slow"})
     with open_system(Run(mine)) as system, ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda n: system.ask(f"If team{n} had won, who?").text, range(5)))
+        answers = list(threads.map(lambda n: system.ask(f"If team{n} had won, who?").text, range(5)))
     assert Path("opened.txt").read_text().splitlines() == ["retriever", "reader"]
-    assert found == [system.ask(f"If team{n} had won, who?").text for n in range(5)]
+    assert answers == [system.ask(f"If team{n} had won, who?").text for n in range(5)]
 
 
 def test_rankings_come_with_their_passages_at_the_depth_that_is_asked_for():
@@ -109,17 +110,14 @@ def test_rankings_come_with_their_passages_at_the_depth_that_is_asked_for():
     assert (len(second), second.question.id, second.passages[0].text) == (2, "mine", "team0 is led by captain0")
 
 
-@pytest.mark.parametrize(
-    ("call", "complaint"),
-    [
-        (lambda system: system.ask(" \n\t"), "the question is empty; wanted something like: ifqa ask"),
-        (lambda system: system.retrieve([3]), "wanted a text or a Question, found"),
-        (lambda system: system.retrieve("If so, who?"), "wanted a list of questions, found"),
-        (lambda system: system.ask("If so?", -0.1), "threshold: wanted a confid"),
-        (lambda system: system.ask("If so?", 1.1), "threshold: wanted a confid"),
-        (lambda system: system.ask("If so?", True), "threshold: wanted a confid"),
-    ],
-)
+@pytest.mark.parametrize(("call", "complaint"), [
+    (lambda system: system.ask(" \n\t"), "the question is empty; wanted something like: ifqa ask"),
+    (lambda system: system.retrieve([3]), "wanted a text or a Question, found"),
+    (lambda system: system.retrieve("If so, who?"), "wanted a list of questions, found"),
+    (lambda system: system.ask("If so?", -0.1), "threshold: wanted a confid"),
+    (lambda system: system.ask("If so?", 1.1), "threshold: wanted a confid"),
+    (lambda system: system.ask("If so?", True), "threshold: wanted a confid"),
+])  # fmt: skip
 def test_what_is_no_question_or_no_threshold_is_refused(call, complaint):
     with open_system(Run(toy.searching(reader=UNSURE))) as system, pytest.raises(IfqaError, match=complaint):
         call(system)
@@ -139,15 +137,15 @@ def test_a_system_works_below_its_root_from_any_working_directory(tmp_path, monk
 UNSURE = {"name": "outside_of_stages:Unsure"}
 
 
-@pytest.mark.parametrize(("threshold", "given"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.75, [0]), (1, [])])
-def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(threshold, given):
+@pytest.mark.parametrize(("threshold", "kept"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.75, [0]), (1, [])])
+def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(threshold, kept):
     texts = [f"If team{n} had won, who would lead?" for n in range(5)]
     with open_system(Run(toy.experiment(reader=UNSURE))) as system:
-        found = system.answer(texts, threshold)
-        assert system.ask(texts[4], threshold) == replace(found[4], question=Question("ask/0", texts[4]))
-    assert [n for n, one in enumerate(found) if one.text == "captain0"] == given
-    assert [one.candidate for one in found] == ["" if n in given else "captain0" for n in range(5)]
-    assert [one.confidence for one in found] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
+        answers = system.answer(texts, threshold)
+        assert system.ask(texts[4], threshold) == replace(answers[4], question=Question("ask/0", texts[4]))
+    assert [n for n, answer in enumerate(answers) if answer.text == "captain0"] == kept
+    assert [answer.candidate for answer in answers] == ["" if n in kept else "captain0" for n in range(5)]
+    assert [answer.confidence for answer in answers] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
 
 
 def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
@@ -162,10 +160,4 @@ def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
     assert (last["answer"], last["candidate"], last["abstained"], last["EM"]) == ("", "captain0", 1.0, 0.0)
     assert "candidate" not in first
     predictions = toy.rows("experiments/some/read/predictions.jsonl")
-    assert [prediction.get("candidate") for prediction in predictions] == [
-        None,
-        None,
-        "captain0",
-        "captain0",
-        "captain0",
-    ]
+    assert [prediction.get("candidate") for prediction in predictions] == [None] * 2 + ["captain0"] * 3

@@ -34,25 +34,22 @@ def train(what, settings, benchmark="sample", split="train", corpus="sample", de
     module.train(what, benchmark, split, Path("to"), settings, corpus, dev, experiment)
 
 
-@pytest.mark.parametrize(
-    ("what", "settings", "complaint"),
-    [
-        ("extractive", {"epochs": 0}, "'epochs': wanted a whole number from 1, found 0"),
-        ("extractive", {"average": 2}, "wanted a common start"),
-        ("extractive", {"reading": ["reading.jsonl"], "start": "other"}, "found both"),
-        ("extractive", {"reading": ["none.jsonl"]}, "file not found: none.jsonl"),
-        ("extractive", {"reading": ["reading.jsonl"]}, "none of 1 reading questions has a passage"),
-        ("extractive", {"start": "none"}, "none/manifest.json does not exist"),
-        ("extractive", {"start": "other"}, "other was trained on another"),
-        ("calibration", {}, "no weights with a manifest"),
-        ("rerank", {"device": "tpu"}, "unknown device 'tpu'"),
-        ("dense", {"recipe": "small", "negatives": 9, "pool": 3}, "training setting pool: wanted 9 or more"),
-        ("fid", {"recipe": "ifqa", "batch": 7, "device_batch": 2}, "training setting batch: wanted a multiple of 2"),
-        ("fid", {"recipe": "ifqa", "model": "other"}, "other has no model.*name a T5 with --set model=DIR$"),
-        ("fid", {"recipe": "ifqa", "model": "t5"}, "t5 was trained on another and may not be trained further on"),
-        ("unifiedqa", {"model": "t5"}, "t5 was trained on another"),
-    ],
-)
+@pytest.mark.parametrize(("what", "settings", "complaint"), [
+    ("extractive", {"epochs": 0}, "'epochs': wanted a whole number from 1, found 0"),
+    ("extractive", {"average": 2}, "wanted a common start"),
+    ("extractive", {"reading": ["reading.jsonl"], "start": "other"}, "found both"),
+    ("extractive", {"reading": ["none.jsonl"]}, "file not found: none.jsonl"),
+    ("extractive", {"reading": ["reading.jsonl"]}, "none of 1 reading questions has a passage"),
+    ("extractive", {"start": "none"}, "none/manifest.json does not exist"),
+    ("extractive", {"start": "other"}, "other was trained on another"),
+    ("calibration", {}, "no weights with a manifest"),
+    ("rerank", {"device": "tpu"}, "unknown device 'tpu'"),
+    ("dense", {"recipe": "small", "negatives": 9, "pool": 3}, "training setting pool: wanted 9 or more"),
+    ("fid", {"recipe": "ifqa", "batch": 7, "device_batch": 2}, "training setting batch: wanted a multiple of 2"),
+    ("fid", {"recipe": "ifqa", "model": "other"}, "other has no model.*name a T5 with --set model=DIR$"),
+    ("fid", {"recipe": "ifqa", "model": "t5"}, "t5 was trained on another and may not be trained further on"),
+    ("unifiedqa", {"model": "t5"}, "t5 was trained on another"),
+])  # fmt: skip
 def test_a_setting_that_cannot_be_met_is_refused_before_any_work(what, settings, complaint):
     with pytest.raises(IfqaError, match=complaint):
         train(what, settings)

@@ -57,17 +57,14 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
         list(predictions_of(experiment, QUESTIONS))
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ({"answer": None}, "answer: .* found None"),
-        ({"more": 1}, "unknown key 'more'; wanted question_id, answer"),
-        ({"passage_ids": [1]}, "passage_ids.0: "),
-        ({"score": "x"}, "score: .* valid number"),
-        ({"confidence": 1.5}, "confidence: wanted 0 to 1, or none; found 1.5"),
-        ({"how": {"passage_id": "p", "sentence": [0, 9], "span": [3], "calculation": None}}, r"how\.span"),
-    ],
-)
+@pytest.mark.parametrize(("line", "complaint"), [
+    ({"answer": None}, "answer: .* found None"),
+    ({"more": 1}, "unknown key 'more'; wanted question_id, answer"),
+    ({"passage_ids": [1]}, "passage_ids.0: "),
+    ({"score": "x"}, "score: .* valid number"),
+    ({"confidence": 1.5}, "confidence: wanted 0 to 1, or none; found 1.5"),
+    ({"how": {"passage_id": "p", "sentence": [0, 9], "span": [3], "calculation": None}}, r"how\.span"),
+])  # fmt: skip
 def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
     path = experiment.folder / "read" / "predictions.jsonl"
     first, second = ({"question_id": question.id, "answer": "b"} for question in QUESTIONS)
@@ -91,32 +88,28 @@ def test_a_prediction_is_read_back_as_it_was_written(experiment, terms):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("tables", "split", "refused"),
-    [
-        ({"reader": {"name": "extractive"}}, "few-dev", "reader 'extractive'"),
-        ({"reader": {"name": "extractive"}}, "full-dev", ""),
-        ({"retriever": {"name": "fusion", "parts": [{"name": "rerank", "parts": [{"name": "gold"}]}]}}, "few-test", "'rerank'"),
-        ({"reader": {"name": "llm", "demos": "ifqa/full-train", "shots": 2}, "llm": {"model": "m"}}, "few-dev", "reader 'llm'"),
-        ({"reader": {"name": "llm", "demos": "sample"}, "llm": {"model": "m"}}, "few-dev", ""),
-    ],
-)  # fmt: skip
-def test_weights_of_the_other_family_are_refused_before_any_build(tables, split, refused):
+@pytest.mark.parametrize(("tables", "split", "plugin"), [
+    ({"reader": {"name": "extractive"}}, "few-dev", "reader 'extractive'"),
+    ({"reader": {"name": "extractive"}}, "full-dev", ""),
+    ({"retriever": {"name": "fusion", "parts": [{"name": "rerank", "parts": [{"name": "gold"}]}]}}, "few-test", "'rerank'"),
+    ({"reader": {"name": "llm", "demos": "ifqa/full-train", "shots": 2}, "llm": {"model": "m"}}, "few-dev", "reader 'llm'"),
+    ({"reader": {"name": "llm", "demos": "sample"}, "llm": {"model": "m"}}, "few-dev", ""),
+])  # fmt: skip
+def test_weights_of_the_other_family_are_refused_before_any_build(tables, split, plugin):
     experiment = parse_experiment("mine", {"benchmark": "ifqa", "split": split, **tables}, "mine.toml")
-    complaint = f"{refused} (was trained on|shows demonstrations of) ifqa/full and may not be tested on ifqa/few"
-    with pytest.raises(IfqaError, match=complaint) if refused else nullcontext():
+    complaint = f"{plugin} (was trained on|shows demonstrations of) ifqa/full and may not be tested on ifqa/few"
+    with pytest.raises(IfqaError, match=complaint) if plugin else nullcontext():
         refuse_other_families(Run(experiment))
-    if refused == "reader 'extractive'":
+    if plugin == "reader 'extractive'":
         with pytest.raises(IfqaError, match=complaint):
             _ = System(Run(experiment)).reader
 
 
 def test_every_tracked_experiment_may_be_tested_on_its_split():
     experiments = [load_experiment(name) for name in list_resources("experiments", ".toml")]
-    here = [
-        experiment for experiment in experiments if not (experiment.reader or {}).get("checkpoint")
-    ]  # others are yet to be trained
-    assert [refuse_other_families(Run(one)) for one in here] == [None] * len(here) != []
+    # Checkpoints are yet to be trained
+    here = [experiment for experiment in experiments if not (experiment.reader or {}).get("checkpoint")]
+    assert [refuse_other_families(Run(experiment)) for experiment in here] == [None] * len(here) != []
 
 
 def test_a_dense_model_of_the_other_family_is_refused_before_indexing():
@@ -129,14 +122,11 @@ def test_a_dense_model_of_the_other_family_is_refused_before_indexing():
         refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "split", "complaint"),
-    [
-        ("sampel", "dev", "unknown benchmark 'sampel'; did you mean 'sample'"),
-        ("sample", "dve", "unknown split of sample 'dve'; did you mean 'dev'"),
-        ("sample", "", r"'splits': wanted at least one split of sample \(train, dev, hard\)$"),
-    ],
-)
+@pytest.mark.parametrize(("benchmark", "split", "complaint"), [
+    ("sampel", "dev", "unknown benchmark 'sampel'; did you mean 'sample'"),
+    ("sample", "dve", "unknown split of sample 'dve'; did you mean 'dev'"),
+    ("sample", "", r"'splits': wanted at least one split of sample \(train, dev, hard\)$"),
+])  # fmt: skip
 def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, split, complaint):
     source = {"format": "gold", "benchmark": benchmark, "splits": [split] if split else []}
     with pytest.raises(IfqaError, match=complaint):
@@ -154,14 +144,14 @@ def answering(questions, split, benchmark="file"):
 def test_answers_to_one_file_of_questions_are_not_scored_on_another():
     for name, text in {"a": "If so, who?", "b": "If not, who?"}.items():
         write(f"{name}/q.csv", f'question,answers\n"{text}",Ada\n')
-    [one] = open_benchmark("file").questions("a/q.csv")
-    assert read_scores(stages.run(Run(answering([one], "a/q.csv"))))["measures"]["EM"]["value"] == 100
-    with pytest.raises(IfqaError, match=f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {one.id};"):
-        stages.run(Run(answering([one], "b/q.csv")))
+    [question] = open_benchmark("file").questions("a/q.csv")
+    assert read_scores(stages.run(Run(answering([question], "a/q.csv"))))["measures"]["EM"]["value"] == 100
+    message = f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {question.id};"
+    with pytest.raises(IfqaError, match=message):
+        stages.run(Run(answering([question], "b/q.csv")))
     train, dev = (open_benchmark("sample").questions(split) for split in ("train", "dev"))
-    with pytest.raises(
-        IfqaError, match=r"said\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"
-    ):
+    message = r"said\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"
+    with pytest.raises(IfqaError, match=message):
         stages.read(Run(answering([*dev, *train[:4]], "dev", "sample")))
 
 
@@ -171,7 +161,6 @@ def test_a_ranking_of_a_question_that_the_split_lacks_is_refused():
         "experiments/mine.toml",
         'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n[retriever]\nname = "run"\npath = "run.trec"\nk = 1\n',
     )
-    with pytest.raises(
-        IfqaError, match=r"run\.trec has 1 question, of 2, .*: sample/dev/999; wanted ids as sample/dev/0"
-    ):
+    message = r"run\.trec has 1 question, of 2, .*: sample/dev/999; wanted ids as sample/dev/0"
+    with pytest.raises(IfqaError, match=message):
         stages.retrieve(Run(load_experiment("mine")))

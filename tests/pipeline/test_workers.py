@@ -50,7 +50,7 @@ def eleven(monkeypatch):
     corpus('retriever = "outside_of_stages:Slow"')
 
 
-def made(name, stage):
+def files_and_facts(name, stage):
     folder = Path("experiments", name, stage)
     record = read_manifest(folder)["record"]
     facts = {key: record[key] for key in ("questions", "hits", "label", "took", "trained_on_them") if key in record}
@@ -60,17 +60,17 @@ def made(name, stage):
 def test_two_processes_make_the_files_and_records_that_one_makes(eleven, capfd):
     tables = {"corpus": "few", "retriever": SLOW, "reader": {"name": "outside_of_stages:Pairs", "passages": 2}}
     stages.run(Run(experiment("one", **tables)))
-    one = capfd.readouterr().err
+    alone = capfd.readouterr().err
     stages.run(Run(experiment("two", **tables)), None, TWO)
-    two = capfd.readouterr().err
-    assert one.count("a toy") == two.count("a toy") == 1
-    files, facts = made("two", "retrieve")
-    assert files == made("one", "retrieve")[0]
+    parallel = capfd.readouterr().err
+    assert alone.count("a toy") == parallel.count("a toy") == 1
+    files, facts = files_and_facts("two", "retrieve")
+    assert files == files_and_facts("one", "retrieve")[0]
     assert sorted(files) == ["passages.jsonl", "run.trec"]
     assert len(files["passages.jsonl"].splitlines()) == 1 + 11
     assert facts == {"questions": 11, "hits": 33, "took": [11, 2], "trained_on_them": False}  # 1 of each process
-    assert made("two", "read") == made("one", "read")
-    assert made("two", "read")[1] == {"questions": 11, "label": "a toy", "trained_on_them": False}
+    assert files_and_facts("two", "read") == files_and_facts("one", "read")
+    assert files_and_facts("two", "read")[1] == {"questions": 11, "label": "a toy", "trained_on_them": False}
     scores = [Path("experiments", name, "score/scores.json").read_bytes() for name in ("one", "two")]
     assert scores[0] == scores[1]
 
@@ -80,8 +80,8 @@ def test_passages_that_several_questions_share_are_written_once(eleven):
     benchmark(*shared)
     for name, workers in (("one", None), ("two", TWO)):
         stages.retrieve(Run(experiment(name, retriever=GOLD)), None, workers)
-    files, facts = made("two", "retrieve")
-    assert (files, facts) == made("one", "retrieve")
+    files, facts = files_and_facts("two", "retrieve")
+    assert (files, facts) == files_and_facts("one", "retrieve")
     texts = [json.loads(line)["contents"] for line in files["passages.jsonl"].splitlines()]
     assert texts == ["led by captain0", *(f"team{n}" for n in range(11))]
 
@@ -101,34 +101,25 @@ def test_an_interrupted_retrieval_resumes_after_its_last_whole_chunk(eleven, cap
     if missed:  # a model did not answer in the second chunk
         log.write_text(f"{first}\n{json.dumps(json.loads(second) | {'usage': {'retry': 1}})}\n")
     stages.retrieve(Run(mine), None, workers)
-    assert f"experiments/mine/retrieve: going on after {2 if missed else 4} of 11 questions" in capsys.readouterr().err
-    files, facts = made("mine", "retrieve")
-    assert files == made("whole", "retrieve")[0]
+    assert f"experiments/mine/retrieve: resuming after {2 if missed else 4} of 11 questions" in capsys.readouterr().err
+    files, facts = files_and_facts("mine", "retrieve")
+    assert files == files_and_facts("whole", "retrieve")[0]
     assert facts["took"][0] == 11
 
 
 def test_a_plugin_with_a_language_model_works_in_this_process_alone(eleven, capsys):
-    outside(
-        PLUGINS,
-        'class Asks(Last):\n    "Asks."\n    def __init__(self, llm) -> None:\n        Path("opened").touch(exist_ok=False)\n',
-    )
+    asks = 'class Asks(Last):\n    "Asks."\n    def __init__(self, llm) -> None:\n        Path("opened").touch(exist_ok=False)\n'
+    outside(PLUGINS, asks)
     tables = {"reader": {"name": "outside_of_stages:Asks"}, "llm": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
     stages.read(Run(experiment(**tables)), None, TWO)
     assert "reader 'outside_of_stages:Asks' asks a language model, so this process alone" in capsys.readouterr().err
-    assert made("mine", "read")[1]["questions"] == 11
+    assert files_and_facts("mine", "read")[1]["questions"] == 11
 
 
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"engine": "rye"}, "unknown engine 'rye'"),
-        ({"number": -1}, "wanted a whole"),
-        ({"number": True}, "wanted a whole"),
-    ],
-)
-def test_workers_that_there_cannot_be_are_refused(given, complaint):
-    with pytest.raises(IfqaError, match=complaint):
-        Workers(**given)
+@pytest.mark.parametrize("settings", [{"engine": "rye"}, {"number": -1}, {"number": True}])
+def test_an_unknown_engine_and_a_wrong_number_of_workers_are_refused(settings):
+    with pytest.raises(IfqaError, match=r"unknown engine 'rye'|wanted a whole"):
+        Workers(**settings)
 
 
 def test_counts_of_processes_are_added():
