@@ -119,7 +119,7 @@ def ours(
             part = data.part(first, at_a_time or data.questions)
             features = {"input_ids": part.ids, "attention_mask": part.mask}
             counts = [part.per_question] * part.questions
-            readings += generate_answers(model, features, counts, max_answer_tokens=tokens + 1, room=room)
+            readings += generate_answers(model, features, counts, max_answer_tokens=tokens + 1, limits=room)
     return [(reading.tokens, reading.score) if scores else reading.tokens for reading in readings]
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
 PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
+RankedPassages = Sequence[Sequence[Passage]]  # each question's passages, best first
 ProgressCallback = Callable[[float], None]  # its argument: questions or requests finished since the last call
 
 

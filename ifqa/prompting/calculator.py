@@ -1,16 +1,15 @@
 """Evaluates arithmetic and dates in a language model's answer: "1890 + 5", "3 March 1912 + 2 years", "15% of 240".
 
-A tokenizer and a recursive descent parser, without names, attributes or calls. Length and depth are limited, so that
-evaluation is fast.
+A tokenizer and a recursive descent parser without names, attributes or calls; limits on length and depth keep it fast.
 
     sum      = product (("+" | "-") product)*
     product  = sign (("*" | "/" | "of") sign)*           "of" multiplies: 15% of 240
     sign     = ("+" | "-")* atom "%"?
     atom     = number | number unit | date | "(" sum ")" | "year of" atom | (unit | "age") "from" atom "to" atom
 
-Numbers are exact fractions: 0.1 + 0.2 is 0.3. A date is "3 March 1912", "March 3, 1912" or "1912-03-03" (without blanks;
-"1912 - 3 - 3" subtracts). Units are days, weeks, months and years, in whole numbers. They move a date; years also move a year,
-as in "1890 + 5 years". In a month too short for the day, the date is the month's last day.
+Numbers are exact fractions: 0.1 + 0.2 is 0.3. A date is "3 March 1912", "March 3, 1912" or "1912-03-03" ("1912 - 3 - 3"
+subtracts). Whole numbers of days, weeks, months and years move a date; years also move a year, as in "1890 + 5 years". In a
+month too short for the day, the date is the month's last day.
 """
 
 import re
@@ -46,11 +45,11 @@ _WORDS = (*_UNITS, "of", "from", "to", "age")
 
 
 class CalculatorError(ValueError):
-    """An expression cannot be computed. The mistake is the model's, so it does not stop a run."""
+    """An expression cannot be computed. The language model's mistake, so it does not stop a run."""
 
 
 class Duration(NamedTuple):
-    """A length of time in days, weeks, months or years."""
+    """A length of time; `unit` is day, week, month or year."""
 
     length: int
     unit: str
@@ -60,13 +59,10 @@ Value = Fraction | date | Duration
 
 
 def compute(expression: str) -> str:
-    """Compute an expression; the value as text.
+    """The value of an expression as text; CalculatorError if it is invalid, divides by zero, or exceeds the limits.
 
     Whole numbers have no separators ("10000"). Other numbers are rounded to six decimals (below 0.1, to six significant
     digits), without trailing zeros. Dates are American ("April 15, 2003"), as in IfQA's answers.
-
-    Raises:
-        CalculatorError: the expression is invalid, divides by zero, or exceeds the limits.
     """
     value = evaluate(expression)
     if isinstance(value, date):
@@ -81,7 +77,7 @@ def compute(expression: str) -> str:
 
 
 def evaluate(expression: str) -> Fraction | date:
-    """Compute an expression; numbers are exact."""
+    """The exact value of an expression."""
     if len(expression) > _LENGTH:
         raise CalculatorError(f"the expression has {len(expression)} characters; wanted at most {_LENGTH}")
     parser = _ExpressionParser([*_tokenize(expression.translate(_SIGNS))])
@@ -94,10 +90,9 @@ def evaluate(expression: str) -> Fraction | date:
 
 
 def compute_brackets(text: str) -> str:
-    """`text` with every expression in double brackets replaced by its value: "[[1890 + 5]]" becomes "1895".
+    """Replace each expression in double brackets by its value: "[[1890 + 5]]" becomes "1895".
 
-    Raises:
-        CalculatorError: a bracket is not closed, an expression has no value, or there are more than 20.
+    CalculatorError if brackets are not closed, an expression has no value, or there are more than 20.
     """
     first, *rest = text.split("[[")
     if len(rest) > _EXPRESSIONS:
@@ -142,7 +137,7 @@ def _date(match: re.Match[str]) -> date:
 
 
 class _ExpressionParser:
-    """The grammar above, a method per rule. `rest` has the unread tokens, the next token last."""
+    """The grammar above, a method for each rule. `rest` holds the unread tokens in reverse."""
 
     def __init__(self, tokens: list[Fraction | date | str]) -> None:
         self.rest = ["the end", *tokens[::-1]]
@@ -161,47 +156,46 @@ class _ExpressionParser:
         return ""
 
     def sum(self) -> Value:
-        value = self.product()
+        total = self.product()
         while sign := self.take("+", "-"):
-            value = add(value, self.product(), 1 if sign == "+" else -1)
-        return value
+            total = add(total, self.product(), 1 if sign == "+" else -1)
+        return total
 
     def product(self) -> Value:
-        value = self.sign()
+        product = self.sign()
         while sign := self.take("*", "/", "of"):
-            left, right = require_number(value, repr(sign)), require_number(self.sign(), repr(sign))
+            left, right = require_number(product, repr(sign)), require_number(self.sign(), repr(sign))
             if sign == "/" and right == 0:
                 raise CalculatorError("division by zero")
-            value = left / right if sign == "/" else left * right
-        return value
+            product = left / right if sign == "/" else left * right
+        return product
 
     def sign(self) -> Value:
-        factor = Fraction(1)
-        signed = False
+        factor, signed = Fraction(1), False
         while sign := self.take("+", "-"):
             factor, signed = (-factor if sign == "-" else factor), True
-        value = self.atom()
+        operand = self.atom()
         if self.take("%"):
             factor, signed = factor / 100, True
-        return require_number(value, "a sign") * factor if signed else value
+        return require_number(operand, "a sign") * factor if signed else operand
 
     def atom(self) -> Value:
         self.depth += 1
         if self.depth > _DEPTH:
             raise CalculatorError(f"nested deeper than {_DEPTH}")
-        value = self.inner()
+        operand = self.inner()
         self.depth -= 1
-        return value
+        return operand
 
     def inner(self) -> Value:
-        value = self.rest[-1]
-        if not isinstance(value, str):
+        token = self.rest[-1]
+        if not isinstance(token, str):
             self.rest.pop()
-            if isinstance(value, Fraction) and (unit := self.take(*_UNITS)):
-                if value.denominator != 1:
+            if isinstance(token, Fraction) and (unit := self.take(*_UNITS)):
+                if token.denominator != 1:
                     raise CalculatorError(f"wanted a whole number of {unit}s")
-                return Duration(int(value), unit)
-            return value
+                return Duration(int(token), unit)
+            return token
         if self.take("("):
             inside = self.sum()
             if not self.take(")"):
@@ -218,30 +212,28 @@ class _ExpressionParser:
         return Fraction(count_elapsed(start, self.date(), unit))
 
     def date(self) -> date:
-        value = self.atom()
-        if not isinstance(value, date):
+        day = self.atom()
+        if not isinstance(day, date):
             raise CalculatorError("'of', 'from' and 'to' want a date with day, month and year")
-        return value
+        return day
 
 
-def require_number(value: Value, what: str) -> Fraction:
-    """The value as a number; `what` names the operation in an error."""
-    if not isinstance(value, Fraction):
-        kind = "a date" if isinstance(value, date) else "a length of time"
+def require_number(operand: Value, what: str) -> Fraction:
+    """The operand if it is a number; `what` names the operation in the error."""
+    if not isinstance(operand, Fraction):
+        kind = "a date" if isinstance(operand, date) else "a length of time"
         raise CalculatorError(f"{what} wants a number, found {kind}")
-    return value
+    return operand
 
 
 def add(left: Value, right: Value, sign: int) -> Value:
-    """Sum (`sign` 1) or difference (-1) of numbers, a date and a time, two dates (difference in days), a year and years."""
+    """The sum (`sign` 1) or difference (-1) of numbers, date and duration, year and years, or two dates (in days)."""
     if isinstance(left, date):
         if isinstance(right, Duration):
             return _shift_date(left, sign * right.length, right.unit)
         if isinstance(right, date) and sign < 0:
             return Fraction((left - right).days)
-        raise CalculatorError(
-            "only a length of time such as '2 years' can be added to a date; a date can be subtracted"
-        )
+        raise CalculatorError("only a length of time, as '2 years', can be added to a date; a date can be subtracted")
     if isinstance(left, Fraction) and isinstance(right, Duration) and right.unit == "year":
         right = Fraction(right.length)  # "1890 + 5 years"
     return require_number(left, "'+' or '-'") + sign * require_number(right, "'+' or '-' after a number")
@@ -258,7 +250,7 @@ def _shift_date(start: date, count: int, unit: str) -> date:
 
 
 def count_elapsed(start: date, end: date, unit: str) -> int:
-    """Whole units from a date to a later date. An age is in years; a birthday on February 29 counts from March 1."""
+    """Whole units from a date to a later date; an age is in years. A birthday on February 29 counts from March 1."""
     if end < start:
         raise CalculatorError("the date after 'to' is before the one after 'from'")
     if unit in _DAYS:

@@ -7,63 +7,39 @@ from typing import Literal, get_args
 
 from ifqa.errors import unknown_name
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.prompts import Messages, Prompt
+from ifqa.prompting.prompts import Prompt
 from ifqa.protocols import LanguageModel
 from ifqa.records import Passage, Request
 
 Order = Literal["best first", "best last"]
 
-_MESSAGE_TOKENS = 8  # upper bounds for a chat template: per message, and (below) per chat
-_CHAT_TOKENS = 40
+_MESSAGE_TOKENS, _CHAT_TOKENS = 8, 40  # upper bounds of what a chat template adds to a message, and to a chat
 
 
 @dataclass(frozen=True, slots=True)
 class FittedPrompt:
-    """A prompt that fits into the window.
+    """A prompt that fits into the context window."""
 
-    Attributes:
-        request: the prompt as the model takes it, at temperature 0.
-        passages: the passages in the prompt, best first.
-        left_out: number of passages that did not fit.
-        tokens: upper bound on the prompt's tokens.
-        problem: why the prompt does not fit, or "".
-    """
-
-    request: Request
-    passages: tuple[Passage, ...]
-    left_out: int
-    tokens: int
-    problem: str = ""
+    request: Request  # at temperature 0
+    passages: tuple[Passage, ...]  # those in the prompt, best first
+    left_out: int  # passages that did not fit
+    tokens: int  # an upper bound
+    problem: str = ""  # why not even the bare prompt fits
 
     def requests(self, temperature: float = 0.0, samples: int = 1) -> list[Request]:
-        """The request, once per sample; none if there is a problem."""
-        number = 0 if self.problem else samples
-        return [replace(self.request, temperature=temperature, sample=n) for n in range(number)]
+        """The request, once for each sample; none if there is a problem."""
+        count = 0 if self.problem else samples
+        return [replace(self.request, temperature=temperature, sample=n) for n in range(count)]
 
 
 def fit_prompt(
-    prompt: Prompt,
-    question: str,
-    passages: Sequence[Passage],
-    model: LanguageModel,
-    demos: Sequence[Demo] = (),
-    order: Order = "best first",
-    choices: Sequence[str] = (),
-    searched: Sequence[str] = (),
-    window: int = 0,
-) -> FittedPrompt:
-    """The prompt with as many of the best passages as fit, possibly none.
+    prompt: Prompt, question: str, passages: Sequence[Passage], model: LanguageModel, demos: Sequence[Demo] = (),
+    order: Order = "best first", choices: Sequence[str] = (), searched: Sequence[str] = (), window: int = 0,
+) -> FittedPrompt:  # fmt: skip
+    """The prompt with all `demos` and as many of the best passages as fit, possibly none.
 
-    Args:
-        prompt: the prompt.
-        question: the question to ask.
-        passages: best first.
-        model: its form (chat or text), token counts and window decide.
-        demos: demonstrations; all are included.
-        order: whether the best passage comes first, or last, next to the question.
-        choices: the answers that the question offers, for prompts with {choices}.
-        searched: the queries so far, for prompts with {searched}.
-        window: tokens of prompt and answer; 0 for the model's.
+    `passages` are best first; `order` says whether the best is shown first, or last, next to the question. `choices` fills
+    {choices} and `searched`, the queries so far, {searched}. `window` is in tokens of prompt and answer; 0 for the model's.
     """
     if order not in get_args(Order):
         raise unknown_name("order of passages", order, get_args(Order))
@@ -75,7 +51,9 @@ def fit_prompt(
         messages, text = prompt.render(question, ordered, demos, model.chat, choices, searched)
         stop = () if model.chat else tuple(prompt.stop)
         request = Request(messages, text, prompt.max_tokens, stop=stop)
-        return FittedPrompt(request, tuple(passages[:n]), n_passages - n, _tokens(messages, text, model))
+        chat_tokens = _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)
+        tokens = chat_tokens if messages else model.count(text)
+        return FittedPrompt(request, tuple(passages[:n]), n_passages - n, tokens)
 
     best = with_best(n_passages)
     if best.tokens <= limit:
@@ -86,9 +64,3 @@ def fit_prompt(
         problem = f"the question takes {bare.tokens} tokens with its prompt{with_demos}; only {limit} fit"
         return replace(bare, problem=problem)
     return with_best(bisect_right(range(1, n_passages), limit, key=lambda n: with_best(n).tokens))
-
-
-def _tokens(messages: Messages, text: str, model: LanguageModel) -> int:
-    if not messages:
-        return model.count(text)
-    return _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)

@@ -1,15 +1,13 @@
 """Demonstrations: questions with answers that a prompt shows before the question (few-shot prompting).
 
-`prompts/demos/NAME.jsonl` holds written demonstrations. Its first line describes them; each further line is a demonstration:
+In `prompts/demos/NAME.jsonl` the first line describes the file; each further line is a demonstration:
 
     {"about": "…", "source": "this project", "family": "sample"}
     {"question": "If …?", "answer": "1865", "factual": "1869", "expression": "[[1859 + 6]]",
      "steps": {"reasoning": "…"}, "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
 
-A question of multiple choice also has `"choices": ["more", "less"]`.
-
-`family` is the benchmark's `family(split)` of the questions' split; "" if they are from none. IfQA's split families share
-questions, so demonstrations from one family may not be used for the other.
+A multiple-choice question also has `"choices": ["more", "less"]`. `family` is `Benchmark.family` of the questions' split, ""
+for none. IfQA's split families share questions, so demonstrations from one family may not be used for the other.
 """
 
 import hashlib
@@ -18,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import FormatError, IfqaError
+from ifqa.errors import ConfigError, FormatError
 from ifqa.prompting.calculator import CalculatorError, compute_brackets
 from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import StrictModel, Text, check_settings, parse_section
@@ -27,7 +25,7 @@ from ifqa.storage.resources import require_resource
 
 
 class DemosHeader(StrictModel):
-    """The first line of a file."""
+    """The first line of a file of demonstrations."""
 
     family: str
     about: str = ""
@@ -36,30 +34,21 @@ class DemosHeader(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A question with its answer and other parts for a prompt; unknown parts are empty.
-
-    Attributes:
-        passages: contain the answer, best first.
-        steps: the reasoning, by the names in prompts: "reasoning", "fact", "change", "world".
-        factual: the answer in the real world.
-        expression: the calculation of a computed answer, as "[[1859 + 6]]".
-        choices: the answers that the question offers.
-    """
+    """A question with its answer and other parts for a prompt; unknown parts are empty."""
 
     question: Text
     answer: Text
-    passages: tuple[Passage, ...] = ()
-    steps: Mapping[str, str] = field(default_factory=dict)
-    factual: str = ""
-    expression: str = ""
-    choices: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()  # they contain the answer, best first
+    steps: Mapping[str, str] = field(default_factory=dict)  # reasoning by names in prompts: "reasoning", "fact" ...
+    factual: str = ""  # the answer in the real world
+    expression: str = ""  # computes the answer, as "[[1859 + 6]]"
+    choices: tuple[str, ...] = ()  # that the question offers
 
 
 @dataclass(frozen=True, slots=True)
 class Demos:
-    """A set of demonstrations: `name` is its file or how it was sampled, `family` the questions' split family."""
+    """Demonstrations, and the split family of their questions."""
 
-    name: str
     family: str
     demos: tuple[Demo, ...]
 
@@ -74,10 +63,11 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
     path = demos_path(name, root)
     lines = list(read_jsonl(path))
     if len(lines) < 2:
-        raise IfqaError(f"{path}: wanted a first line with {', '.join(DemosHeader.model_fields)}, then demonstrations")
+        keys = ", ".join(DemosHeader.model_fields)
+        raise FormatError(f"{path}: wanted a first line with {keys}, then demonstrations")
     (number, first), *rest = lines
     header = parse_section(DemosHeader, first, f"{path}:{number}")
-    return Demos(name, header.family, tuple(_parse_demo(record, f"{path}:{number}") for number, record in rest))
+    return Demos(header.family, tuple(_parse_demo(record, f"{path}:{number}") for number, record in rest))
 
 
 def draw_demos(
@@ -85,27 +75,20 @@ def draw_demos(
 ) -> Demos:
     """Sample demonstrations from training questions, each with its first answer and gold passages, without reasoning.
 
-    Hashes of seed and id decide, so the order of the questions and Python's version do not matter. A sample of four is the
-    first half of a sample of eight.
-
-    Args:
-        questions: the training questions.
-        count: number of demonstrations.
-        seed: of the sample.
-        family: the split family of the questions.
-        avoid: texts of questions to exclude, such as those of the evaluated split: some are in both splits.
+    Hashes of seed and id decide, so the order of the questions and Python's version do not matter, and a smaller sample is the
+    start of a larger one. `avoid` has texts of questions to exclude: some questions of the evaluated split are in both splits.
     """
     excluded = set(map(_normalize, avoid))
     answered = [question for question in questions if question.answers and question.answers[0].strip()]
     candidates = [question for question in answered if _normalize(question.text) not in excluded]
     if len(candidates) < count:
-        raise IfqaError(f"wanted {count} demonstrations, found {len(candidates)} questions; ask for fewer")
+        raise ConfigError(f"wanted {count} demonstrations, found {len(candidates)} questions; ask for fewer")
     sample = sorted(candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest())[:count]
-    return Demos(f"{count} drawn by seed {seed}", family, tuple(map(_demo_from_question, sample)))
+    return Demos(family, tuple(map(_demo_from_question, sample)))
 
 
 def _demo_from_question(question: Question) -> Demo:
-    context = (question.context,) if question.choices else ()  # of a multiple-choice question
+    context = (question.context,) if question.choices else ()
     texts = [text for text in question.gold_passages or context if text.strip()]
     passages = tuple(Passage(gold_id(text), "", text) for text in texts)
     return Demo(question.text, question.answers[0], passages, choices=question.choices)
@@ -124,15 +107,12 @@ def _parse_demo(record: dict[str, Any], where: str) -> Demo:
         check_settings("key", Passage, passage, where=f"{where}: passages")
     if not all(isinstance(step, str) for step in record.get("steps", {}).values()):
         raise FormatError(f"{where}: key 'steps': wanted texts by the names of the steps, found {record['steps']}")
-    parsed = {
-        "passages": tuple(Passage(**passage) for passage in passages),
-        "choices": tuple(record.get("choices", ())),
-    }
-    demo = Demo(**record | parsed)
+    choices = tuple(record.get("choices", ()))
+    demo = Demo(**record | {"passages": tuple(Passage(**passage) for passage in passages), "choices": choices})
     try:
-        value = compute_brackets(demo.expression)
+        computed = compute_brackets(demo.expression)
     except CalculatorError as error:
         raise FormatError(f"{where}: 'expression': {error}") from error
-    if value and value != demo.answer:
-        raise FormatError(f"{where}: 'expression' is {value!r}, but the answer {demo.answer!r}; make them agree")
+    if computed and computed != demo.answer:
+        raise FormatError(f"{where}: 'expression' is {computed!r}, but the answer {demo.answer!r}; make them agree")
     return demo

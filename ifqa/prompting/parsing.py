@@ -4,10 +4,10 @@
     last marker  the text after the last marker ("Answer:") that begins a line, on that line or the next
     whole        the whole completion on one line (GenRead's background), without a leading marker
 
-A marker may be in upper or lower case, in bold, quoted, or in a list ("3. **Answer:** …"). Blanks, bold and quotes around
-an answer are removed, and a full stop at its end, unless it ends an abbreviation. After its answer, a base model often
-continues with another question, so the completion is cut at the first line after an answer that begins like the prompt's
-user template ("Question:"). The reasoning up to "</think>" is ignored.
+A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Blanks, bold and quotes around an
+answer are removed, and its full stop, unless that ends an abbreviation. A base model often continues with another question,
+so the completion ends before the first line after an answer that begins like the prompt's user template ("Question:").
+The reasoning up to "</think>" is ignored.
 """
 
 import re
@@ -15,6 +15,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import dropwhile
 from typing import Literal
 
 from ifqa.prompting.calculator import CalculatorError, compute_brackets
@@ -31,7 +32,7 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """An answer, the answer in the real world if the prompt asks for it, and the reason for no answer, or ""."""
+    """The answer, also the one in the real world if the prompt asks for it, or `problem`: why there is none."""
 
     answer: str
     factual: str = ""
@@ -39,13 +40,7 @@ class ParsedAnswer:
 
 
 class AnswerParser(StrictModel):
-    """The section [parse] of a prompt file.
-
-    Attributes:
-        rule: as above.
-        answer: the answer's marker, such as "Answer:", or "".
-        factual: the marker of the answer in the real world, or "".
-    """
+    """The section [parse] of a prompt file: the rule, and the markers of the answer ("Answer:") and of the factual answer."""
 
     rule: Rule
     answer: str = ""
@@ -54,10 +49,7 @@ class AnswerParser(StrictModel):
     def parse(self, completion: str, labels: tuple[str, ...] = (), calculator: bool = False) -> ParsedAnswer:
         """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line.
 
-        Args:
-            completion: what the model wrote.
-            labels: how lines of the prompt's user template begin, such as "Question:".
-            calculator: whether "[[1859 + 6]]" in an answer is computed.
+        `labels` begin lines of the prompt's user template, as "Question:". `calculator` computes "[[1859 + 6]]" in an answer.
         """
         *reasoning, text = completion.split("</think>")
         if not reasoning and completion.lstrip().startswith("<think>"):
@@ -90,13 +82,12 @@ class AnswerParser(StrictModel):
 
     def _from_first(self, lines: list[str]) -> list[str]:
         """The lines from the first non-empty line on, without a marker at its start."""
-        start = next((n for n, line in enumerate(lines) if not _NOTHING.fullmatch(line)), len(lines))
-        return [
-            rest if (rest := _after(self.answer, line)) is not None else line for line in lines[start : start + 1]
-        ] + (lines[start + 1 :])
+        first, *rest = [*dropwhile(_NOTHING.fullmatch, lines)] or [""]
+        after = _after(self.answer, first)
+        return [first if after is None else after, *rest]
 
     def _marked(self, lines: list[str], marker: str) -> str | None:
-        """The text after the last marker at the start of a line, on that line or the next non-empty one; None without marker."""
+        """The text after the last marker that begins a line, on that line or the next non-empty line; None without a marker."""
         marked: str | None = None
         for line in lines:
             rest = _after(marker, line)
@@ -108,7 +99,7 @@ class AnswerParser(StrictModel):
 
 
 def _compute_answer(text: str, calculator: bool) -> tuple[str, str]:
-    """The cleaned answer with its expressions computed, and the reason for a failure, or ""."""
+    """The cleaned answer with its expressions computed, and why that failed, or ""."""
     answer = clean_answer(text)
     try:
         return compute_brackets(answer) if calculator else answer, ""
@@ -117,16 +108,13 @@ def _compute_answer(text: str, calculator: bool) -> tuple[str, str]:
 
 
 def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:
-    """Choices with their letters, A first; with numbers if there are more than 26."""
-    labels = string.ascii_uppercase if len(choices) <= 26 else [str(n) for n in range(1, len(choices) + 1)]
+    """Choices with letters, A first; with numbers if there are more than 26."""
+    labels = string.ascii_uppercase if len(choices) <= 26 else map(str, range(1, len(choices) + 1))
     return list(zip(labels, choices, strict=False))
 
 
 def match_choice(parsed: ParsedAnswer, choices: Sequence[str]) -> ParsedAnswer:
-    """The choice that an answer names by text, letter or both ("(B) less"); a problem if it names none or several.
-
-    Case, punctuation and blanks do not matter.
-    """
+    """The choice that an answer names by text, letter or both ("(B) less"); case, punctuation and blanks are ignored."""
     if parsed.problem:
         return parsed
     matches = {
@@ -140,33 +128,29 @@ def match_choice(parsed: ParsedAnswer, choices: Sequence[str]) -> ParsedAnswer:
 
 
 def _normalize(text: str) -> str:
-    """The words of a text in lower case; the text itself if it has no words, such as "+"."""
+    """The words of a text in lower case; the text itself if it has none, such as "+"."""
     words = re.findall(r"[^\W_]+", text.casefold())
     return " ".join(words or text.split())
 
 
 def clean_answer(text: str) -> str:
-    """Strip blanks, bold, code marks and quotes around an answer, and the full stop of a sentence."""
+    """Strip blanks, bold, code marks and quotes around an answer, and a sentence's full stop."""
     for _ in range(8):  # marks may be nested
         before, text = text, text.strip()
         for opening, closing in _WRAPS:
             inner = text[len(opening) : -len(closing)]
             if text == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
                 text = inner.strip()
-        if text.endswith(".") and not text.endswith("..") and not _ends_in_abbreviation(text[:-1]):
-            text = text[:-1]
+        if text.endswith(".") and not text.endswith(".."):
+            *_, last = text[:-1].split() or [""]
+            text = text if _ABBREVIATION.fullmatch(last) else text[:-1]
         if text == before:
             break
     return text
 
 
-def _ends_in_abbreviation(text: str) -> bool:
-    last = text.rsplit(maxsplit=1)[-1:]
-    return bool(last and _ABBREVIATION.fullmatch(last[0]))
-
-
 def _after(marker: str, line: str) -> str | None:
-    """The rest of a line after the marker; None if the line does not begin with the marker."""
+    """The rest of a line that begins with the marker; else None."""
     match = _pattern(marker).match(line) if marker else None
     if match is None:
         return None

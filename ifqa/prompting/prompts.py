@@ -5,17 +5,16 @@ A prompt file has its purpose (`about`), its origin (`source`), whether it `read
 answer. Templates have placeholders in braces ("{{" is a brace):
 
     system      no placeholders; the system message, empty for none
-    passage     {number} (from 1), {title} and {text} of one passage. If a passage has no title, {title} is removed, with
-                the text between {title} and the next placeholder
+    passage     {number} (from 1), {title} and {text} of a passage. Without a title, {title} and the text up to the next
+                placeholder are removed
     no_passages no placeholders; replaces {passages} if there are no passages
     user        {question}, {passages} if the prompt reads passages, {choices}, a line each as "(A) more", if it shows them, and
                 {searched}, the queries so far, a line each, if the answer is the next query
     assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
                 of the passages), and the reasoning by the names listed in `steps`
 
-The chat form has the system message, messages for the demonstrations, and the user's message. The completion form is one
-text that ends with the beginning of the assistant template, so that the model continues from there. Values may
-contain braces or markers such as "Answer:".
+The chat form has messages: system, demonstrations, user. The completion form is one text that ends with the beginning of the
+assistant template, from which the model continues. Values may contain braces or markers such as "Answer:".
 """
 
 import re
@@ -26,7 +25,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints
 
-from ifqa.errors import ConfigError, IfqaError, unknown_name
+from ifqa.errors import ConfigError, unknown_name
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.parsing import AnswerParser, ParsedAnswer, label_choices, match_choice
 from ifqa.records import Passage
@@ -44,20 +43,13 @@ _Filled = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\S")
 
 
 class Prompt(StrictModel):
-    """A validated prompt file.
-
-    Attributes:
-        max_tokens: limit for the completion.
-        stop: stop strings of the completion form. The chat form has none: a chat model stops by itself and may begin
-            with a newline.
-        steps: names of the reasoning steps that a demonstration must have.
-        calculator: whether expressions in double brackets in the answer are computed.
-    """
+    """A validated prompt file."""
 
     about: Text
     source: Text
     reads_passages: bool
     max_tokens: Positive
+    #: Of the completion form; a chat model stops by itself and may begin with a newline.
     stop: Annotated[
         list[Literal["\n"]], Field(max_length=1, description='[] or ["\\n"], for other stop strings cut answers')
     ]
@@ -67,26 +59,16 @@ class Prompt(StrictModel):
     system: _Stripped = ""
     passage: _Stripped = ""
     no_passages: _Stripped = ""
-    steps: list[str] = Field(default_factory=list)
-    calculator: bool = False
+    steps: list[str] = Field(default_factory=list)  # names of the reasoning steps that a demonstration must have
+    calculator: bool = False  # computes expressions in double brackets in the answer
     _name: str = PrivateAttr("")
     _parser: AnswerParser = PrivateAttr()
     _labels: tuple[str, ...] = PrivateAttr(())
 
-    @property
-    def parser(self) -> AnswerParser:
-        """The parser of [parse]."""
-        return self._parser
-
     def render(
-        self,
-        question: str,
-        passages: Sequence[Passage],
-        demos: Sequence[Demo],
-        chat: bool,
-        choices: Sequence[str] = (),
+        self, question: str, passages: Sequence[Passage], demos: Sequence[Demo], chat: bool, choices: Sequence[str] = (),
         searched: Sequence[str] = (),
-    ) -> tuple[Messages, str]:
+    ) -> tuple[Messages, str]:  # fmt: skip
         """The rendered prompt: messages as (role, content) and no text, or no messages and a text.
 
         Passages keep their order. Parts without a placeholder in the templates are left out.
@@ -103,29 +85,26 @@ class Prompt(StrictModel):
         )
 
     def show(self, demo: Demo) -> str:
-        """The completion of a demonstration."""
+        """The completion that a demonstration shows."""
         background = " ".join(passage.text for passage in demo.passages)
         answer = demo.expression if self.calculator and demo.expression else demo.answer
         values = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
         for placeholder in _placeholders(self.assistant):
             if not values.get(placeholder, "").strip():
-                raise IfqaError(
+                raise ConfigError(
                     f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but that of {demo.question[:60]!r} "
                     f"has none; use other demonstrations, such as 'sample', or none"
                 )
         return self.assistant.format(**values)
 
     def parse(self, completion: str, choices: Sequence[str] = ()) -> ParsedAnswer:
-        """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why.
-
-        If the prompt shows choices, the answer is one of the question's `choices`, in their own words.
-        """
+        """The answer in a completion of either form, or a `problem`; if the prompt shows choices, one of `choices`."""
         parsed = self._parser.parse(completion, self._labels, self.calculator)
         return match_choice(parsed, choices) if self.shows_choices and choices else parsed
 
     @property
     def shows_choices(self) -> bool:
-        """Whether the prompt shows the answers that a question offers."""
+        """Whether the prompt shows a question's choices."""
         return "choices" in _placeholders(self.user)
 
     @property
@@ -138,35 +117,32 @@ class Prompt(StrictModel):
         self, question: str, passages: Sequence[Passage], choices: Sequence[str], searched: Sequence[str] = ()
     ) -> str:
         if self.shows_choices and not choices:
-            raise IfqaError(
-                f"prompt {self._name!r} shows choices, but the question {question[:60]!r} has none; use another prompt"
-            )
+            lacking = f"the question {question[:60]!r} has none"
+            raise ConfigError(f"prompt {self._name!r} shows choices, but {lacking}; use another prompt")
         choice_lines = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in label_choices(choices))
         untitled = _TITLE.sub("", self.passage)
-        texts = [
-            (self.passage if passage.title.strip() else untitled).format(
-                number=n, title=passage.title, text=passage.text
-            )
-            for n, passage in enumerate(passages if self.reads_passages else (), start=1)
-        ]
+        texts = []
+        for n, passage in enumerate(passages if self.reads_passages else (), start=1):
+            template = self.passage if passage.title.strip() else untitled
+            texts.append(template.format(number=n, title=passage.title, text=passage.text))
         passage_text = _BETWEEN.join(texts) if texts else self.no_passages
         queries = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
         return self.user.format(question=question, passages=passage_text, choices=choice_lines, searched=queries)
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
-    """The file of a prompt."""
+    """The file `prompts/NAME.toml`, below `root` or bundled."""
     return require_resource("prompt", "prompts", ".toml", name, root)
 
 
 def load_prompt(name: str, root: Path = Path()) -> Prompt:
-    """The prompt of `prompts/NAME.toml`."""
+    """The prompt `name`, validated."""
     path = prompt_path(name, root)
     return parse_prompt(name, path, read_toml(path))
 
 
 def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt:
-    """A prompt from the content of its file; `path` is for error messages."""
+    """A prompt from the content of its file; `path` is for messages."""
     where = str(path)
     prompt = parse_section(Prompt, content, where)
     prompt._name, prompt._parser = name, parse_section(AnswerParser, prompt.parse_settings, f"{where}: [parse]")
@@ -185,7 +161,7 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
     completion = prompt.show(demo)
     for form in (completion, completion.removeprefix(prompt.opening)):
         parsed = prompt.parse(form)
-        if parsed != ParsedAnswer("forty-two", "seven" if prompt.parser.factual else ""):
+        if parsed != ParsedAnswer("forty-two", "seven" if prompt._parser.factual else ""):
             raise ConfigError(
                 f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
                 f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"

@@ -8,24 +8,24 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.plugins import Plugins, code_fingerprint
-from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Reader, no_progress
-from ifqa.records import Passage, Prediction, Question, Request, StageUsage
+from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, RankedPassages, Reader, no_progress
+from ifqa.records import Prediction, Question, Request, StageUsage
 from ifqa.settings import Natural, check_arguments
 
 
 class Cascade(Reader):
-    """Asks a language model only what the reader 'extractive' doubts: an LLM cascade (Chen et al. 2023, FrugalGPT, section 3).
+    """Asks a language model only where 'extractive' is unsure: an LLM cascade (Chen et al. 2023, FrugalGPT, section 3).
 
-    A completion without an answer leaves the span reader's. An answer of the language model has no confidence. A failed request
-    is a failure, and the next run asks it again.
+    If a completion has no answer, the span reader's answer stays. Answers of the language model have no confidence. A failed
+    request is a failed prediction, which the next run retries.
 
     Args:
         llm: the language model of the experiment's [llm].
-        sure: the confidence from which the span reader's answer stands, above 0 to 1.
+        sure: the span reader's answer stands from this confidence on, above 0 to 1.
         weights: of the span reader, with a calibration; empty for those that ship with ifqa.
-        prompt, demos, shots, seed: of the reader 'llm'.
+        prompt, demos, shots, seed: as in the reader 'llm'.
     """
 
     version = 1
@@ -34,16 +34,9 @@ class Cascade(Reader):
 
     @check_arguments("setting of reader 'cascade'")
     def __init__(
-        self,
-        llm: LanguageModel,
-        sure: Annotated[float, Field(gt=0, le=1)] = 0.5,
-        weights: PathSetting = "",
-        prompt: str = "open-book",
-        demos: str = "",
-        shots: Natural = 0,
-        seed: int = 0,
-        root: Path = Path(),
-    ) -> None:
+        self, llm: LanguageModel, sure: Annotated[float, Field(gt=0, le=1)] = 0.5, weights: PathSetting = "",
+        prompt: str = "open-book", demos: str = "", shots: Natural = 0, seed: int = 0, root: Path = Path(),
+    ) -> None:  # fmt: skip
         self.family = self.training_family(weights=weights, demos=demos, root=root)
         self._span = Plugins().reader("extractive")(weights=weights, threshold=sure, root=root)
         self._llm = Plugins().reader("llm")(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
@@ -51,17 +44,13 @@ class Cascade(Reader):
         self.label = self._llm.label
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: ProgressCallback = no_progress,
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` are each question's, best first."""
         predictions = self._span.answer(questions, passages)
-        doubted = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
-        advance(len(questions) - len(doubted))
-        answers = self._llm.answer([questions[n] for n in doubted], [passages[n] for n in doubted], advance)
-        for n, answer in zip(doubted, answers, strict=True):
+        unsure = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
+        advance(len(questions) - len(unsure))
+        answers = self._llm.answer([questions[n] for n in unsure], [passages[n] for n in unsure], advance)
+        for n, answer in zip(unsure, answers, strict=True):
             candidate = predictions[n].candidate
             if candidate and answer.error.startswith("unparsed"):
                 predictions[n] = replace(predictions[n], answer=candidate, candidate="")
@@ -69,28 +58,27 @@ class Cascade(Reader):
                 predictions[n] = answer
         return predictions
 
-    def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
-        """The requests if the span reader doubts every question: the most that there can be."""
+    def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
+        """The requests if the span reader is unsure of every question, an upper bound."""
         return self._llm.requests(questions, passages)
 
     def usage(self) -> StageUsage:
-        """What the language model was asked."""
         return self._llm.usage()
 
     @classmethod
     def training_family(cls, **settings: object) -> str:
-        """The split family of the span reader's weights and of the demonstrations, found without a model."""
+        """The split family of the span reader's weights and of the demonstrations, without a model."""
         families = {Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
-            raise IfqaError(f"reader 'cascade': weights and demonstrations are of {both}; wanted one split family")
+            raise ConfigError(f"reader 'cascade': weights and demonstrations are of {both}; wanted one split family")
         return "".join(families)
 
     @classmethod
     def fingerprint(
         cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
     ) -> str:
-        """One SHA-256 over the code and the files of both readers."""
+        """SHA-256 over the code and files of both readers."""
         span, llm = Plugins().reader("extractive"), Plugins().reader("llm")
         parts = [code_fingerprint(span), span.fingerprint(weights=weights)]
         parts += [code_fingerprint(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]

@@ -1,4 +1,4 @@
-"""Reader 'llm': a language model with a prompt of `prompts/`, demonstrations, chain of thought, samples and a vote."""
+"""Reader 'llm': a language model with a prompt, demonstrations, and a vote over samples."""
 
 import hashlib
 import math
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.llms.budget import UsageMeter
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.prompts import load_prompt, prompt_path
-from ifqa.protocols import LanguageModel, ProgressCallback, Reader, no_progress
-from ifqa.records import Completion, Passage, Prediction, Question, Request, StageUsage
+from ifqa.protocols import LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
+from ifqa.records import Completion, Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Natural, Positive, Temperature, check_arguments
 from ifqa.storage.files import sha256
@@ -23,18 +23,18 @@ from ifqa.storage.files import sha256
 class Llm(Reader):
     """Asks a language model each question, with the best passages that fit its window, and parses the answer from its text.
 
-    A completion in which the prompt's rule finds no answer is a failure ("unparsed: …"). So is a failed request, and an answer
-    that is none of the choices that the prompt shows.
+    A prediction fails if the request fails, if the prompt's rule finds no answer in the completion ("unparsed: …"), or if the
+    answer is none of the choices that the prompt shows.
 
     Args:
         llm: the language model of the experiment's [llm].
         prompt: a file `prompts/NAME.toml`; a prompt without passages is closed-book.
-        demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw some of its questions.
+        demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw from its questions.
         shots, seed: number of demonstrations, 0 for all of a file, or for none if `demos` is empty; seed of the draw.
-        samples: answers sampled per question; the most frequent answer counts, and the first of equally frequent answers
-            (self-consistency; Wang et al. 2023). More than 1 needs a temperature.
+        samples: answers sampled per question; the most frequent counts, of a tie the first (self-consistency; Wang et al. 2023).
+            More than 1 needs a temperature.
         temperature: 0 for the most likely answer.
-        order: whether the best passage stands "best first", or "best last", next to the question.
+        order: "best first", or "best last": the best passage next to the question.
     """
 
     version = 2
@@ -43,41 +43,28 @@ class Llm(Reader):
 
     @check_arguments("setting of reader 'llm'")
     def __init__(
-        self,
-        llm: LanguageModel,
-        prompt: str = "open-book",
-        demos: str = "",
-        shots: Natural = 0,
-        seed: int = 0,
-        samples: Positive = 1,
-        temperature: Temperature = 0.0,
-        order: Order = "best first",
-        root: Path = Path(),
-    ) -> None:
+        self, llm: LanguageModel, prompt: str = "open-book", demos: str = "", shots: Natural = 0, seed: int = 0,
+        samples: Positive = 1, temperature: Temperature = 0.0, order: Order = "best first", root: Path = Path(),
+    ) -> None:  # fmt: skip
         if samples > 1 and not temperature:
-            raise IfqaError(f"reader 'llm': {samples} samples at temperature 0 are all the same; set temperature = 0.7")
-        if bool(shots) > bool(demos):
-            raise IfqaError("reader 'llm': shots needs demos: a file's name, or benchmark/split as in ifqa/full-train")
+            raise ConfigError(f"reader 'llm': {samples} samples at temperature 0 are the same; set temperature = 0.7")
+        if shots and not demos:
+            raise ConfigError("reader 'llm': shots needs demos: a file's name, or benchmark/split, as ifqa/full-train")
         if "/" in demos and not shots:
-            raise IfqaError(f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots")
+            raise ConfigError(f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots")
         self.llm, self.samples, self.temperature, self.order = llm, samples, temperature, order
         self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt, root), demos, shots, seed
         self._root = root
-        self.family = self._shown([]).family if demos else ""
-        self.trained_on = llm.trained_on
-        self.label, self.concurrent = llm.label, llm.concurrent
+        self.family = self._load_demos([]).family if demos else ""
+        self.trained_on, self.label, self.concurrent = llm.trained_on, llm.label, llm.concurrent
         self._meter = UsageMeter(llm)
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: ProgressCallback = no_progress,
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` are each question's, best first.
+        """One prediction a question, in their order, with the passages shown.
 
-        The evidence is the passages shown. `completion` is the whole text that the answer was parsed from. With several
-        samples, `score` is the logarithm of the share of samples that agree.
+        `completion` is the text that the answer was parsed from. With several samples, `score` is the log of their agreement.
         """
         fitted = self.fitted(questions, passages)
         requests = self._requests(fitted)
@@ -95,52 +82,50 @@ class Llm(Reader):
                 predictions.append(replace(self._vote(question, samples), passage_ids=ids))
         return predictions
 
-    def fitted(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[FittedPrompt]:
+    def fitted(self, questions: Sequence[Question], passages: RankedPassages) -> list[FittedPrompt]:
         """The prompt of each question, with the passages that fit the window."""
-        shown = self._shown(questions).demos if self._demos else ()
+        demos = self._load_demos(questions).demos if self._demos else ()
         return [
-            fit_prompt(self.prompt, question.text, ranking, self.llm, shown, self.order, question.choices)
+            fit_prompt(self.prompt, question.text, ranking, self.llm, demos, self.order, question.choices)
             for question, ranking in zip(questions, passages, strict=True)
         ]
 
-    def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
-        """All requests, for an estimate of the cost."""
+    def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
         return self._requests(self.fitted(questions, passages))
 
     def _requests(self, fitted: Sequence[FittedPrompt]) -> list[Request]:
         return [request for prompt in fitted for request in prompt.requests(self.temperature, self.samples)]
 
     def usage(self) -> StageUsage:
-        """Counts so far, for the manifest; "retry" counts the questions to ask again."""
         return self._meter.usage()
 
     @classmethod
     def training_family(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
-        """The split family of the demonstrations, found without a model; empty without demonstrations."""
+        """The split family of the demonstrations, without a model; empty without demonstrations."""
         if "/" not in demos:
             return load_demos(demos, root).family if demos else ""
-        benchmark, _slash, split = demos.partition("/")
+        benchmark, split = demos.split("/", 1)
         return open_benchmark(benchmark, root).family(split)
 
     @classmethod
     def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object) -> str:
-        """SHA-256 over the prompt's file and the demonstrations' files."""
         files = [prompt_path(prompt, root)]
         if "/" in demos:
-            benchmark, _slash, split = demos.partition("/")
+            benchmark, split = demos.split("/", 1)
             files += open_benchmark(benchmark, root).files(split)
         elif demos:
             files.append(demos_path(demos, root))
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest()
 
-    def _shown(self, questions: Sequence[Question]) -> Demos:
-        """The demonstrations; a question that is asked is never drawn, because some questions are in both splits."""
+    def _load_demos(self, questions: Sequence[Question]) -> Demos:
+        """The demonstrations; none is drawn from `questions`, because some questions are in both splits."""
         if "/" not in self._demos:
             written = load_demos(self._demos, self._root)
-            if self._shots > (there := len(written.demos)):
-                raise IfqaError(f"wanted {self._shots} demonstrations, found {there} in {self._demos!r}; ask for fewer")
+            if self._shots > (count := len(written.demos)):
+                wanted = f"wanted {self._shots} demonstrations"
+                raise ConfigError(f"{wanted}, found {count} in {self._demos!r}; ask for fewer")
             return replace(written, demos=written.demos[: self._shots or None])
-        benchmark, _, split = self._demos.partition("/")
+        benchmark, split = self._demos.split("/", 1)
         source = open_benchmark(benchmark, self._root)
         texts = [question.text for question in questions]
         return draw_demos(source.questions(split), self._shots, self._seed, source.family(split), texts)
@@ -155,8 +140,7 @@ class Llm(Reader):
             return Prediction(question.id, "", error=error)
         self._meter.counts["cut"] += any(completion.finish == "length" for completion in complete)
         parsed = [(self.prompt.parse(completion.text, question.choices), completion.text) for completion in complete]
-        # choices such as "+" and "-" would be normalised to nothing
-        key = str if self.prompt.shows_choices else normalize
+        key = str if self.prompt.shows_choices else normalize  # choices such as "+" would be normalised to nothing
         votes = Counter(key(answer.answer) for answer, _ in parsed if not answer.problem)
         if not votes:
             self._meter.counts["unparsed"] += 1

@@ -6,15 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
-from ifqa.protocols import PathSetting, ProgressCallback, Reader, Requirement, no_progress
-from ifqa.records import Passage, Prediction, Question
+from ifqa.errors import ConfigError, FormatError
+from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
+from ifqa.records import Prediction, Question
 from ifqa.settings import StoredModel, Text, parse_stored
 from ifqa.storage.files import read_jsonl, require_file, sha256
 
 
 class AnswerLine(StoredModel):
-    """A line of the file: `question_id` ("ifqa/full-dev/17"), and perhaps the system's confidence."""
+    """A line of the file; `question_id` is as "ifqa/full-dev/17"."""
 
     question_id: Text
     answer: str
@@ -22,7 +22,7 @@ class AnswerLine(StoredModel):
 
 
 class Predictions(Reader):
-    """The answers of a file, plain or compressed, whose lines are as `Answer` says."""
+    """Reads answers from a file, plain or compressed, with an `AnswerLine` a line."""
 
     version = 2
 
@@ -32,15 +32,12 @@ class Predictions(Reader):
         for number, record in read_jsonl(Path(path)):
             answer = parse_stored(AnswerLine, record, f"{path}:{number}")
             if answer.question_id in self.answers:
-                raise IfqaError(f"{path}:{number}: question {answer.question_id} is answered twice")
+                raise FormatError(f"{path}:{number}: question {answer.question_id} is answered twice")
             self.answers[answer.question_id] = answer
         self.question_ids = self.answers.keys()
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: ProgressCallback = no_progress,
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
         """Each question's answer; a question that is not in the file is a failure."""
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
@@ -48,7 +45,7 @@ class Predictions(Reader):
         for question in questions:
             if question.id.rpartition("/")[0] not in splits:
                 first = next(iter(self.answers), "nothing")
-                raise IfqaError(f"{self.path} answers other questions: wanted ids like {question.id}, found {first}")
+                raise ConfigError(f"{self.path} answers other questions: wanted ids like {question.id}, found {first}")
             if answer := self.answers.get(question.id):
                 predictions.append(Prediction(question.id, answer.answer, confidence=answer.confidence))
             else:
@@ -58,10 +55,8 @@ class Predictions(Reader):
 
     @classmethod
     def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
-        """The file."""
         return [Requirement(path, "" if (root / path).exists() else "no such file; put it there or name another")]
 
     @classmethod
     def fingerprint(cls, path: str) -> str:
-        """SHA-256 of the file."""
         return sha256(require_file(Path(path), "predictions"))

@@ -17,7 +17,7 @@ from ifqa.formats.questions import read_questions
 from ifqa.models.encoders import EncoderFiles, find_encoder
 from ifqa.models.hub import MINILM
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
-from ifqa.reading.span.weights import fingerprint_weights, load_averaged_weights, load_span_manifest, resolve_encoder
+from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import sha256
@@ -160,7 +160,7 @@ class Extractive(EpochTrainer):
         single = replace(self, average=1, reading=(), start=start)
         manifests = [replace(single, seed=seed).train(data, place) for seed, place in places.items()]
         model = open_network(encoder, "", self.seed, self.dropout)
-        load_averaged_weights(model, list(places.values()))
+        load_weights(model, *places.values())
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
         manifest = save_training(model, folder, inputs, record)
         for place in places.values():

@@ -233,7 +233,7 @@ class Choice(ChoiceTrainer):
         def collate(rows: Sequence[int]) -> Features:
             """All options of the questions as sequences, and each question's number of options."""
             options = [encode_options(opened.tokenizer, data.questions[n], data.rankings[n], scheme) for n in rows]
-            return opened.padded([pair for each in options for pair in each]) | {
+            return opened.pad([pair for each in options for pair in each]) | {
                 "counts": torch.tensor([len(each) for each in options])
             }
 

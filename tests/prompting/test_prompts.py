@@ -157,7 +157,7 @@ def test_the_answer_of_a_shown_demonstration_is_found(name, answer, factual, cha
     written = prompt.show(demo)
     parsed = prompt.parse(written if chat else written.removeprefix(prompt.opening))
     expected = " ".join(answer.split()) if name == "genread-generate" else answer
-    assert parsed == ParsedAnswer(expected, factual if prompt.parser.factual else "")
+    assert parsed == ParsedAnswer(expected, factual if prompt._parser.factual else "")
 
 
 @given(st.sampled_from(PROMPTS), st.text(max_size=200))

@@ -130,7 +130,7 @@ def test_demonstrations_are_written_or_drawn_from_training_by_seed():
     [
         ({"prompt": "open-bok"}, "did you mean 'open-book'"), ({"demos": "sampl"}, "did you mean 'sample'"),
         ({"shots": 3}, "shots needs demos"), ({"demos": "sample/train"}, "set shots"), ({"temperature": 3.0}, "from 0 to 2"),
-        ({"samples": 3}, "at temperature 0 are all the same"), ({"samples": 0}, "'samples': wanted a whole number from 1"),
+        ({"samples": 3}, "at temperature 0 are the same"), ({"samples": 0}, "'samples': wanted a whole number from 1"),
     ],
 )  # fmt: skip
 def test_settings_out_of_range_are_refused_in_one_line(settings, message):

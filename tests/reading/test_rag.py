@@ -76,7 +76,7 @@ def test_scores_are_divided_by_the_temperature_and_equal_where_there_are_none(fo
     assert plain.answer(QUESTIONS, RANKED) == plain.answer(QUESTIONS, RANKED, scores=equal)
     assert plain.answer(QUESTIONS, RANKED)[0].score != plain.answer(QUESTIONS, RANKED, scores=SCORES)[0].score
     assert plain.answer([], [], scores=[]) == []
-    with refused("question q/1 has 2 passages and 1 scores; give one for each"):
+    with refused("question q/1: 2 passages and 1 scores; give one for each"):
         plain.answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
     for passages, expected in ((2, [3.0, 2.0]), (4, [3.0, 2.0, 1.0, 1.0])):  # another than the retrieved gets the last
         assert input_scores([3.0, 2.0, 1.0], passages) == expected
@@ -95,7 +95,7 @@ def test_mode_and_temperature_of_a_checkpoint_hold_until_others_are_given(folder
     assert Rag.training_family(str(trained)) == "ifqa/few"
     other = opened(trained, mode="sequence", decoding="fast", temperature=2.0).mixture
     assert (other.mode, other.decoding, other.temperature) == ("sequence", "fast", 2.0)
-    with refused("decoding = 'fast' is of mode 'sequence', and the mode is 'token'"):
+    with refused("decoding = 'fast' needs mode 'sequence', and the mode is 'token'"):
         opened(trained, decoding="fast")
     for own in ({"mode": "words", "temperature": 1.0}, {"mode": "token", "temperature": 0.0}, {"temperature": "1"}, [1], "token",
                 {"mode": ["token"]}, {"mode": "token", "temperature": True}, {"mode": "token", "temperature": math.inf}):  # fmt: skip

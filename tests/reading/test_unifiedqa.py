@@ -123,7 +123,7 @@ def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
         assert prediction == replace(wanted, score=pytest.approx(wanted.score, abs=1e-4))
     assert found[0].completion != alone["two"].answer(QUESTIONS[:1], RANKED[:1])[0].completion
     loaded = []  # one model is in memory at a time, and stays while it can
-    reader._opener = lambda name, real=reader._opener: loaded.append(Path(name).name) or real(name)
+    reader._open = lambda name, real=reader._open: loaded.append(Path(name).name) or real(name)
     for _ in range(2):
         reader.answer([QUESTIONS[0], QUESTIONS[2], QUESTIONS[1]], [[], [], []])
     assert loaded in (["model-two", "model-one"], ["model-one", "model-two"])
@@ -133,7 +133,7 @@ def test_a_question_of_another_group_is_refused_before_any_is_answered(groups):
     reader = opened(groups / "model-{group}")
     for group in ("three", "", "../model-one", "one/../one"):
         asked = [QUESTIONS[0], replace(QUESTIONS[1], group=group)]
-        with refused(r"question q/1 is of group .* for one, two alone; train one with"):
+        with refused(r"question q/1 is of group .* only for one, two; train one with"):
             reader.answer(asked, [[], []], lambda _: pytest.fail("it has answered"))
 
 

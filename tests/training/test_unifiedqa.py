@@ -173,7 +173,7 @@ def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path, start):
     shutil.rmtree(tmp_path / "models/unifiedqa-new")
     ran = ifqa_here("read", "mine", folder=tmp_path)
     assert ran.returncode == 2
-    assert "is of group 'new', and models/unifiedqa-{group} is there for old alone" in ran.stderr
+    assert "is of group 'new', and models/unifiedqa-{group} exists only for old" in ran.stderr
 
 
 def test_choices_are_part_of_a_trainings_identity():

@@ -1,6 +1,6 @@
-"""The network of decomposable attention (Parikh et al., EMNLP 2016), on MiniLM's token embeddings, which stay as they are.
+"""The network of decomposable attention (Parikh et al., EMNLP 2016), on MiniLM's frozen token embeddings.
 
-Attend: each token of one text gets the mean of the other text's tokens, weighed by a softmax over F(a) * F(b). Compare: G reads
+Attend: each token of a text gets the mean of the other text's tokens, weighted by a softmax over F(a) * F(b). Compare: G reads
 a token and that mean. Aggregate: H reads the sums of both texts.
 """
 
@@ -16,15 +16,14 @@ from ifqa.models.hub import minilm_folder
 from ifqa.models.transformer import load_tokenizer, token_embeddings
 from ifqa.reading.multiple_choice.wiqa_question import split_stem
 
-_NULL = 101  # [CLS] stands for the paper's NULL token before each text, to which a token aligns that has no counterpart
-_MOST = 64  # tokens of a text that are read; the longest of WIQA's changes has about 40
+_NULL = 101  # [CLS] is the paper's NULL token before each text; tokens without a counterpart align to it
+_MOST = 64  # most tokens of a text; WIQA's longest change has about 40
 
 
 class DecomposableAttention(nn.Module):
-    """Scores classes for pairs of texts.
+    """Scores classes for pairs of texts; `hidden` is the size of the projected embeddings and of all layers.
 
-    `embeddings` are of the vocabulary's tokens, [tokens, features], at L2 norm 1 as in the paper (section 5.1). `hidden` is the
-    size of the projected embeddings and of all layers, `dropout` the share of features that training drops before each layer.
+    `embeddings` are [vocabulary, features], normalised to L2 norm 1 as in the paper (section 5.1).
     """
 
     embeddings: Tensor
@@ -39,33 +38,34 @@ class DecomposableAttention(nn.Module):
         self.classify = nn.Linear(hidden, classes)
 
     def forward(self, change: Tensor, effect: Tensor) -> Tensor:
-        """Logits, [pairs, classes], of token ids of premises and hypotheses, both [pairs, tokens], -1 at padding."""
-        there = change >= 0, effect >= 0  # each [pairs, tokens]
+        """Logits, [pairs, classes], from token ids of premises and hypotheses, both [pairs, tokens], -1 at padding."""
+        masks = change >= 0, effect >= 0  # each [pairs, tokens]
         a, b = (self.project(self.embeddings[ids.clamp(min=0)]) for ids in (change, effect))  # [pairs, tokens, hidden]
         scores = self.attend(a) @ self.attend(b).transpose(1, 2)  # [pairs, tokens of a, tokens of b]
         least = torch.finfo(scores.dtype).min
-        of_b = torch.softmax(scores.masked_fill(~there[1][:, None, :], least), 2) @ b
-        of_a = torch.softmax(scores.masked_fill(~there[0][:, :, None], least), 1).transpose(1, 2) @ a
-        compared = (self.compare(torch.cat([a, of_b], 2)), self.compare(torch.cat([b, of_a], 2)))
-        sums = [(tokens * mask[:, :, None]).sum(1) for tokens, mask in zip(compared, there, strict=True)]
+        mean_b = torch.softmax(scores.masked_fill(~masks[1][:, None, :], least), 2) @ b
+        mean_a = torch.softmax(scores.masked_fill(~masks[0][:, :, None], least), 1).transpose(1, 2) @ a
+        compared = (self.compare(torch.cat([a, mean_b], 2)), self.compare(torch.cat([b, mean_a], 2)))
+        sums = [(tokens * mask[:, :, None]).sum(1) for tokens, mask in zip(compared, masks, strict=True)]
         logits: Tensor = self.classify(self.aggregate(torch.cat(sums, 1)))
         return logits
 
 
 def build_network(settings: Mapping[str, Any], classes: int) -> DecomposableAttention:
-    """The network of a training's settings, before its weights are loaded."""
+    """An untrained network with a training's settings."""
     return DecomposableAttention(token_embeddings(minilm_folder()), classes, settings["hidden"], settings["dropout"])
 
 
 def encode_stem(stem: str) -> tuple[list[int], list[int]]:
     """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to 64."""
-    words = load_tokenizer(minilm_folder())
-    change, effect = ([_NULL, *words.encode(text, add_special_tokens=False).ids][:_MOST] for text in split_stem(stem))
+    tokenizer = load_tokenizer(minilm_folder())
+    encodings = (tokenizer.encode(text, add_special_tokens=False) for text in split_stem(stem))
+    change, effect = ([_NULL, *encoding.ids][:_MOST] for encoding in encodings)
     return change, effect
 
 
 def pad_ids(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Token ids of texts as one tensor, [texts, tokens], with -1 at padding."""
+    """Token ids as a tensor, [texts, tokens], with -1 at padding."""
     return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=-1)
 
 

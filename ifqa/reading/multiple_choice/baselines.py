@@ -1,7 +1,4 @@
-"""Baselines of WIQA's paper (Tandon et al. 2019, section 5): the most frequent answer, a lexicon, boosted trees, and attention.
-
-None reads a passage.
-"""
+"""Baselines of WIQA's paper (Tandon et al. 2019, section 5), without passages: majority, a lexicon, boosted trees, attention."""
 
 import hashlib
 import math
@@ -12,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, DamagedArtifact
 from ifqa.models.devices import resolve_device
 from ifqa.plugins import open_benchmark
-from ifqa.protocols import PathSetting
+from ifqa.protocols import PathSetting, RankedPassages
 from ifqa.reading.multiple_choice.options import (
     ChoiceManifest,
     OptionReader,
@@ -24,7 +21,7 @@ from ifqa.reading.multiple_choice.options import (
     normalize_choice,
 )
 from ifqa.reading.multiple_choice.wiqa_question import direction, polarity, split_stem
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import Prediction, Question
 from ifqa.settings import StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json, require_file, sha256
 
@@ -37,7 +34,7 @@ _WORD = re.compile(r"\w+")
 
 
 class Majority(OptionReader):
-    """Gives one answer to all questions. It is a failed prediction where a question does not offer it.
+    """Gives the same answer to all questions, a failed prediction where a question does not offer it.
 
     Args:
         split: the training questions, as benchmark/split; the first of equally frequent answers counts.
@@ -51,8 +48,8 @@ class Majority(OptionReader):
     @check_arguments("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:
         if bool(split) == bool(answer):
-            raise IfqaError(
-                "reader 'majority': wanted one of the two, split (the training questions, as in sample-wiqa/train) or answer"
+            raise ConfigError(
+                "reader 'majority': wanted either split (the training questions, as in sample-wiqa/train) or answer"
             )
         self.family, self._answer = self.training_family(split, root), answer
         if split:
@@ -61,40 +58,38 @@ class Majority(OptionReader):
             self.trained_on = frozenset(map(sha256, source.files(part)))
             counts = Counter(question.answers[0] for question in source.questions(part) if question.answers)
             if not counts:
-                raise IfqaError(f"reader 'majority': no question of {split} has an answer; name training questions")
+                raise ConfigError(f"reader 'majority': no question of {split} has an answer; name training questions")
             self._answer = counts.most_common(1)[0][0]
 
-    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+    def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         predictions = []
         for question in questions:
-            answer = next(
-                (choice for choice in question.choices if normalize_choice(choice) == normalize_choice(self._answer)),
-                "",
-            )
+            choices = {normalize_choice(choice): choice for choice in reversed(question.choices)}
+            answer = choices.get(normalize_choice(self._answer), "")
             error = "" if answer else f"the answer {self._answer!r} is not offered"
             predictions.append(Prediction(question.id, answer, error=error))
         return predictions
 
     @classmethod
     def training_family(cls, split: str = "", root: Path = Path(), **_: object) -> str:
-        """The split family of the training questions; empty for a given answer."""
+        """The split family of the training questions; empty for a fixed answer."""
         benchmark, _slash, part = split.partition("/")
         return open_benchmark(benchmark, root).family(part) if split else ""
 
     @classmethod
     def fingerprint(cls, split: str = "", root: Path = Path(), **_: object) -> str:
-        """SHA-256 over the files of the training questions; empty for a given answer."""
+        """SHA-256 over the files of the training questions; empty for a fixed answer."""
         benchmark, _slash, part = split.partition("/")
         files = open_benchmark(benchmark, root).files(part) if split else ()
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest() if files else ""
 
 
 class Polarity(OptionReader):
-    """Answers "more" if change and effect have the same polarity, "less" if they differ; draws one of the two if it is undecided.
+    """Answers "more" if change and effect have the same polarity, "less" if opposite; draws one of the two if undecided.
 
-    The paper (Tandon et al. 2019, section 5) calls these "correct" and "opposite". Its polarity baseline answers "no effect"
-    almost never (0.27% of those questions are right), so the draw is between the two choices as well. The question's id seeds
-    the draw. Which choice says more and which says less is read from their words.
+    The paper (Tandon et al. 2019, section 5) calls these "correct" and "opposite". Its polarity baseline almost never answers
+    "no effect" (0.27% of those questions are right), so neither does the draw, which the question's id seeds. The words of the
+    choices tell which says more and which less.
     """
 
     name = "polarity"
@@ -104,7 +99,7 @@ class Polarity(OptionReader):
     def __init__(self) -> None:
         pass
 
-    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+    def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         predictions = []
         for question in questions:
             directed = {direction(choice): choice for choice in reversed(question.choices)}
@@ -118,10 +113,7 @@ class Polarity(OptionReader):
 
 
 class ClassifierReader(OptionReader):
-    """Scores the classes of its training questions, whatever a question offers, from the question's text alone.
-
-    A question of whose choices none is a class is a failed prediction.
-    """
+    """Scores the classes of its training questions from the question's text; a question that offers none of them fails."""
 
     weights: ClassVar[str]  # the file of the weights
     manifest: ChoiceManifest
@@ -130,14 +122,14 @@ class ClassifierReader(OptionReader):
         self.manifest = load_choice_manifest(checkpoint, self.name)
         self.family, self.trained_on = self.manifest.family, frozenset(self.manifest.sources.values())
 
-    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+    def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         predictions = []
         rows = self._scores([question.text for question in questions])
         for question, row in zip(questions, rows, strict=True):
-            of_class = dict(zip(self.manifest.classes, row, strict=True))
-            scores = [of_class.get(normalize_choice(choice), -math.inf) for choice in question.choices]
+            class_scores = dict(zip(self.manifest.classes, row, strict=True))
+            scores = [class_scores.get(normalize_choice(choice), -math.inf) for choice in question.choices]
             if max(scores) == -math.inf:
-                error = f"the reader learnt {', '.join(of_class)}, and none of these is offered"
+                error = f"the reader learnt {', '.join(class_scores)}, and none of these is offered"
                 predictions.append(Prediction(question.id, "", error=error))
             else:
                 predictions.append(choose_option(question, scores))
@@ -149,33 +141,27 @@ class ClassifierReader(OptionReader):
 
     @classmethod
     def training_family(cls, checkpoint: str, **_: object) -> str:
-        """The split family of the training questions, read without the weights."""
         return load_choice_manifest(checkpoint, cls.name).family
 
     @classmethod
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
-        """SHA-256 over the weights and what the manifest says of them."""
         manifest = load_choice_manifest(checkpoint, cls.name)
         weights = sha256(require_file(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
         return hashlib.sha256(f"{weights} {manifest.settings} {manifest.classes}".encode()).hexdigest()
 
 
 class Tree(StoredModel):
-    """A decision tree as lists over its nodes, node 0 the root.
+    """A decision tree as lists over its nodes, node 0 the root."""
 
-    A question goes to `left` where its feature is at most the threshold, else to `right`; -1 marks a leaf. A leaf votes for
-    the class `vote`, with the tree's `weight`.
-    """
-
-    weight: float
+    weight: float  # of its vote
     feature: list[int]
     threshold: list[float]
-    left: list[int]
+    left: list[int]  # the child where the feature is at most the threshold; -1 for a leaf
     right: list[int]
-    vote: list[int]
+    vote: list[int]  # a leaf's class
 
-    def is_whole(self, words: int, classes: int) -> bool:
-        """Whether every node leads to a later node, a word and a class that exist."""
+    def is_valid(self, words: int, classes: int) -> bool:
+        """Whether every node refers to later nodes, and to a word and a class that exist."""
         nodes = len(self.feature)
         if not nodes or any(len(row) != nodes for row in (self.threshold, self.left, self.right, self.vote)):
             return False
@@ -186,7 +172,7 @@ class Tree(StoredModel):
 
 
 class TreeEnsemble(StoredModel):
-    """The weights' file: the words that are counted, each as "change:WORD" or "effect:WORD", and the trees."""
+    """The weights' file: the counted words, as "change:WORD" or "effect:WORD", and the trees."""
 
     words: list[str]
     trees: list[Tree]
@@ -210,41 +196,36 @@ class AdaBoost(ClassifierReader):
         mend = "train it again: ifqa train adaboost"
         self._ensemble = parse_stored(TreeEnsemble, read_json(path), str(path), mend)
         words, classes = len(self._ensemble.words), len(self.manifest.classes)
-        if not all(tree.is_whole(words, classes) for tree in self._ensemble.trees):
-            raise IfqaError(f"{path}: a tree points to a node, word or class that is not there; {mend}")
+        if not all(tree.is_valid(words, classes) for tree in self._ensemble.trees):
+            raise DamagedArtifact(f"{path}: a tree points to a node, word or class that is not there; {mend}")
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         classes = len(self.manifest.classes)
-        decided = decision_function(self._ensemble.trees, count_words(texts, self._ensemble.words), classes)
+        decisions = decision_function(self._ensemble.trees, count_words(texts, self._ensemble.words), classes)
         # scikit-learn's `predict_proba` is the softmax of these (its AdaBoostClassifier._compute_proba_from_decision)
-        scores: list[list[float]] = (decided / max(classes - 1, 1)).tolist()
+        scores: list[list[float]] = (decisions / max(classes - 1, 1)).tolist()
         return scores
 
 
 def tagged_words(stem: str) -> list[str]:
-    """The words of a question's change and effect, in lower case, each with the part it is from, as "change:rain"."""
-    named = zip(("change", "effect"), split_stem(stem), strict=True)
-    return [f"{part}:{word}" for part, text in named for word in _WORD.findall(text.lower())]
+    """The words of a question's change and effect, in lower case, tagged as "change:rain"."""
+    parts = zip(("change", "effect"), split_stem(stem), strict=True)
+    return [f"{part}:{word}" for part, text in parts for word in _WORD.findall(text.lower())]
 
 
 def count_words(stems: Sequence[str], words: Sequence[str]) -> "NDArray[np.float32]":
-    """How often each question has each word, [questions, words]."""
+    """How often each word occurs in each question, [questions, words]."""
     import numpy as np
 
-    place = {word: n for n, word in enumerate(words)}
-    counts = np.zeros((len(stems), len(words)), np.float32)
-    for row, stem in enumerate(stems):
-        for word in tagged_words(stem):
-            if word in place:
-                counts[row, place[word]] += 1
-    return counts
+    rows = [Counter(tagged_words(stem)) for stem in stems]
+    return np.array([[row[word] for word in words] for row in rows], np.float32).reshape(len(stems), len(words))
 
 
 def decision_function(trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int) -> "NDArray[np.float64]":
     """SAMME's decision function (Zhu et al. 2009), [questions, classes].
 
     A tree adds its weight to the class it votes for, and takes weight / (classes - 1) from each other class; the sum is divided
-    by the sum of the weights. With two classes scikit-learn gives one column, the second minus the first.
+    by the sum of the weights. With two classes scikit-learn gives a single column, the second minus the first.
     """
     import numpy as np
 
@@ -292,10 +273,9 @@ class DecompAttn(ClassifierReader):
             model = build_network(self.manifest.settings, len(self.manifest.classes))
             model.load_state_dict(load_file(path))
         except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
-            raise IfqaError(
-                f"{checkpoint}: these weights are not whole ({str(error).splitlines()[0]}); "
-                "train them again: ifqa train decomp-attn"
-            ) from error
+            reason = str(error).splitlines()[0]
+            mend = "train them again: ifqa train decomp-attn"
+            raise DamagedArtifact(f"{checkpoint}: damaged weights ({reason}); {mend}") from error
         self._model = model.to(self._device).eval()
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:

@@ -1,22 +1,15 @@
 """Reader 'choice': an encoder reads paragraph, question and one option at a time, and scores the option (BERT's scheme)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
+from ifqa.models import hub
 from ifqa.models.devices import BATCH_TOKENS, resolve_device, resolve_precision, split_batches, to_device
-from ifqa.models.hub import (
-    config_number,
-    model_folder,
-    open_tokenizer,
-    refuse_missing,
-    report_load_errors,
-    silence_transformers,
-    weights_fingerprint,
-)
-from ifqa.protocols import PathSetting
+from ifqa.protocols import PathSetting, RankedPassages
 from ifqa.reading.multiple_choice.options import ChoiceManifest, OptionReader, choose_option, load_choice_manifest
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Precision, YesNo, check_arguments
@@ -26,30 +19,28 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _MEND = "name a folder that `ifqa train choice` made, or train one"
-_MOST = 512  # positions of an encoder whose settings name none
+_MOST = 512  # positions of an encoder whose config has none
+_HEAD = re.compile("classifier|pooler|sequence_summary|logits_proj")
 
 
 @dataclass(frozen=True)
 class InputFormat:
-    """What is read beside question and option: the passages (`paragraph`), and the question's label "explanation" after them.
+    """What is read with question and option; if it is too long, the paragraph is cut first, then the question."""
 
-    `max_tokens` of a sequence are read, special tokens included. The paragraph is cut first, then the question.
-    """
-
-    paragraph: bool = True
-    explanation: bool = False
-    max_tokens: int = _MOST
+    paragraph: bool = True  # the passages
+    explanation: bool = False  # the question's label "explanation", after them
+    max_tokens: int = _MOST  # of a sequence, special tokens included
 
 
 class Choice(OptionReader):
     """Scores `[CLS] paragraph [SEP] question [SEP] option [SEP]` for each option; the softmax over the options decides.
 
-    The paragraph is the text of the passages: with the retriever 'context', the text that comes with the question.
+    The paragraph is the passages' text: with the retriever 'context', the text that comes with the question.
 
     Args:
         checkpoint: a folder that `ifqa train choice` made, or any model of transformers with a head for multiple choice.
         paragraph: whether the passages are read; "auto" as in training.
-        explanation: whether the question's label "explanation" is read too, which gives the answer away; "auto" as in training.
+        explanation: whether to read the question's label "explanation" too, which gives the answer away; "auto" as in training.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
         batch_tokens: tokens read at a time, padding included; 0 for the device's default.
@@ -61,55 +52,46 @@ class Choice(OptionReader):
 
     @check_arguments("setting of reader 'choice'")
     def __init__(
-        self,
-        checkpoint: PathSetting,
-        paragraph: YesNo = "auto",
-        explanation: YesNo = "auto",
-        device: str = "auto",
-        precision: Precision = "float32",
-        batch_tokens: Natural = 0,
-    ) -> None:
+        self, checkpoint: PathSetting, paragraph: YesNo = "auto", explanation: YesNo = "auto", device: str = "auto",
+        precision: Precision = "float32", batch_tokens: Natural = 0,
+    ) -> None:  # fmt: skip
         manifest = _manifest(checkpoint)
         self._device = resolve_device(device)
         self._encoder = open_choice_encoder(checkpoint)
-        scheme = input_format(manifest.settings if manifest else {}, self._encoder.longest)
-        named = {"paragraph": paragraph, "explanation": explanation}
-        self._scheme = replace(scheme, **{key: value == "yes" for key, value in named.items() if value != "auto"})
+        form = input_format(manifest.settings if manifest else {}, self._encoder.longest)
+        switches = {"paragraph": paragraph, "explanation": explanation}
+        self._format = replace(form, **{key: switch == "yes" for key, switch in switches.items() if switch != "auto"})
         if manifest:
             self.family, self.trained_on = manifest.family, frozenset(manifest.sources.values())
-        # shown with the scores if it is unknown what the weights were trained on
         self.label = "" if manifest else f"{checkpoint} was not trained by ifqa and may have seen these questions"
         self._budget = batch_tokens or BATCH_TOKENS[self._device]
         self._encoder.model.to(self._device, resolve_precision(precision, self._device))
 
-    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+    def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         import torch
 
         encoder, rows = self._encoder, list(zip(questions, passages, strict=True))
-        features = encoder.padded(
-            [pair for row in rows for pair in encode_options(encoder.tokenizer, *row, self._scheme)]
-        )
-        logits = torch.empty(len(features["input_ids"]))
+        pairs = [pair for row in rows for pair in encode_options(encoder.tokenizer, *row, self._format)]
+        features = encoder.pad(pairs)
+        logits = torch.empty(len(pairs))
         with torch.inference_mode():
             for places, batch in split_batches(features, len(logits), self._budget):
                 logits[places] = encoder.logits(to_device(batch, self._device)).float().cpu()
         scores = iter(logits.tolist())
         return [
-            choose_option(question, [next(scores) for _ in question.choices], texts if self._scheme.paragraph else ())
-            for question, texts in rows
+            choose_option(question, [next(scores) for _ in question.choices], ranking if self._format.paragraph else ())
+            for question, ranking in rows
         ]
 
     @classmethod
     def training_family(cls, checkpoint: str, **_: object) -> str:
-        """The split family of the training questions, read without the weights."""
         manifest = _manifest(checkpoint)
         return manifest.family if manifest else ""
 
     @classmethod
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
-        """SHA-256 over the model's files, its manifest's too."""
-        _manifest(checkpoint)  # refuses weights of another reader by their name
-        return weights_fingerprint(model_folder(checkpoint, _MEND))
+        _manifest(checkpoint)  # refuses weights of another reader
+        return hub.weights_fingerprint(hub.model_folder(checkpoint, _MEND))
 
 
 def _manifest(checkpoint: str) -> ChoiceManifest | None:
@@ -119,7 +101,7 @@ def _manifest(checkpoint: str) -> ChoiceManifest | None:
 
 
 def input_format(settings: Mapping[str, Any], longest: int) -> InputFormat:
-    """The scheme of a training's settings; without settings, that of a checkpoint that ifqa did not train."""
+    """The format of a training's settings; without settings, the format for a model that ifqa did not train."""
     if not settings:
         return InputFormat(max_tokens=longest)
     most = min(settings["max_tokens"], longest)
@@ -128,28 +110,28 @@ def input_format(settings: Mapping[str, Any], longest: int) -> InputFormat:
 
 @dataclass
 class ChoiceEncoder:
-    """A network with transformers' head for multiple choice, in float32 on the CPU, and its tokenizer."""
+    """A network with transformers' multiple-choice head, in float32 on the CPU, and its tokenizer."""
 
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
 
     @property
     def longest(self) -> int:
-        """Most tokens of a sequence. RoBERTa's positions begin after the padding's number, which takes them from its table."""
+        """Most tokens of a sequence. RoBERTa's positions begin after the padding's id, so its table has fewer."""
         config = self.model.config
-        positions = config_number(config, "max_position_embeddings") or _MOST
+        positions = hub.config_number(config, "max_position_embeddings") or _MOST
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
             positions -= (config.pad_token_id or 0) + 1
         return min(positions, _MOST)
 
-    def padded(self, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, "Tensor"]:
-        """Sequences, as `encode_options` gives them, as the network takes them, each tensor [sequences, tokens]."""
+    def pad(self, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, "Tensor"]:
+        """The pairs of `encode_options` as the network's inputs, each tensor [sequences, tokens]."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
         ids, types = zip(*pairs, strict=True)
         rows = {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
-        if (config_number(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single type of tokens
+        if (hub.config_number(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single type of tokens
             rows["token_type_ids"] = types
         padding = {"input_ids": self.tokenizer.pad_token_id or 0}
         return {
@@ -158,47 +140,43 @@ class ChoiceEncoder:
         }
 
     def logits(self, features: Mapping[str, "Tensor"]) -> "Tensor":
-        """A logit for each sequence, [sequences]; to the head each is a question with one option."""
+        """A logit for each sequence, [sequences]; for the head each is a question with a single option."""
         logits: Tensor = self.model(**{name: tensor[:, None] for name, tensor in features.items()}).logits
         return logits.squeeze(-1)
 
 
 def open_choice_encoder(name: str, *, untrained: bool = False) -> ChoiceEncoder:
-    """Load an encoder, a folder or a model of the hub, without running any code from it.
+    """Load an encoder from a folder or the hub, without running any code from it.
 
-    If `untrained`, the head, and a pooler before it, may be missing: they are then drawn at random, from torch's seed.
+    If `untrained`, a missing head, and a pooler before it, are drawn at random from torch's seed.
     """
     from transformers import AutoModelForMultipleChoice
 
-    silence_transformers()
-    folder = model_folder(name, _MEND)
-    with report_load_errors(name, "an encoder with a head for multiple choice", _MEND):
+    hub.silence_transformers()
+    folder = hub.model_folder(name, _MEND)
+    with hub.report_load_errors(name, "an encoder with a head for multiple choice", _MEND):
         model, report = AutoModelForMultipleChoice.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, output_loading_info=True
         )
     if untrained:
-        report = {kind: [key for key in keys if not _is_head(key)] for kind, keys in report.items()}
-    refuse_missing(name, report)
-    tokenizer = open_tokenizer(Path(folder))
+        report = {kind: [key for key in keys if not _HEAD.search(str(key))] for kind, keys in report.items()}
+    hub.refuse_missing(name, report)
+    tokenizer = hub.open_tokenizer(Path(folder))
     if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
-        raise IfqaError(f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM")
+        raise ConfigError(f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM")
     return ChoiceEncoder(model.float().eval(), tokenizer)
 
 
-def _is_head(key: object) -> bool:
-    return any(part in str(key) for part in ("classifier", "pooler", "sequence_summary", "logits_proj"))
-
-
 def encode_options(
-    tokenizer: "PreTrainedTokenizerBase", question: Question, passages: Sequence[Passage], scheme: InputFormat
+    tokenizer: "PreTrainedTokenizerBase", question: Question, passages: Sequence[Passage], form: InputFormat
 ) -> list[tuple[list[int], list[int]]]:
-    """Token ids and token types of a question's options, one pair an option.
+    """Token ids and token types for each option of a question.
 
-    Types are 0 up to the first [SEP] and 1 after it, as BERT's tokenizer gives them for a pair. A paragraph or explanation that
-    is empty or not read is left out, with its [SEP]. Text that looks like a special token is read as text.
+    Types are 0 up to the first [SEP] and 1 after it, as in BERT's pairs. A paragraph or explanation that is empty or not read is
+    left out, with its [SEP]. Text that looks like a special token is read as text.
     """
-    texts = [passage.text for passage in passages if scheme.paragraph]
-    texts += [question.label("explanation")] * scheme.explanation
+    texts = [passage.text for passage in passages if form.paragraph]
+    texts += [question.label("explanation")] * form.explanation
     paragraph = " ".join(text.strip() for text in texts if text.strip())
     before, stem, *options = tokenizer(
         [paragraph, question.text, *question.choices], add_special_tokens=False, split_special_tokens=True,
@@ -207,9 +185,9 @@ def encode_options(
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     pairs = []
     for option in options:
-        room = scheme.max_tokens - 4 - len(option)  # for paragraph and question
-        read = before[: max(0, room - len(stem))]
-        segments = [read, stem[: max(0, room)], option] if read else [stem[: max(0, room + 1)], option]
-        ids = [cls, *(token for segment in segments for token in (*segment, sep))][: scheme.max_tokens]
+        room = form.max_tokens - 4 - len(option)  # for paragraph and question
+        cut = before[: max(0, room - len(stem))]
+        segments = [cut, stem[: max(0, room)], option] if cut else [stem[: max(0, room + 1)], option]
+        ids = [cls, *(token for segment in segments for token in (*segment, sep))][: form.max_tokens]
         pairs.append((ids, [int(n > len(segments[0]) + 1) for n in range(len(ids))]))
     return pairs

@@ -1,12 +1,12 @@
-"""What readers share that choose among the answers a question offers: scores to a prediction, and the manifest of weights."""
+"""The base of multiple-choice readers: predictions from scores, and the manifest of weights."""
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ifqa.errors import IfqaError
-from ifqa.protocols import ProgressCallback, Reader, no_progress
+from ifqa.errors import ConfigError, MissingInput
+from ifqa.protocols import ProgressCallback, RankedPassages, Reader, no_progress
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.files import read_json
@@ -16,17 +16,14 @@ class OptionReader(Reader):
     """Chooses among the answers that a question offers."""
 
     name: ClassVar[str]  # in settings and messages
-    batch: ClassVar[int] = 256  # questions that are answered at a time
+    batch: ClassVar[int] = 256  # questions answered at a time
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: ProgressCallback = no_progress,
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order; a score is the logarithm of the choice's probability."""
+        """One prediction a question, in their order; `score` is the log of the choice's probability."""
         if open_question := next((question for question in questions if not question.choices), None):
-            raise IfqaError(
+            raise ConfigError(
                 f"question {open_question.id or open_question.text[:60]!r} offers no choices, and reader {self.name!r} only "
                 "chooses; take a reader of open questions, such as 'extractive'"
             )
@@ -37,28 +34,28 @@ class OptionReader(Reader):
             advance(len(questions[batch]))
         return predictions
 
-    def _choose(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
-        """The predictions of a batch of questions, all of which offer choices."""
+    def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
+        """The predictions of a batch of questions, all with choices."""
         raise NotImplementedError
 
 
 class ChoiceManifest(StoredModel):
-    """The `manifest.json` of a training: the reader it is for, family, questions' files -> SHA-256, settings, classes."""
+    """The `manifest.json` of a training."""
 
     reader: str
     family: str
-    sources: dict[str, str]
+    sources: dict[str, str]  # file of questions -> SHA-256
     settings: dict[str, Any]
-    classes: Sequence[str] = ()  # that a classifier chooses from, as `plain` writes them
+    classes: Sequence[str] = ()  # a classifier's, normalised by `normalize_choice`
 
 
 def normalize_choice(text: str) -> str:
-    """A choice as it is compared: in lower case, with single blanks."""
+    """A choice in lower case, with single blanks."""
     return " ".join(text.casefold().split())
 
 
 def choose_option(question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()) -> Prediction:
-    """The choice with the highest logit, the first of equals, its `score` the log of the softmax; `passages` were read."""
+    """The choice with the highest logit, the first of a tie; `score` is the log of its softmax. `passages` were read."""
     best = max(range(len(scores)), key=lambda n: scores[n])
     total = sum(math.exp(score - scores[best]) for score in scores)
     ids = tuple(passage.id for passage in passages)
@@ -70,10 +67,10 @@ def load_choice_manifest(checkpoint: str, reader: str) -> ChoiceManifest:
     mend = f"name a folder that `ifqa train {reader}` made"
     path = Path(checkpoint) / "manifest.json"
     if not path.exists() and (Path(checkpoint) / "inputs.json").exists():
-        raise IfqaError(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
+        raise MissingInput(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
     if not path.exists():
-        raise IfqaError(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
+        raise MissingInput(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
     manifest = parse_stored(ChoiceManifest, read_json(path), str(path), mend)
     if manifest.reader != reader:
-        raise IfqaError(f"{checkpoint} holds weights of reader {manifest.reader!r}; {mend}")
+        raise ConfigError(f"{checkpoint} holds weights of reader {manifest.reader!r}; {mend}")
     return manifest

@@ -1,22 +1,22 @@
-"""The change and the effect of a "what if" question, and a lexicon that tells whether a text says "more" or "less"."""
+"""The change and effect of a "what if" question, and a lexicon for whether a text says "more" or "less"."""
 
 import re
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 
 _STEM = re.compile(r"suppose (.*?) happens, how will it affect (.*)\.", re.DOTALL)
 
 
 def split_stem(stem: str) -> tuple[str, str]:
-    """Change and effect of a question in WIQA's words, "suppose CHANGE happens, how will it affect EFFECT."."""
+    """Change and effect of WIQA's question "suppose CHANGE happens, how will it affect EFFECT."."""
     match = _STEM.fullmatch(stem)
     if not match:
-        raise IfqaError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")
+        raise FormatError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")
     return match[1], match[2]
 
 
-# Each pair is a word that says "more" and its opposite. The first pair of a word gives its opposite. Words that often tell what a
-# thing is and not how it changes ("rain falls", "a warm stove") are left out.
+# Pairs of a word that says "more" and its opposite; a word's first pair gives its opposite. Words that often describe a thing,
+# not a change ("rain falls", "a warm stove"), are left out.
 _PAIRS = """
 more less, more fewer, most least, much little, many few, plenty little,
 increase decrease, increases decreases, increased decreased, increasing decreasing, increase reduce, increases reduces,
@@ -32,12 +32,9 @@ hottest coldest, brighter dimmer, louder quieter, fuller emptier, richer poorer,
 denser sparser, harder softer, rougher smoother, wetter drier, healthier sicker, abundant scarce, often rarely, always never,
 likely unlikely, able unable
 """
-_MORE: dict[str, str] = {}
-_LESS: dict[str, str] = {}
-for _pair in _PAIRS.replace("\n", " ").split(","):
-    _up, _down = _pair.split()
-    _MORE.setdefault(_up, _down)
-    _LESS.setdefault(_down, _up)
+_REVERSED = [pair.split() for pair in reversed(_PAIRS.split(","))]  # so that in a dict the first pair of a word wins
+_MORE = dict(_REVERSED)
+_LESS = {less: more for more, less in _REVERSED}
 _NEGATIONS = frozenset(
     "no not none nothing nobody without hardly barely scarcely cannot lack lacks lacking absence absent".split()
 )
@@ -45,14 +42,14 @@ _WORD = re.compile(r"[a-z]+(?:'t\b)?", re.IGNORECASE)
 
 
 def direction(text: str) -> int:
-    """1 if most of a text's words of the lexicon say "more", -1 if most say "less", else 0."""
+    """1 if most words in the lexicon say "more", -1 if most say "less", else 0."""
     words = [word.lower() for word in _WORD.findall(text)]
     balance = sum(word in _MORE for word in words) - sum(word in _LESS for word in words)
     return (balance > 0) - (balance < 0)
 
 
 def polarity(text: str) -> int:
-    """The direction of a description; a negation turns it round, and is "less" where nothing else is said."""
+    """The direction of a description; a negation reverses it, and counts as "less" if there is no other word."""
     words = {word.lower() for word in _WORD.findall(text)}
     sign = direction(text)
     negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
@@ -60,7 +57,7 @@ def polarity(text: str) -> int:
 
 
 def opposite(text: str) -> str:
-    """The text with every word of the lexicon replaced by its opposite, in the same case; empty if it has none."""
+    """The text with each word of the lexicon replaced by its opposite, in the same case; empty if it has none."""
     swapped = _WORD.sub(_swap, text)
     return swapped if swapped != text else ""
 

@@ -1,4 +1,4 @@
-"""Answers computed from a number of a passage and a number of the question, or from two numbers or a list of a passage.
+"""Computes answers from a number of a passage and a number of the question, or from two numbers or a list of a passage.
 
 No passage answers "If Messi had scored two fewer goals, how many ...?": the passage says 9, the question says two.
 """
@@ -18,19 +18,17 @@ from ifqa.reading.span.numbers import (
     UNITS,
     Number,
     counted_kind,
-    currency_of,
     unit_of,
     unit_ratio,
 )
 
-#: Two results of one step, the first by adding (or multiplying), the second by subtracting; None for one without sense.
-StepResults = list[str | None]
+StepResults = list[str | None]  # [sum or product, difference] as text; None where the operation makes no sense
 
-_DECIMALS = 3  # of a step that is converted into another unit
+_DECIMALS = 3  # most decimals of a step after conversion into another unit
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, **{unit: days * 86_400 for unit, days in _DAYS.items()}}
 _MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200}
-_SCORES = frozenset("point goal run vote".split())  # no place in an order is some of these further
+_SCORES = frozenset("point goal run vote".split())  # steps of these do not move a place in an order
 
 
 def _words(alternatives: str) -> re.Pattern[str]:
@@ -64,7 +62,7 @@ _MAIN = re.compile(
 
 @lru_cache(maxsize=256)
 def _seen(pattern: re.Pattern[str], question: str) -> re.Match[str] | None:
-    """`pattern.search(question)`, which is asked for every number of every passage of a question."""
+    """`pattern.search(question)`, cached: it is needed for every number of every passage."""
     return pattern.search(question)
 
 
@@ -88,9 +86,9 @@ def _is_place(number: Number) -> bool:  # in an order: "third", "3rd"
     return number.unit in ("ordinal", "nth")
 
 
-#: Words that say that a step goes down, or up, and of which numbers: a place in an order is lower where its number is higher.
-#: They decide if the question has words of only one kind, is not negated ("hadn't been delayed" goes the other way), and does not
-#: ask for the difference itself.
+#: Words for a step down, words for a step up, and the numbers they apply to (a higher number is a lower place in an order). They
+#: decide if the question has words of one kind only, no negation ("hadn't been delayed" reverses them), and does not ask for
+#: the difference itself.
 _DIRECTIONS: list[tuple[re.Pattern[str], re.Pattern[str], Callable[[Number], bool]]] = [
     (_words("earlier|prior|sooner|fewer|less|ahead|shorter"),
      _words("later|more|additional|extra|another|further|longer|older|postponed|delayed|extended"), lambda number: True),
@@ -104,10 +102,10 @@ _DIRECTIONS: list[tuple[re.Pattern[str], re.Pattern[str], Callable[[Number], boo
 def compute_answers(passage: Number, question: Number, question_text: str) -> StepResults:
     """Answers computed from two numbers: [sum, difference], or [product, None] if the question's number is a factor.
 
-    A step that makes no sense is None: a date plus two goals, or the sum if the question says "earlier". Two years, months
-    or dates have the time between them as difference, if the question asks for it.
+    None where the step makes no sense: a date plus two goals, or the sum if the question says "earlier". The difference of two
+    years, months or dates is the time between them, if the question asks for it.
     """
-    if not _is_asked(passage, question_text):
+    if not _fits_question_word(passage, question_text):
         return [None, None]
     period = _seen(_PERIOD, question_text)
     if period and (between := _between(passage, question, period)):
@@ -119,13 +117,13 @@ def compute_answers(passage: Number, question: Number, question_text: str) -> St
         return [None, answers[1] if _is_year(passage) and _seen(_AMOUNT, question_text) else None]
     if question.factor or _seen(_DIFFERENCE, question_text) or _seen(_NEGATED, question_text):
         return answers
-    said = [(down, up) for down, up, fits in _DIRECTIONS if fits(passage)]
-    less, more = (any(_seen(words, question_text) for words in side) for side in zip(*said, strict=True))
+    directions = [(down, up) for down, up, fits in _DIRECTIONS if fits(passage)]
+    less, more = (any(_seen(words, question_text) for words in side) for side in zip(*directions, strict=True))
     return [None if less and not more else answers[0], None if more and not less else answers[1]]
 
 
-def _is_asked(passage: Number, question_text: str) -> bool:
-    """Whether a number is of the kind that the question asks for; true where the question does not tell."""
+def _fits_question_word(passage: Number, question_text: str) -> bool:
+    """Whether a number is of the kind that the question asks for; true if the question does not tell."""
     question_word = _seen(_MAIN, question_text)
     if question_word is None:
         return True
@@ -145,9 +143,9 @@ def _is_asked(passage: Number, question_text: str) -> bool:
 
 
 def compute_two(first: Number, second: Number, questions: Sequence[Number], question_text: str) -> list[StepResults]:
-    """Answers computed from two numbers of a passage, with each number of the question, the implicit one first.
+    """Answers computed from two numbers of a passage and each number of the question, IMPLICIT_ONE first.
 
-    For the implicit one [sum, difference]; for the others [difference + number, difference - number].
+    For IMPLICIT_ONE [sum, difference]; for the others [difference + number, difference - number].
     """
     total, difference = _combined(first, second, question_text)
     steps: list[StepResults] = [[_written(number, question_text) if number else None for number in (total, difference)]]
@@ -158,7 +156,7 @@ def compute_two(first: Number, second: Number, questions: Sequence[Number], ques
 
 
 def compute_list(items: Number, questions: Sequence[Number], question_text: str) -> list[StepResults]:
-    """Answers computed from the number of a list's items: [items, items - 1]; with each other number [sum, difference]."""
+    """Answers computed from a list: for IMPLICIT_ONE [items, items - 1]; for each other number [sum, difference]."""
     if not _seen(_COUNT, question_text) or _seen(_PERIOD, question_text):
         return [[None, None] for _ in questions]
     steps: list[StepResults] = [[_written(items, question_text), str(int(items.value) - 1)]]
@@ -169,37 +167,35 @@ def compute_list(items: Number, questions: Sequence[Number], question_text: str)
 
 
 def _combined(first: Number, second: Number, question_text: str) -> tuple[Number | None, Number | None]:
-    """What two numbers of a passage make: (sum, difference), each None unless the question asks for it."""
+    """(sum, difference) of two numbers of a passage, each None unless the question asks for it."""
     if period := _seen(_PERIOD, question_text):
         return None, _between(first, second, period)
     is_amount = first.unit in ("", "%") or first.unit in SCALES
     if first.unit != second.unit or not is_amount or unit_ratio(first.counts, second.counts) != 1:
         return None, None
-    if not _is_asked(first, question_text):
+    if not _fits_question_word(first, question_text):
         return None, None
-    total, difference = (
-        replace(first, end=second.end, value=abs(first.value + sign * second.value)) for sign in (1, -1)
-    )
-    return total if _seen(_SUM, question_text) else None, difference if _seen(_DIFFERENCE, question_text) else None
+    results = [replace(first, end=second.end, value=abs(first.value + sign * second.value)) for sign in (1, -1)]
+    return results[0] if _seen(_SUM, question_text) else None, results[1] if _seen(_DIFFERENCE, question_text) else None
 
 
-def _between(first: Number, second: Number, asked: re.Match[str]) -> Number | None:
-    """The time between two years, months or dates, in the period asked for; else in years."""
-    (early, late), period = sorted((first.value, second.value)), (asked[1] or "year").lower()
+def _between(first: Number, second: Number, asked_period: re.Match[str]) -> Number | None:
+    """The time between two years, months or dates, in the period that the question names, else in years."""
+    (early, late), period = sorted((first.value, second.value)), (asked_period[1] or "year").lower()
     if first.unit != second.unit or not (_is_year(first) or _is_day(first)):
         return None
-    value: float | None = None
+    elapsed: float | None = None
     if _is_year(first):
-        value = late - early if period == "year" else None
+        elapsed = late - early if period == "year" else None
     elif period in ("day", "week"):
-        value = (late - early) / _DAYS[period] if first.unit.startswith("date") else None
+        elapsed = (late - early) / _DAYS[period] if first.unit.startswith("date") else None
     else:
         months = int(late - early)
         if first.unit.startswith("date"):
             start, end = date.fromordinal(int(early)), date.fromordinal(int(late))
             months = (end.year - start.year) * 12 + end.month - start.month - (end.day < start.day)
-        value = months if period == "month" else months // 12 or None
-    return None if value is None or value % 1 else Number(first.start, second.end, value, unit=period)
+        elapsed = months if period == "month" else months // 12 or None
+    return None if elapsed is None or elapsed % 1 else Number(first.start, second.end, elapsed, unit=period)
 
 
 def _results(passage: Number, question: Number, question_text: str) -> StepResults:
@@ -211,15 +207,15 @@ def _results(passage: Number, question: Number, question_text: str) -> StepResul
     if question.factor:
         fits = _multiplies(passage, question)
         return [_written(passage, question_text, passage.value * question.value) if fits else None, None]
-    both = _in_one_unit(passage, question)
-    if both is None:
+    converted = _in_one_unit(passage, question)
+    if converted is None:
         return [None, None]
-    base, step = both
+    base, step = converted
     return [_written(base, question_text, base.value + sign * step) for sign in (1, -1)]
 
 
 def _multiplies(passage: Number, factor: Number) -> bool:
-    """Whether a factor such as "twice" or "half as many goals" multiplies a number: no date and no place in an order."""
+    """Whether a factor such as "twice" or "half as many goals" multiplies a number; never a date or a place in an order."""
     if _is_moment(passage) or _is_place(passage) or passage.counts == "label":
         return False
     is_period = _is_period(passage)
@@ -231,40 +227,40 @@ def _multiplies(passage: Number, factor: Number) -> bool:
 
 
 def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
-    """The passage's number and the question's, in one unit; None if they are not of one kind."""
-    unit, value, is_label = passage.unit, question.value, passage.counts == "label"
+    """The passage's number and the question's step, in one unit; None if they are not of one kind."""
+    unit, step, is_label = passage.unit, question.value, passage.counts == "label"
     if _is_period(question):
         if _is_moment(passage) or passage.counts == "age":
-            return (passage, value * _MONTHS[question.unit] / 12) if _MONTHS.get(question.unit, 0) >= 12 else None
+            return (passage, step * _MONTHS[question.unit] / 12) if _MONTHS.get(question.unit, 0) >= 12 else None
         sizes = next((sizes for sizes in (_SECONDS, _MONTHS) if unit in sizes and question.unit in sizes), None)
         if sizes is None:
             return None
         smaller = min(unit, question.unit, key=sizes.__getitem__)
-        smaller = unit if value * sizes[question.unit] % sizes[unit] == 0 else smaller
+        smaller = unit if step * sizes[question.unit] % sizes[unit] == 0 else smaller
         base = replace(passage, value=passage.value * sizes[unit] / sizes[smaller], unit=smaller)
-        return base, value * sizes[question.unit] / sizes[smaller]
+        return base, step * sizes[question.unit] / sizes[smaller]
     if question.unit == "%" and unit != "%":
         is_exact = _is_moment(passage) or _is_place(passage) or is_label
-        return None if is_exact else (passage, passage.value * value / 100)
+        return None if is_exact else (passage, passage.value * step / 100)
     if is_label or (_is_place(question) and not _is_place(passage)):
         return None
-    if question == IMPLICIT_ONE and passage.before + passage.behind:  # an amount is not one more without a word of it
+    if question == IMPLICIT_ONE and passage.before + passage.behind:  # "€5" changes only by a step that is written
         return None
     if passage.of and question.of and passage.of != question.of:
         return None
     if _is_place(passage):
-        return None if question.counts in _SCORES or question.counts in UNITS else (passage, value)
+        return None if question.counts in _SCORES or question.counts in UNITS else (passage, step)
     if question == IMPLICIT_ONE:
-        return passage, value
+        return passage, step
     if _is_moment(passage) or _is_period(passage) or unit == "%":
-        return None if question.counts else (passage, value)
-    times = unit_ratio(passage.counts, question.counts)
-    if times is None:
+        return None if question.counts else (passage, step)
+    ratio = unit_ratio(passage.counts, question.counts)
+    if ratio is None:
         return None
-    if question.unit in SCALES or (unit in SCALES and value >= 1000):
-        value *= SCALES.get(question.unit, 1) / SCALES.get(unit, 1)
-    is_round = times == 1 or round(value * times, _DECIMALS) == value * times  # 500 m are no round number of miles
-    return (passage, value * times) if is_round else None
+    if question.unit in SCALES or (unit in SCALES and step >= 1000):
+        step *= SCALES.get(question.unit, 1) / SCALES.get(unit, 1)
+    is_round = ratio == 1 or round(step * ratio, _DECIMALS) == step * ratio  # 500 m are not a round number of miles
+    return (passage, step * ratio) if is_round else None
 
 
 def _moved_date(when: Number, step: float, unit: str, question: str) -> str | None:
@@ -298,43 +294,43 @@ def _moved_month(when: Number, step: float, unit: str, question: str) -> str | N
     return MONTH_NAMES[month] + f" {year}" * (has_year and not _seen(_MONTH, question))
 
 
-def _written(number: Number, question: str, value: float | None = None) -> str | None:
-    """A value, by default the number's own, in the number's unit and in the style of IfQA's answers.
+def _written(number: Number, question: str, amount: float | None = None) -> str | None:
+    """An amount, by default the number's value, in the number's unit and in the style of IfQA's answers.
 
-    It is a decade or century if the question asks for that.
+    Where the question asks for a decade or century, a year becomes that.
     """
-    unit, value = number.unit, round(number.value if value is None else value, 6)
-    if value < 0 and not _seen(_DIFFERENCE, question):  # fewer than none
+    unit, amount = number.unit, round(number.value if amount is None else amount, 6)
+    if amount < 0 and not _seen(_DIFFERENCE, question):  # fewer than none
         return None
-    value = abs(value)
+    amount = abs(amount)
     age = _seen(_AGE, question)
-    if age and 1000 <= value < 2100:
-        return f"{int(value) // 10 * 10}s" if age[1].lower() == "decade" else _nth((int(value) - 1) // 100 + 1)
+    if age and 1000 <= amount < 2100:
+        return f"{int(amount) // 10 * 10}s" if age[1].lower() == "decade" else _nth((int(amount) - 1) // 100 + 1)
     if unit == "century":
         return None
     if _is_place(number) and not _seen(_AMOUNT, question):
-        if value != int(value) or value < 1:
+        if amount != int(amount) or amount < 1:
             return None
-        return ORDINALS.get(int(value), _nth(int(value))) if unit == "ordinal" else _nth(int(value))
+        return ORDINALS.get(int(amount), _nth(int(amount))) if unit == "ordinal" else _nth(int(amount))
     tail, period = "", _seen(_PERIOD, question)
     if unit in SCALES:
-        whole = round(value * SCALES[unit], 6)
+        whole = round(amount * SCALES[unit], 6)
         unit = next((name for name, size in reversed(SCALES.items()) if whole >= size), "")
         scaled = whole / SCALES.get(unit, 1)
-        value, tail = (scaled, unit) if unit != "thousand" and round(scaled, 3) == scaled else (whole, "")
-    elif _is_period(number) and period and period[2]:  # "how long" does not say in which unit
-        tail = unit + "s" * (value != 1)
-    if value == int(value):
-        text = f"{int(value):,}" if value >= 10000 else str(int(value))
+        amount, tail = (scaled, unit) if unit != "thousand" and round(scaled, 3) == scaled else (whole, "")
+    elif _is_period(number) and period and period[2]:  # "how long" names no unit
+        tail = unit + "s" * (amount != 1)
+    if amount == int(amount):
+        text = f"{int(amount):,}" if amount >= 10000 else str(int(amount))
     else:
-        text = f"{value:g}" if value < 1e5 else str(value)
+        text = f"{amount:g}" if amount < 1e5 else str(amount)
     text = f"{text} {tail}".strip()
     shown = f"{number.before}{text}{number.behind}"
     # "how many miles" and "in euros" name the unit of their answer
-    named = shown != text and {unit_of(word) or currency_of(word) for word in _IN_UNIT.findall(question)}
+    named = shown != text and {unit_of(word) for word in _IN_UNIT.findall(question)}
     return text if named and number.counts in named else shown
 
 
-def _nth(value: int) -> str:
-    tail = {1: "st", 2: "nd", 3: "rd"}.get(value % 10 if value % 100 not in (11, 12, 13) else 0, "th")
-    return f"{value}{tail}"
+def _nth(place: int) -> str:
+    tail = {1: "st", 2: "nd", 3: "rd"}.get(place % 10 if place % 100 not in (11, 12, 13) else 0, "th")
+    return f"{place}{tail}"

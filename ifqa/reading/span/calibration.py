@@ -1,7 +1,6 @@
-"""How sure the extractive reader is: features of a question's candidates, and the calibration that makes a probability of them.
+"""The extractive reader's confidence: features of a question's candidates, and a logistic regression that calibrates them.
 
-The calibration is a logistic regression. `ifqa train calibration` fits it on questions that the reader was not trained on, and
-writes it beside the weights as `calibration.json`.
+`ifqa train calibration` fits it on questions that the reader was not trained on, into `calibration.json` beside the weights.
 """
 
 import math
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Share, StoredModel, parse_stored
 from ifqa.storage.files import read_json
@@ -19,7 +18,7 @@ from ifqa.storage.files import read_json
 CALIBRATION_FILE = "calibration.json"
 VERSION = 2  # raise it when a feature is computed differently
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
-_FARTHEST = 10.0  # of log probabilities: exp(-10) is as good as none
+_FARTHEST = 10.0  # log probabilities are cut at minus this
 _COMMON = frozenset(
     """a about after also an and are as at be been before but by can could did do does for from had has have he her his how if
     in instead into is it its many might more most much no not of on one only or other she should some than that the their them
@@ -28,56 +27,41 @@ _COMMON = frozenset(
 
 Feature = Literal["log_probability", "margin", "score", "agreement", "passages", "known", "known_anywhere", "names",
                   "words", "repeated", "number"]  # fmt: skip
-CandidateScore = tuple[float, str, int]  # a candidate: its score, its normalised text, the place of its passage
+CandidateScore = tuple[float, str, int]  # a candidate's score, normalised text, and its passage's place
 
 
 def confidence_features(
     question: str, texts: Sequence[str], scored: Sequence[CandidateScore], chosen: str
 ) -> dict[str, float]:
-    """What tells right answers from wrong ones.
+    """Features that tell right answers from wrong ones.
 
-    Args:
-        question: the question's text.
-        texts: the passages' texts, best first.
-        scored: the best candidates of every passage; their scores are compared over all passages.
-        chosen: the normalised text of the answer, which is not empty and is among the candidates.
-
-    Returns:
-        log_probability: of the answer, among all candidates of all passages.
-        margin: the log of how much more probable it is than the second answer.
-        score: of its best candidate, before the softmax.
-        agreement: the share of the passages whose own best candidate is the answer.
-        passages: the log of their number.
-        known: the share of the question's content words that stand in the passage of the answer's best candidate.
-        known_anywhere: the share that stands in any passage.
-        names: the share of the question's names and numbers that stands in any passage; 1 if the question has none.
-        words: the log of the answer's number of words.
-        repeated: 1 if the answer stands in the question.
-        number: 1 if the answer has a digit.
+    `texts` are the passages' texts, best first; `scored` the best candidates of every passage, with scores comparable across
+    passages; `chosen` the answer's normalised text, which is among the candidates and not empty.
     """
     best = max(score for score, _, _ in scored)
     weights: dict[str, float] = defaultdict(float)
-    own: dict[int, tuple[float, str]] = {}
+    passage_best: dict[int, tuple[float, str]] = {}
     for score, text, place in scored:
         weights[text] += math.exp(score - best)
-        own[place] = max(own.get(place, (-math.inf, "")), (score, text))
+        passage_best[place] = max(passage_best.get(place, (-math.inf, "")), (score, text))
     weights.pop("", None)
     second = max((weight for text, weight in weights.items() if text != chosen), default=0.0)
     score, place = max((score, -place) for score, text, place in scored if text == chosen)
-    asked, named = set(_content(question)), _names(question)
-    found = [asked & set(_content(text)) for text in texts]
-    anywhere = set[str]().union(*found)
+    capitalised = [word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit()]
+    query_words, names = _content_words(question), _content_words(" ".join(capitalised))
+    overlaps = [query_words & _content_words(text) for text in texts]
+    anywhere = set[str]().union(*overlaps)
     return {
-        "log_probability": _log(weights[chosen] / sum(weights.values())),
-        "margin": -_log(second / weights[chosen]),
-        "score": score,
-        "agreement": sum(text == chosen for _, text in own.values()) / len(texts),
+        "log_probability": _log(weights[chosen] / sum(weights.values())),  # among all candidates of all passages
+        "margin": -_log(second / weights[chosen]),  # log of how much more probable than the second answer
+        "score": score,  # of its best candidate, before the softmax
+        "agreement": sum(text == chosen for _, text in passage_best.values()) / len(texts),
         "passages": math.log(len(texts)),
-        "known": len(found[-place]) / max(1, len(asked)),
-        "known_anywhere": len(anywhere) / max(1, len(asked)),
-        "names": len(named & anywhere) / len(named) if named else 1.0,
+        "known": len(overlaps[-place]) / max(1, len(query_words)),  # content words in its best candidate's passage
+        "known_anywhere": len(anywhere) / max(1, len(query_words)),
+        "names": len(names & anywhere) / len(names) if names else 1.0,  # the question's names and numbers
         "words": math.log(len(chosen.split())),
-        "repeated": float(f" {chosen} " in f" {normalize(question)} "),
+        "repeated": float(f" {chosen} " in f" {normalize(question)} "),  # the question contains the answer
         "number": float(bool(re.search(r"\d", chosen))),
     }
 
@@ -86,45 +70,35 @@ def _log(share: float) -> float:
     return max(math.log(share), -_FARTHEST) if share > 0 else -_FARTHEST
 
 
-def _content(text: str) -> list[str]:
-    """The content words of a text, normalised and cut to six letters, so that "direct" and "directed" are the same."""
-    return [word[:6] for word in normalize(text.replace("'s", " ").replace("’s", " ")).split() if word not in _COMMON]
-
-
-def _names(question: str) -> set[str]:
-    """The content words with a capital or a digit at their beginning, but for the question's first word."""
-    return set(
-        _content(" ".join(word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit()))
-    )
+def _content_words(text: str) -> set[str]:
+    """A text's content words, normalised and cut to six letters, so that "direct" and "directed" match."""
+    return {word[:6] for word in normalize(text.replace("'s", " ").replace("’s", " ")).split() if word not in _COMMON}
 
 
 class Calibration(StoredModel):
-    """A logistic regression over features; an opened system gives no answer of less confidence than `threshold`.
-
-    `version` is `VERSION`, and `weights` the hash of the reader's weights that it was fitted for.
-    """
+    """A logistic regression over features; `weights` is the hash of the reader's weights that it was fitted for."""
 
     intercept: float
     coefficients: dict[Feature, float]
-    threshold: Share = 0.0
+    threshold: Share = 0.0  # an opened system abstains below this confidence
     version: int = 0
     weights: str = ""
 
-    def confidence(self, found: Mapping[str, float]) -> float:
+    def confidence(self, features: Mapping[str, float]) -> float:
         """The probability that an answer with these features is right."""
-        odds = self.intercept + math.fsum(weight * found[name] for name, weight in self.coefficients.items())
+        odds = self.intercept + math.fsum(weight * features[name] for name, weight in self.coefficients.items())
         return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
 
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:
-    """The calibration beside the reader's weights, whose hash is `weights`; None if there is none."""
+    """The calibration beside the reader's weights, whose hash is `weights`; None if absent."""
     path = folder / CALIBRATION_FILE
     if not path.exists():
         return None
-    again = f"fit it again: ifqa train calibration --to {folder}"
-    stored = parse_stored(Calibration, read_json(path), str(path), again)
-    if stored.version != VERSION:
-        raise IfqaError(f"{path}: version {stored.version}, wanted {VERSION}; {again}")
-    if stored.weights != weights:
-        raise IfqaError(f"{path} was fitted for other weights than those beside it; {again}, or remove the file")
-    return stored
+    mend = f"fit it again: ifqa train calibration --to {folder}"
+    calibration = parse_stored(Calibration, read_json(path), str(path), mend)
+    if calibration.version != VERSION:
+        raise DamagedArtifact(f"{path}: version {calibration.version}, wanted {VERSION}; {mend}")
+    if calibration.weights != weights:
+        raise DamagedArtifact(f"{path} was fitted for other weights than those beside it; {mend}, or remove the file")
+    return calibration

@@ -1,7 +1,7 @@
-"""Numbers, dates, months and lists in text: their values, what a number counts, and when two numbers are of one kind.
+"""Finds numbers, dates, months and lists in text: their values, what they count, and which are of one kind.
 
 A number counts money in a currency, a length, a mass or a volume in a unit, a span of time, things that a noun names, or it is
-a label ("room 14"), which counts nothing. An answer is computed only from numbers of one kind.
+a label ("room 14"), which counts nothing. Answers are computed only from numbers of one kind.
 """
 
 import re
@@ -27,7 +27,7 @@ _SPELLED = {
 }  # fmt: skip
 _CURRENCIES = {"dollar": "$", "euro": "€", "rupee": "₹", "yen": "¥", "yuan": "¥"}
 CURRENCY = re.compile(r"(?:US|A|C|NZ|HK)?[$£€¥₹₩₽]\s?$")
-#: What stands between a number and what it counts.
+#: Words between a number and what it counts.
 _MODIFIERS = frozenset(
     """more fewer less additional extra other further different new older younger longer shorter larger smaller higher lower
     earlier later sooner taller deeper wider heavier lighter greater bigger better worse total consecutive such""".split()
@@ -49,24 +49,18 @@ _LABEL = re.compile(
 )
 _NUMBER_OF = re.compile(r"\bnumber of\s*$", re.IGNORECASE)
 _AGE = re.compile(r"\b(?:aged?|age of|at age|ages of)\s*$", re.IGNORECASE)
-
-
-#: Nouns that count the same things -> one of them.
+#: Nouns that count the same things -> their common stem.
 _SAME = {
     **dict.fromkeys("individual participant man woman other life guest passenger driver player".split(), "person"),
     **dict.fromkeys("member figure victim".split(), "person"),
     **dict.fromkeys("championship victory win".split(), "title"),
     "track": "song", "movie": "film", "defeat": "loss", "cannon": "gun",
 }  # fmt: skip
-
-
-_PLURALS = dict(
-    pair.split("/") for pair in "people/person men/man women/woman children/child lives/life wives/wife".split()
-)
+_PLURALS = {"people": "person", "men": "man", "women": "woman", "children": "child", "lives": "life", "wives": "wife"}
 
 
 def noun_stem(noun: str) -> str:
-    """A noun without the ending of its plural, and of several for the same thing one."""
+    """A noun in the singular; synonyms have one stem."""
     singular = _singular(noun)
     return _SAME.get(singular, singular)
 
@@ -82,12 +76,12 @@ def _singular(noun: str) -> str:
 
 
 def is_boundary(text: str, at: int) -> bool:
-    """Whether an answer may begin or end at a character: not within a word, and not within an amount such as "€1,250.50"."""
+    """Whether an answer may begin or end at a character: not inside a word or an amount such as "€1,250.50"."""
     if not 0 < at < len(text):
         return True
     before, after = text[at - 1], text[at]
-    if before.isalnum() and after.isalnum():
-        return _unspaced(before) or _unspaced(after)
+    if before.isalnum() and after.isalnum():  # scripts without blanks between words may be cut anywhere
+        return any(c >= "\u0e00" and unicodedata.name(c, "").split(" ")[0] in _UNSPACED for c in (before, after))
     if after.isdigit():
         return unicodedata.category(before) != "Sc" and not (before in ".," and text[max(at - 2, 0)].isdigit())
     if before.isdigit() and after in ".,":
@@ -95,26 +89,17 @@ def is_boundary(text: str, at: int) -> bool:
     return not unicodedata.combining(after)
 
 
-def _unspaced(char: str) -> bool:
-    """Whether a character is of a script without blanks between its words."""
-    return char >= "\u0e00" and unicodedata.name(char, "").split(" ")[0] in _UNSPACED
-
-
 def unit_of(word: str) -> str:
-    """The name of a unit of measure in `UNITS`; empty for another word."""
-    name = _SPELLED.get(word.lower(), _SPELLED.get(noun_stem(word), noun_stem(word)))
-    return name if name in UNITS else ""
-
-
-def currency_of(word: str) -> str:
-    """The sign of a currency that a word names; empty for another word."""
-    return _CURRENCIES.get(noun_stem(word), "")
+    """The unit of `UNITS`, or the currency's sign, that a word names; empty for another word."""
+    stem = noun_stem(word)
+    name = _SPELLED.get(word.lower(), _SPELLED.get(stem, stem))
+    return name if name in UNITS else _CURRENCIES.get(stem, "")
 
 
 def counted_kind(text: str, start: int, end: int) -> str:
-    """What the number at `start` to `end` (its "million" included) counts.
+    """What the number at `start` to `end` (including "million") counts.
 
-    A currency's sign, the name of a unit of measure, the stem of a noun, "age", "label", or empty if nothing tells.
+    A currency's sign, a unit of `UNITS`, a noun's stem, "age", "label", or empty if unknown.
     """
     before = text[max(start - 16, 0) : start]
     if prefix := CURRENCY.search(before):
@@ -128,8 +113,6 @@ def counted_kind(text: str, start: int, end: int) -> str:
         word, place = match[1], match.end()
         if not words and (unit := unit_of(word)):
             return unit
-        if not words and (sign := currency_of(word)):
-            return sign
         if word.lower() in _STOPS:
             break
         if word.lower() not in _MODIFIERS:
@@ -149,7 +132,7 @@ _DIMENSIONS = {
 
 
 def factor_kind(text: str, end: int) -> str:
-    """What a factor that ends at `end` multiplies: "twice as many goals", "half as long"; as `counted`, or "extent"."""
+    """What a factor that ends at `end` multiplies ("twice as many goals", "half as long"): as `counted_kind`, or "extent"."""
     match = _AS.match(text, end)
     if match is None:
         return ""
@@ -157,17 +140,15 @@ def factor_kind(text: str, end: int) -> str:
 
 
 def amount_affixes(text: str, start: int, end: int) -> tuple[str, str]:
-    """What the text writes before and behind an amount of money or of a unit: "€" and "", or "" and "km"."""
+    """The text before and behind an amount of money or of a unit: "€" and "", or "" and " km"."""
     if sign := CURRENCY.search(text, max(start - 5, 0), start):
         return sign[0].strip()[-1], ""
     word = _WORD.match(text, end)
-    if word and (unit_of(word[1]) or currency_of(word[1])):
-        return "", "" if word[0][0] == "-" else word[0]  # "an 8350-ft runway"
-    return "", ""
+    return "", word[0] if word and unit_of(word[1]) and word[0][0] != "-" else ""  # not "an 8350-ft runway"
 
 
 def unit_ratio(counts: str, other: str) -> float | None:
-    """How many of what `counts` names are in one of the `other`; 1 where nothing tells; None if they are not of one kind."""
+    """How many units `counts` are in one `other`; 1 if unknown; None if they are not of one kind."""
     if "label" in (counts, other):
         return None
     if counts == other or not other:
@@ -183,9 +164,9 @@ _UNITS = ("zero one two three four five six seven eight nine ten eleven twelve t
 _NTHS = ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
          "sixteenth seventeenth eighteenth nineteenth twentieth").split()  # fmt: skip
 _TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
-_VALUES = {word: value for value, word in enumerate(_UNITS)} | _TENS
+_VALUES = {word: n for n, word in enumerate(_UNITS)} | _TENS
 _VALUES |= {"single": 1, "once": 1, "dozen": 12, "hundred": 100}
-_ASKED = _VALUES | {"another": 1, "additional": 1, "decade": 10, "century": 100}
+_QUESTION_VALUES = _VALUES | {"another": 1, "additional": 1, "decade": 10, "century": 100}
 _FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling": 2, "thrice": 3, "triple": 3, "tripled": 3,
                               "quadruple": 4, "quadrupled": 4, "half": 0.5, "halved": 0.5, "halving": 0.5}  # fmt: skip
 MONTH_NAMES = "January February March April May June July August September October November December".split()
@@ -193,8 +174,8 @@ SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10*
 _EXACT = 1e15  # a float holds smaller integers exactly; longer digit strings are not amounts
 #: Ordinals of 1 to 20 in words, and small number words with their digits; IfQA's answers use both.
 ORDINALS = dict(enumerate(_NTHS, start=1))
-_NTH_VALUES = {word: value for value, word in ORDINALS.items()}
-DIGITS = {word: str(value) for value, word in enumerate(_UNITS)}
+_NTH_VALUES = {word: n for n, word in ORDINALS.items()}
+DIGITS = {word: str(n) for n, word in enumerate(_UNITS)}
 
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|[A-Za-z]+(?:-[a-z]+)?")
 _HUNDRED = re.compile(r"[ -](?:hundred|(dozen))\b", re.IGNORECASE)
@@ -219,7 +200,7 @@ _DATE = re.compile(
     rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
 )
 _IN_MONTH = re.compile(rf"\b(?P<m>{_MONTH})\b(?! \d{{1,2}}\b)(?:,? (?:of )?(?P<y>\d{{4}})\b)?")
-#: Possessive, so that no text takes more than a pass from each of its words.
+#: Possessive quantifiers: no text takes more than one pass from each of its words.
 _NAME_WORD = r"[A-Z\"](?:[\w'’\"-]|\.(?=\w))*+"
 _NAME = rf"(?:the )?{_NAME_WORD}(?: (?:(?:of|the|de) )?{_NAME_WORD})*+(?: \([^()]{{1,40}}\))?+"
 _LIST = re.compile(rf"(?<![\w\"]){_NAME}(?:(?:, {_NAME})++,?)?+ and {_NAME}")
@@ -229,66 +210,54 @@ _LIST = re.compile(rf"(?<![\w\"]){_NAME}(?:(?:, {_NAME})++,?)?+ and {_NAME}")
 class Number:
     """A number, date or list in a text.
 
-    Attributes:
-        start, end: position in characters, `end` exclusive.
-        value: the number; for a date, the days since the year 1; for a month, the months since the year 0; for a list, the
-            number of its items.
-        factor: whether it multiplies, as "twice" does.
-        unit: "million" and the like; "second" to "century" for a span of time; "%"; "ordinal"; "calendar year"; "date" and
-            "month of year", each with "?" behind it if the text names no year; "list".
-        counts: what it counts, as `counted` says.
-        of: what an amount in a unit is of: "sugar" in "200 g of sugar".
-        before, behind: what the text writes around an amount of money or of a unit, such as "€" or " km".
-        day_first: whether a date moved from this one is written as "7 July 2000"; else as in IfQA's answers, "July 7, 2000".
+    `value` of a date is the days since the year 1, of a month the months since the year 0, of a list the number of its items.
+    `unit` is "million" and the like; "second" to "century" for a span of time; "%"; "ordinal"; "nth"; "calendar year"; "date" and
+    "month of year", each with "?" if the text names no year; "list".
     """
 
-    start: int
-    end: int
+    start: int  # position in characters
+    end: int  # exclusive
     value: float
-    factor: bool = False
+    factor: bool = False  # whether it multiplies, as "twice" does
     unit: str = ""
-    counts: str = ""
-    before: str = ""
-    behind: str = ""
-    day_first: bool = False
-    of: str = ""
+    counts: str = ""  # as `counted_kind` returns it
+    before: str = ""  # the text around an amount of money or of a unit: "€"
+    behind: str = ""  # " km"
+    day_first: bool = False  # dates moved from this one are written "7 July 2000"; else as IfQA's, "July 7, 2000"
+    of: str = ""  # the substance of an amount in a unit: "sugar" in "200 g of sugar"
 
 
 #: The implicit step of a question: "had not won the 2007 title" means one title fewer.
 IMPLICIT_ONE = Number(0, 0, 1.0)
 
 
-def find_numbers(text: str, asked: bool = False, question: str = "", as_written: bool = False) -> list[Number]:
-    """The numbers in a text: digits, words, ordinals, dates, months; if `asked` also "twice" and the "a" of "a year".
+def find_numbers(text: str, in_question: bool = False, question: str = "", as_written: bool = False) -> list[Number]:
+    """Digits, number words, ordinals, dates and months; `in_question` also "twice" and the "a" of "a year".
 
-    A date without a year takes the year of the question if that has just one, else the nearest in the text.
-    With `as_written` dates are moved in the order of day and month that the text has.
+    A date without a year takes the only year of the question, else the nearest in the text. With `as_written`, moved dates keep
+    the text's order of day and month.
     """
     dates = list(_dates(text, question, as_written))
     numbers = [*dates, *_months(text, question)]
-    if asked:
-        numbers += [
-            _with_unit(text, match.start(), match.end(), 0.5 if match.group().lower().startswith("half") else 1.0)
-            for match in _ARTICLE.finditer(text)
-        ]
-    return numbers + [
-        number
-        for number in _whole_times(text, list(_plain(text, asked)))
-        if number.unit == "calendar year" or not any(day.start <= number.start < day.end for day in dates)
-    ]
+    for match in _ARTICLE.finditer(text) if in_question else ():
+        numbers.append(_with_unit(text, *match.span(), 0.5 if match.group().lower().startswith("half") else 1.0))
+    for number in _whole_times(text, list(_plain(text, in_question))):
+        if number.unit == "calendar year" or not any(day.start <= number.start < day.end for day in dates):
+            numbers.append(number)
+    return numbers
 
 
 def find_lists(text: str) -> list[Number]:
-    """Lists of names, as "Denmark, Norway and Sweden": their value is the number of items."""
+    """Lists of names, as "Denmark, Norway and Sweden"; the value is the number of items."""
     lists = []
     for match in _LIST.finditer(text):
         items = [name for name in re.split(r",? and |, ", match.group()) if name]
-        lists.append(Number(match.start(), match.end(), float(len(items)), unit="list"))
+        lists.append(Number(*match.span(), float(len(items)), unit="list"))
     return lists
 
 
 def format_answer(text: str, start: int, end: int, question: str = "") -> str:
-    """The characters `start` to `end`, exclusive, of a text as IfQA's answers write them.
+    """The characters `start` to `end`, exclusive, of a text in the style of IfQA's answers.
 
     "15 April 2003" becomes "April 15, 2003"; a date without a year gets one as in `find_numbers`. Other text is unchanged.
     """
@@ -300,25 +269,24 @@ def format_answer(text: str, start: int, end: int, question: str = "") -> str:
 
 
 def _year_near(text: str, start: int, end: int, question: str) -> str:
-    named: set[str] = set(_YEAR.findall(question))
-    if len(named) == 1:
-        return named.pop()
+    question_years: set[str] = set(_YEAR.findall(question))
+    if len(question_years) == 1:
+        return question_years.pop()
     years = _YEAR.finditer(text)
     distances = [(start - year.end() if year.end() <= start else year.start() - end, year.group()) for year in years]
     return min((near for near in distances if near[0] >= 0), key=lambda near: near[0], default=(0, ""))[1]
 
 
-def _plain(text: str, asked: bool) -> Iterator[Number]:
-    values = _ASKED if asked else _VALUES
+def _plain(text: str, in_question: bool) -> Iterator[Number]:
+    values = _QUESTION_VALUES if in_question else _VALUES
     for match in _NUMBER.finditer(text):
         start, end, word = *match.span(), match.group().lower()
         first, _, second = word.partition("-")
         if word[0].isdigit() and not word[-1].isdigit():
             yield _nth(text, start, end, float(word[:-2]), "nth")
         elif word[0].isdigit():
-            value = float(word.replace(",", ""))
-            if value < _EXACT:
-                number = _with_unit(text, start, end, value)
+            number = _with_unit(text, start, end, float(word.replace(",", "")))
+            if number.value < _EXACT:
                 year = not number.unit and _YEAR.fullmatch(word) and not CURRENCY.search(text, max(start - 5, 0), start)
                 yield replace(number, unit="calendar year") if year else number
         elif word in _NTH_VALUES:
@@ -326,8 +294,7 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
         elif word == "dozen" and _COUNTED_DOZEN.search(text, max(start - 12, 0), start):
             continue  # "three dozen" was read with its "three"
         elif word in values:
-            hundred = _HUNDRED.match(text, end) if values[word] < 100 else None
-            if hundred:
+            if values[word] < 100 and (hundred := _HUNDRED.match(text, end)):
                 yield _with_unit(text, start, hundred.end(), values[word] * (12.0 if hundred[1] else 100.0))
             else:
                 yield _with_unit(text, start, end, float(values[word]))
@@ -335,12 +302,12 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
             yield _with_unit(text, start, end, float(values[first] + values[second]))
         elif second and first in values:
             yield _with_unit(text, start, start + len(first), float(values[first]))
-        elif asked and word in _FACTORS:
+        elif in_question and word in _FACTORS:
             yield Number(start, end, _FACTORS[word], factor=True, counts=factor_kind(text, end))
 
 
 def _whole_times(text: str, numbers: list[Number]) -> Iterator[Number]:
-    """The numbers, with "2 hours 40 minutes" as one of 160 minutes."""
+    """The numbers, with "2 hours 40 minutes" as 160 minutes."""
     last: Number | None = None
     for number in numbers:
         size = _SECONDS.get(number.unit, 0)
@@ -372,8 +339,9 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     last = match.end() if match else end
     counts = counted_kind(text, start, last)
     substance = _OF.match(text, last) if counts in UNITS else None
+    before, behind = amount_affixes(text, start, last)
     of = substance[1].lower() if substance else ""
-    return Number(start, end, value, False, unit, counts, *amount_affixes(text, start, last), of=of)
+    return Number(start, end, value, unit=unit, counts=counts, before=before, behind=behind, of=of)
 
 
 def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:
@@ -381,11 +349,11 @@ def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:
         day, month = int(match["d1"] or match["d2"]), MONTH_NAMES.index(match["m1"] or match["m2"]) + 1
         year = match["y"] or _year_near(text, *match.span(), question)
         try:
-            value = date(int(year or 2001), month, day).toordinal()
+            days = date(int(year or 2001), month, day).toordinal()
         except ValueError:  # "February 30"
             continue
         day_first = as_written and bool(match["d1"])
-        yield Number(*match.span(), float(value), unit="date" if year else "date?", day_first=day_first)
+        yield Number(*match.span(), float(days), unit="date" if year else "date?", day_first=day_first)
 
 
 def _months(text: str, question: str) -> Iterator[Number]:
@@ -393,5 +361,5 @@ def _months(text: str, question: str) -> Iterator[Number]:
         if re.search(r"\d(?:st|nd|rd|th)? $", text[max(match.start() - 6, 0) : match.start()]):  # of a date
             continue
         year = match["y"] or _year_near(text, *match.span(), question)
-        value = int(year or 2001) * 12 + MONTH_NAMES.index(match["m"])
-        yield Number(*match.span(), float(value), unit="month of year" if year else "month of year?")
+        months = int(year or 2001) * 12 + MONTH_NAMES.index(match["m"])
+        yield Number(*match.span(), float(months), unit="month of year" if year else "month of year?")

@@ -1,1 +1,1 @@
-"""T5 as readers use it: networks of Fusion-in-Decoder and RAG, token ids, checkpoints and decoding."""
+"""T5 readers: checkpoints, the networks of Fusion-in-Decoder and RAG, and decoding."""

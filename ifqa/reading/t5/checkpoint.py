@@ -1,7 +1,4 @@
-"""Opens checkpoints of T5, and makes token ids of texts by a checkpoint's conventions.
-
-A checkpoint is one of this project's, any T5 of the hub, or one of facebookresearch/FiD's.
-"""
+"""Opens checkpoints of T5 (ifqa's, the hub's, or facebookresearch/FiD's), and tokenizes texts by a checkpoint's conventions."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,16 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
+from ifqa.models import hub
 from ifqa.models.devices import CHUNK, Features
-from ifqa.models.hub import (
-    config_number,
-    model_folder,
-    open_tokenizer,
-    report_load_errors,
-    silence_transformers,
-    weights_fingerprint,
-)
 from ifqa.settings import StoredModel, StrictModel, parse_stored
 from ifqa.storage.files import read_json
 
@@ -30,8 +20,8 @@ if TYPE_CHECKING:
 
     from ifqa.reading.t5.model import FusionInDecoder
 
-#: Reader -> the model that it reads with if no checkpoint is named. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-
-#: question-answering finetuning/train_unifiedqa.py:11).
+#: Reader -> its default model. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-question-answering
+#: finetuning/train_unifiedqa.py:11).
 DEFAULT_CHECKPOINTS = {
     "fid": "google/flan-t5-base",
     "rag": "google/flan-t5-base",
@@ -47,25 +37,19 @@ Mode = Literal["sequence", "token"]  # of RAG (see `ifqa.reading.t5.rag_model.lo
 
 @dataclass(frozen=True)
 class Conventions:
-    """How texts become inputs; a checkpoint reads best with the conventions of its training.
+    """How texts become inputs; a checkpoint reads best with the conventions of its training."""
 
-    `max_tokens` of question and passage together are read, and passages' `titles`: IfQA's gold passages have none and articles
-    do, so in a corpus with both a title shows that a passage is not gold. With `encoder_eos` an input ends in `</s>`: FiD's
-    published readers were trained with transformers before version 4, which added none.
-    """
-
-    max_tokens: int = MAX_TOKENS
-    titles: bool = True
-    encoder_eos: bool = True
+    max_tokens: int = MAX_TOKENS  # of question and passage together
+    titles: bool = True  # IfQA's gold passages have none and articles do, so in a corpus with both they give gold away
+    encoder_eos: bool = True  # inputs end in `</s>`; FiD's readers were trained on transformers 3, which added none
 
     def __post_init__(self) -> None:
         """Refuse a `max_tokens` that is too short for any question."""
         if self.max_tokens < 16:
-            raise IfqaError(f"max_tokens: wanted 16 or more for question and passage, found {self.max_tokens}")
+            raise ConfigError(f"max_tokens: wanted 16 or more for question and passage, found {self.max_tokens}")
 
 
-#: Reader -> the conventions of a checkpoint that has none of its own. CausalQA trained UnifiedQA on 2048 tokens
-#: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:18).
+#: Reader -> the conventions of a checkpoint without its own. CausalQA trained UnifiedQA on 2048 tokens (train_unifiedqa.py:18).
 CONVENTIONS = {"fid": Conventions(), "rag": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
@@ -81,27 +65,23 @@ class _StoredRag(StoredModel):
 
 
 class T5Manifest(StoredModel):
-    """What the manifest of `ifqa train` says; the defaults are those of a checkpoint from elsewhere.
+    """The manifest of `ifqa train`; the defaults are for a checkpoint from elsewhere."""
 
-    `family` and `sources` name the training data: a split family such as "ifqa/full", and question file -> SHA-256. `rag` has
-    the mode and the temperature that were learnt.
-    """
-
-    family: str = ""
-    sources: dict[str, str] = Field(default_factory=dict)
+    family: str = ""  # of the training questions, as "ifqa/full"
+    sources: dict[str, str] = Field(default_factory=dict)  # question file -> SHA-256
     conventions: _StoredConventions = Field(default_factory=_StoredConventions)
-    rag: _StoredRag = Field(default_factory=_StoredRag)
+    rag: _StoredRag = Field(default_factory=_StoredRag)  # with the learned temperature
 
 
 def load_t5_manifest(folder: Path, reader: str) -> T5Manifest:
-    """The manifest of a checkpoint's training."""
+    """The manifest of a checkpoint."""
     path = folder / "manifest.json"
     return parse_stored(T5Manifest, read_json(path) if path.exists() else {}, str(path), suggest_checkpoint(reader))
 
 
 @dataclass(kw_only=True)
 class Checkpoint:
-    """A network ready to read, in evaluation mode on the CPU, float32."""
+    """A network in evaluation mode on the CPU, float32, and its tokenizer."""
 
     model: "FusionInDecoder"
     tokenizer: "PreTrainedTokenizerBase"
@@ -110,68 +90,64 @@ class Checkpoint:
 
 
 def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
-    """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's own (see `DEFAULT_CHECKPOINTS`).
+    """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's default.
 
-    `mend` says how to name another one, empty for the way of a reader.
+    `mend` tells in messages how to name another one; empty for `suggest_checkpoint`.
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
-        raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
+        raise MissingInput(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
     mend = mend or suggest_checkpoint(reader)
-    alone = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
-    folder = model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else alone)
+    default = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
+    folder = hub.model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else default)
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":
-        raise IfqaError(
-            f"{folder} is no checkpoint for reader {reader!r}: wanted a model of type t5, found {kind}; {mend}"
-        )
+        raise ConfigError(f"{folder} is no checkpoint of reader {reader!r}: wanted type t5, found {kind}; {mend}")
     return folder
 
 
 def suggest_checkpoint(reader: str) -> str:
-    """How a user gets a checkpoint for a reader."""
+    """Tells how to get a checkpoint for a reader, for messages."""
     return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
 
 
 def fingerprint_checkpoint(folder: Path, tokenizer: str = "") -> str:
-    """SHA-256 over a checkpoint's files, and the tokenizer's files if they are in another folder."""
-    other = tokenizer_folder(folder, tokenizer)
-    files = [weights_fingerprint(folder), *([weights_fingerprint(other)] if other != folder else [])]
-    return hashlib.sha256("".join(files).encode()).hexdigest()
+    """SHA-256 over the files of a checkpoint, and of its tokenizer if that is in another folder."""
+    folders = dict.fromkeys((folder, tokenizer_folder(folder, tokenizer)))
+    return hashlib.sha256("".join(map(hub.weights_fingerprint, folders)).encode()).hexdigest()
 
 
 def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: str = "") -> Checkpoint:
-    """Load a checkpoint without running any code from it.
+    """Load a checkpoint without running any code from it; the default model and conventions are the reader's.
 
-    `tokenizer` is a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none, as the published
-    readers. `reader`, "fid", "rag" or "unifiedqa", decides the default model and `CONVENTIONS`. The others are as of
-    `checkpoint_folder`.
+    `tokenizer` is a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none, as FiD's published
+    readers. `name` and `mend` are as in `checkpoint_folder`.
     """
-    silence_transformers()
+    hub.silence_transformers()
     folder = checkpoint_folder(name, reader, mend)
     manifest = load_t5_manifest(folder, reader)
-    known = manifest.conventions.model_dump(exclude_unset=True)
+    stored = manifest.conventions.model_dump(exclude_unset=True)
     model, published = _load(folder, mend or suggest_checkpoint(reader))
-    conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | known)
-    texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
-    if len(texts) > model.config.vocab_size:
-        raise IfqaError(
-            f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
+    conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | stored)
+    opened = hub.open_tokenizer(tokenizer_folder(folder, tokenizer))
+    if len(opened) > model.config.vocab_size:
+        raise ConfigError(
+            f"the tokenizer of {folder} has {len(opened):,} tokens and the model {model.config.vocab_size:,}; "
             "name the model's own tokenizer: --set reader.tokenizer=NAME"
         )
-    return Checkpoint(model=model, tokenizer=texts, conventions=conventions, manifest=manifest)
+    return Checkpoint(model=model, tokenizer=opened, conventions=conventions, manifest=manifest)
 
 
 def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
-    """The model, and whether its file is in the layout of facebookresearch/FiD."""
+    """The model, and whether its weights have the names of facebookresearch/FiD."""
     import torch
     from transformers import GenerationConfig, T5Config
 
     from ifqa.reading.t5.model import FusionInDecoder
 
-    with report_load_errors(str(folder), "a T5", mend):
+    with hub.report_load_errors(str(folder), "a T5", mend):
         config = T5Config.from_pretrained(str(folder))
-        if config_number(config, "decoder_start_token_id") is None:
+        if hub.config_number(config, "decoder_start_token_id") is None:
             config.decoder_start_token_id = config.pad_token_id  # as in every T5
         tensors = _pickled(folder)
         published = any(name.startswith("encoder.encoder.") for name in tensors)
@@ -181,23 +157,18 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
         if published:
             source["state_dict"] = {_t5_name(name): tensor for name, tensor in tensors.items()}
             config.cross_position_bias = _CROSS_BIAS in tensors
-        model, report = FusionInDecoder.from_pretrained(
-            config=config, dtype=torch.float32, output_loading_info=True, **source
-        )
+        source |= {"config": config, "dtype": torch.float32, "output_loading_info": True}
+        model, report = FusionInDecoder.from_pretrained(**source)
     if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
-        raise IfqaError(
-            f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {mend}"
-        )
+        raise FormatError(f"{folder} is no complete T5: {len(wrong)} weights missing or unfit, as {wrong[0]}; {mend}")
     # generate would take missing settings (beams, penalties, lengths) from the folder's generation_config
-    model.generation_config = GenerationConfig(
-        decoder_start_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
-        pad_token_id=config.pad_token_id,
-    )  # fmt: skip
+    tokens = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
+    model.generation_config = GenerationConfig(**{name: getattr(config, name) for name in tokens})
     return model.eval(), published
 
 
 def _pickled(folder: Path) -> dict[str, "Tensor"]:
-    """Weights by name of a folder without safetensors."""
+    """Name -> weights of a folder without safetensors; torch refuses a pickle that holds code."""
     import torch
 
     file = folder / "pytorch_model.bin"
@@ -210,10 +181,9 @@ def _pickled(folder: Path) -> dict[str, "Tensor"]:
 
 
 def _t5_name(name: str) -> str:
-    """T5's name of a weight of FiD, without FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
-    parts = name.replace("encoder.encoder.", "encoder.", 1).split(".")
-    wrapped = parts[:2] == ["encoder", "block"]
-    return ".".join(part for part in parts if not (wrapped and part == "module"))
+    """T5's name of a weight, without FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
+    name = name.replace("encoder.encoder.", "encoder.", 1)
+    return name.replace(".module.", ".") if name.startswith("encoder.block.") else name
 
 
 def tokenizer_folder(folder: Path, name: str) -> Path:
@@ -221,33 +191,33 @@ def tokenizer_folder(folder: Path, name: str) -> Path:
     if not name and _has_tokenizer(folder):
         return folder
     try:
-        return model_folder(name or TOKENIZER)
+        return hub.model_folder(name or TOKENIZER)
     except IfqaError as error:
         mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
-        raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
+        raise MissingInput(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
 
 
 def _has_tokenizer(folder: Path) -> bool:
     """Whether the folder has a vocabulary, or names a tokenizer class that needs none, such as ByT5's.
 
-    AutoTokenizer cannot tell: for a folder without a vocabulary it makes a T5 tokenizer that knows no words.
+    AutoTokenizer cannot tell: without a vocabulary it makes a T5 tokenizer that knows no words.
     """
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
     if any((folder / file).exists() for file in _TOKENIZER_FILES):
         return True
     for path in (folder / "tokenizer_config.json", folder / "config.json"):
-        table = read_json(path) if path.exists() else None
-        if isinstance(table, dict) and isinstance(name := table.get("tokenizer_class"), str):
+        config = read_json(path) if path.exists() else None
+        if isinstance(config, dict) and isinstance(name := config.get("tokenizer_class"), str):
             kind = tokenizer_class_from_name(name)
             return kind is not None and not kind.vocab_files_names
     return False
 
 
 def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[str], conventions: Conventions) -> Features:
-    """Padded token ids and their mask, both [texts, tokens]; an over-long text is cut at its end."""
+    """Padded token ids and their mask, both [texts, tokens]; a text beyond `max_tokens` is cut at its end."""
     ids: list[list[int]] = []
-    for start in range(0, len(texts), CHUNK):  # transformers starts threads in each call, so make few large calls
+    for start in range(0, len(texts), CHUNK):  # large batches, because transformers starts threads in each call
         ids += tokenizer(
             list(texts[start : start + CHUNK]), max_length=conventions.max_tokens, truncation=True,
             add_special_tokens=conventions.encoder_eos, return_attention_mask=False,
@@ -260,8 +230,7 @@ def pad_ids(ids: Sequence[Sequence[int]], padding: int = 0) -> Features:
     import torch
 
     longest = max(map(len, ids), default=0)
-    tensor = torch.full((len(ids), longest), padding, dtype=torch.long)
-    for row, tokens in enumerate(ids):
-        tensor[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
-    lengths = torch.tensor(list(map(len, ids)))
+    rows = [[*tokens, *[padding] * (longest - len(tokens))] for tokens in ids]
+    lengths = torch.tensor([len(tokens) for tokens in ids])
+    tensor = torch.tensor(rows, dtype=torch.long).view(len(ids), longest)
     return {"input_ids": tensor, "attention_mask": torch.arange(longest)[None] < lengths[:, None]}

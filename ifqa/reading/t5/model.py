@@ -1,6 +1,6 @@
-"""Fusion-in-Decoder on transformers' T5 (T5, T5 v1.1, Flan-T5), whose weights and files are those of a plain T5; and inference.
+"""Fusion-in-Decoder on transformers' T5 (T5, T5 v1.1, Flan-T5), with the weights and files of a plain T5; and inference.
 
-The encoder reads each passage apart; the decoder attends to all of a question's passages at once, their padding dropped
+The encoder reads each passage alone; the decoder attends to all passages of a question at once, without their padding
 (FiD src/model.py:30-55, 139-147). Passages are encoded in batches of similar length, then many questions are decoded at once.
 """
 
@@ -26,7 +26,7 @@ from ifqa.models.devices import BATCH_TOKENS, Features, is_out_of_memory, split_
 logger = logging.getLogger(__name__)
 
 NAN_ERROR = "the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged"
-_WIDTH = 8  # lengths are padded to a multiple of this: attention kernels are faster with it
+_WIDTH = 8  # lengths are padded to a multiple of this, which makes attention kernels faster
 _DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
 _TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
 _SHARE = 0.4  # share of a GPU's free memory for the keys and values of cross-attention
@@ -35,9 +35,8 @@ _SHARE = 0.4  # share of a GPU's free memory for the keys and values of cross-at
 class FusionInDecoder(T5ForConditionalGeneration):
     """A T5 that reads several passages per question.
 
-    A config with `cross_position_bias` has the decoder add relative positions to its attention to the passages, as T5 in
-    transformers did before 4.0. T5 itself has none (huggingface/transformers#8518), but FiD's published readers were
-    trained with them.
+    With `cross_position_bias` in the config, the decoder adds relative positions to its attention to the passages. T5 has none
+    (huggingface/transformers#8518), but transformers before 4.0 added them and FiD's published readers were trained so.
     """
 
     accepts_loss_kwargs = False  # the loss is a mean, so transformers' trainer divides it by the accumulated steps
@@ -45,7 +44,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         if getattr(config, "cross_position_bias", False):
-            attention = self.decoder.block[0].layer[1].EncDecAttention  # all layers use the bias it computes
+            attention = self.decoder.block[0].layer[1].EncDecAttention  # all layers use its bias
             attention.__class__ = _CrossAttentionBias
             attention.has_relative_attention_bias = True
             buckets = config.relative_attention_num_buckets
@@ -53,16 +52,17 @@ class FusionInDecoder(T5ForConditionalGeneration):
             self.post_init()
 
     def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
-        """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
+        """T5's outputs for questions with passages, with a loss if there are `labels`; without passages, T5's own.
 
-        The loss is the mean over questions of the mean over an answer's tokens. FiD trains with this loss, with one question
-        per GPU. It does not depend on how many questions go through the network at once.
+        The loss is the mean over questions of the mean over an answer's tokens, FiD's loss with one question per GPU. It does not
+        depend on the batch size.
 
         Args:
             passage_ids: token ids of all passages of all questions, in order, [passages, tokens].
-            encoder_outputs, inputs: T5's own; `generate` looks for the former's name. With passages also `passage_mask`, False
-                at padding, same shape; `counts`, the passages of each question, [questions]; `labels`, token ids of the
-                answers, padded with -100, [questions, tokens]; `weights`, of the questions in the loss's mean, [questions].
+            encoder_outputs: T5's own; `generate` needs the name.
+            inputs: T5's own. With passages also `passage_mask`, False at padding, same shape; `counts`, the passages of each
+                question, [questions]; `labels`, token ids of the answers, padded with -100, [questions, tokens]; `weights` of
+                the questions in the loss, [questions].
         """
         if passage_ids is None:
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
@@ -80,17 +80,16 @@ class FusionInDecoder(T5ForConditionalGeneration):
         return outputs
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The hidden states of passages, [passages, tokens, d_model]; ids and mask, False at padding, are [passages, tokens]."""
+        """Hidden states [passages, tokens, d_model] from ids and mask (False at padding), both [passages, tokens]."""
         hidden: Tensor = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         return hidden
 
     def passage_scores(self, first: Sequence[Tensor], means: Tensor) -> Tensor:
-        """The decoder's attention to each passage when it makes the first token, before the softmax (FiD src/model.py:95-118).
+        """The decoder's attention to each passage at the first token, before the softmax (FiD src/model.py:95-118).
 
-        Averaged over layers, heads and the passage's tokens, [questions, passages]. The mean of a query's products with all
-        tokens is its product with the tokens' mean. `first` is the input of each layer's cross-attention at the first position,
-        [layers] of [questions, d_model]; `means` the float32 mean of the hidden states of each passage's tokens, [questions,
-        passages, d_model].
+        [questions, passages], averaged over layers, heads and the passage's tokens: a query's mean product with all tokens is its
+        product with their mean. `first` is the input of each layer's cross-attention at the first position, [layers] of
+        [questions, d_model]; `means` the float32 mean of each passage's hidden states, [questions, passages, d_model].
         """
         total = means.new_zeros(means.shape[:2])
         heads = self.config.num_heads
@@ -99,13 +98,13 @@ class FusionInDecoder(T5ForConditionalGeneration):
             query = F.linear(hidden.float(), attention.q.weight.float())
             total += torch.einsum("bd,bpd->bp", query @ attention.k.weight.float(), means) / heads
         attention = self.decoder.block[0].layer[1].EncDecAttention
-        if attention.has_relative_attention_bias:  # at the first position all passages are in the first bucket
+        if attention.has_relative_attention_bias:  # from the first position, all passages are in the first bucket
             total += attention.relative_attention_bias.weight[0].float().mean() * len(first)
         return total / len(first)
 
 
 class _CrossAttentionBias(T5Attention):
-    """Cross-attention that adds relative positions (transformers 3.0.2 src/transformers/modeling_t5.py, compute_bias).
+    """Cross-attention with relative positions (transformers 3.0.2 src/transformers/modeling_t5.py, compute_bias).
 
     Positions count from the start of the first passage without its padding; only its first tokens get more than a constant.
     """
@@ -113,8 +112,7 @@ class _CrossAttentionBias(T5Attention):
     def compute_bias(
         self, query_length: int, key_length: int, device: torch.device | None = None, past_seen_tokens: int = 0
     ) -> Tensor:
-        # The cache of the decoder's own attention, whose length this is, holds these queries already
-        past = max(past_seen_tokens - query_length, 0)
+        past = max(past_seen_tokens - query_length, 0)  # the cache of self-attention already holds these queries
         bias: Tensor = super().compute_bias(query_length, key_length, device, past)
         return bias
 
@@ -122,8 +120,8 @@ class _CrossAttentionBias(T5Attention):
 def fuse_passages(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Concatenate the hidden states of each question's passages, without the padding between them.
 
-    `hidden` is [passages, tokens, d_model], `mask` False at padding, `counts` the passages of each question. Gives [questions,
-    most tokens, d_model], zero after a question's last token, and its mask.
+    `hidden` is [passages, tokens, d_model], `counts` the passages of each question. The result is [questions, most tokens,
+    d_model], zero after a question's last token, and its mask.
     """
     ends = torch.tensor(counts, device=mask.device).cumsum(0) - 1
     tokens = mask.sum(1).cumsum(0)[ends].diff(prepend=ends.new_zeros(1))
@@ -134,7 +132,7 @@ def fuse_passages(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[
 
 @dataclass(frozen=True)
 class GeneratedAnswer:
-    """The decoder's output for one question: token ids, their log-probability, and a score for each passage."""
+    """The decoder's output for a question: token ids, their log-probability, and a score for each passage."""
 
     tokens: list[int]
     score: float
@@ -143,20 +141,17 @@ class GeneratedAnswer:
 
 @dataclass
 class BatchLimits:
-    """Batch sizes in passage tokens, padding included: tokens encoded at a time, and tokens decoded over at a time."""
+    """Batch sizes in passage tokens, padding included: tokens encoded at a time, and tokens attended to in decoding."""
 
     encoded: int
     decoded: int
 
 
 def batch_limits(model: FusionInDecoder, beams: int, encoded: int = 0) -> BatchLimits:
-    """Batch sizes that fit the model's device; `encoded` is 0 for the device's default.
-
-    Decoding keeps a key and a value for each passage token in every layer of the decoder.
-    """
+    """Batch sizes that fit the model's device; `encoded` is 0 for the device's default."""
     encoded = encoded or BATCH_TOKENS[model.device.type]
     decoded = _DECODED * encoded
-    if model.device.type == "cuda":
+    if model.device.type == "cuda":  # decoding keeps a key and a value for each passage token in every layer
         config, free = model.config, torch.cuda.mem_get_info(model.device)[0]
         token = 2 * config.num_decoder_layers * config.num_heads * config.d_kv * model.dtype.itemsize * beams
         decoded = min(decoded, int(_SHARE * free / token))
@@ -165,46 +160,45 @@ def batch_limits(model: FusionInDecoder, beams: int, encoded: int = 0) -> BatchL
 
 def generate_answers(
     model: FusionInDecoder, features: Features, counts: Sequence[int], *, max_answer_tokens: int, beams: int = 1,
-    room: BatchLimits | None = None,
+    limits: BatchLimits | None = None,
 ) -> list[GeneratedAnswer]:  # fmt: skip
     """Answers to questions, in their order; batching changes no answer.
 
-    `features` are of all passages of all questions, in order, as `encode_texts` gives them; `counts` the passages of each
-    question, at least one. An answer has at most `max_answer_tokens`, including the token that starts decoding.
-    `beams` is 1 for greedy decoding, as FiD's. `room` has the batch sizes, halved, with a message, if memory runs out.
+    `features` of all passages of all questions, in order, are from `encode_texts`; `counts` are the passages of each question,
+    at least one. `max_answer_tokens` includes the token that starts decoding. `beams` is 1 for greedy decoding, as in FiD. If
+    memory runs out, `limits` are halved and a message is logged.
     """
-    room = room or batch_limits(model, beams)
-    return generate_in_batches(
-        model, features, counts, room, partial(_generate_batch, model, max_answer_tokens, beams, room)
-    )
+    limits = limits or batch_limits(model, beams)
+    generate = partial(_generate_batch, model, max_answer_tokens, beams, limits)
+    return generate_in_batches(model, features, counts, limits, generate)
 
 
 def generate_in_batches(
-    model: FusionInDecoder, features: Features, counts: Sequence[int], room: BatchLimits,
-    make: Callable[[Features, Sequence[int]], list[GeneratedAnswer]], together: int = _TOGETHER,
+    model: FusionInDecoder, features: Features, counts: Sequence[int], limits: BatchLimits,
+    generate: Callable[[Features, Sequence[int]], list[GeneratedAnswer]], together: int = _TOGETHER,
 ) -> list[GeneratedAnswer]:  # fmt: skip
-    """What `make` gives for each question, asked for groups of questions of similar length that fit into the memory.
+    """Call `generate` with features and counts of groups of questions of similar length that fit into memory.
 
-    `make` gets rows of the features, and their counts; `together` is the most questions of a group. The others are as in `read`.
+    A group has at most `together` questions. The other arguments are as in `generate_answers`.
     """
     lengths = features["attention_mask"].sum(1).tolist()
     starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
     sizes = [sum(lengths[start : start + count]) for start, count in zip(starts, counts, strict=True)]
     todo = sorted(range(len(counts)), key=lambda n: -sizes[n])
-    readings: dict[int, GeneratedAnswer] = {}
+    answers: dict[int, GeneratedAnswer] = {}
     while todo:
-        most = min(together, max(1, room.decoded // max(1, sizes[todo[0]])))
+        most = min(together, max(1, limits.decoded // max(1, sizes[todo[0]])))
         group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as few groups as possible, of similar size
         rows = [row for n in group for row in range(starts[n], starts[n] + counts[n])]
         try:
             with torch.inference_mode():
-                batch = make({key: value[rows] for key, value in features.items()}, [counts[n] for n in group])
+                batch = generate({key: tensor[rows] for key, tensor in features.items()}, [counts[n] for n in group])
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            full = len(group) == 1 and room.encoded < max(lengths[row] for row in rows)
+            full = len(group) == 1 and limits.encoded < max(lengths[row] for row in rows)
         else:
-            readings |= dict(zip(group, batch, strict=True))
+            answers |= dict(zip(group, batch, strict=True))
             todo = todo[len(group) :]
             continue
         if full:  # raised outside the handler, whose traceback would keep the memory in use
@@ -213,29 +207,29 @@ def generate_in_batches(
                 "read fewer passages, with a smaller checkpoint, or on another device"
             )
         tokens = len(group) * sizes[group[0]]
-        room.encoded, room.decoded = (max(1, min(size, tokens) // 2) for size in (room.encoded, room.decoded))
+        limits.encoded, limits.decoded = (max(1, min(size, tokens) // 2) for size in (limits.encoded, limits.decoded))
         if model.device.type == "cuda":
             torch.cuda.empty_cache()
-        logger.info(f"out of memory reading {len(group)} at a time: going on with batches of {room.encoded:,} tokens")
-    return [readings[n] for n in range(len(counts))]
+        logger.info(f"out of memory reading {len(group)} at a time: going on with batches of {limits.encoded:,} tokens")
+    return [answers[n] for n in range(len(counts))]
 
 
 def _generate_batch(
-    model: FusionInDecoder, max_answer_tokens: int, beams: int, room: BatchLimits, features: Features, counts: Sequence[int]
+    model: FusionInDecoder, max_answer_tokens: int, beams: int, limits: BatchLimits, features: Features, counts: Sequence[int]
 ) -> list[GeneratedAnswer]:  # fmt: skip
-    states, mask, means = encode_passages(model, features, counts, room.encoded)
+    states, mask, means = encode_passages(model, features, counts, limits.encoded)
     config = model.config
-    greedy = GenerationConfig(
+    settings = GenerationConfig(
         max_length=max_answer_tokens, num_beams=beams, do_sample=False, use_cache=True, output_scores=True,
         return_dict_in_generate=True, bos_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
         decoder_start_token_id=config.decoder_start_token_id, pad_token_id=config.pad_token_id,
     )  # fmt: skip
     with _first_position(model) as first:
-        # generate's own cache has as many layers as the encoder, which may differ from the decoder's
-        cache, encoded = EncoderDecoderCache(DynamicCache(), DynamicCache()), BaseModelOutput(last_hidden_state=states)
         generated = model.generate(
-            encoder_outputs=encoded, attention_mask=mask, generation_config=greedy, past_key_values=cache
-        )
+            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, generation_config=settings,
+            # generate's own cache would have as many layers as the encoder, not the decoder
+            past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
+        )  # fmt: skip
     # [questions, tokens]: greedy scores are logits and need normalising; those of beams are log-probabilities
     steps = model.compute_transition_scores(
         generated.sequences, generated.scores, generated.get("beam_indices"), normalize_logits=beams == 1
@@ -254,11 +248,10 @@ def _generate_batch(
 def encode_passages(
     model: FusionInDecoder, features: Features, counts: Sequence[int], tokens: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Encode passages in batches of at most so many tokens, then concatenate each question's passages without the padding.
+    """Encode passages in batches of at most `tokens`, then concatenate each question's passages without the padding.
 
-    Returns:
-        Hidden states [questions, most tokens, d_model]; their mask; and the float32 mean of each passage's hidden
-        states, [questions, most passages, d_model].
+    The result is hidden states, [questions, most tokens, d_model], their mask, and the float32 mean of each passage's hidden
+    states, [questions, most passages, d_model].
     """
     device, mask = model.device, features["attention_mask"]
     hidden = torch.zeros(*mask.shape, model.config.d_model, dtype=model.dtype, device=device)
@@ -276,9 +269,9 @@ def _first_position(model: FusionInDecoder) -> Iterator[list[Tensor]]:
     first: list[Tensor] = []
     layers = [block.layer[1].EncDecAttention for block in model.decoder.block]
 
-    def keep(_: object, taken: tuple[Tensor, ...]) -> None:
+    def keep(_: object, inputs: tuple[Tensor, ...]) -> None:
         if len(first) < len(layers):
-            first.append(taken[0][:, 0])
+            first.append(inputs[0][:, 0])
 
     handles = [layer.register_forward_pre_hook(keep) for layer in layers]
     try:

@@ -1,8 +1,8 @@
-"""RAG on T5: an answer's likelihood, marginalised over passages, the network that learns by it, and decoding (Lewis et al. 2020).
+"""RAG on T5: likelihoods of answers marginalised over passages, training on them, and decoding (Lewis et al. 2020).
 
 A passage's probability p(z|x) is the softmax of the retrieval scores, divided by a temperature, over the passages of its
-question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone (section 2.1). Decoding is a beam search over the
-mixture of passages; mode "sequence" then takes the best answer by its likelihood over all passages.
+question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone (section 2.1). Mode "token" decodes with a beam
+search over the mixture of passages, "sequence" with one for each passage, and takes the answer most likely over all passages.
 """
 
 import copy
@@ -19,7 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features
-from ifqa.reading.t5.checkpoint import Mode
+from ifqa.reading.t5.checkpoint import Mode, pad_ids
 from ifqa.reading.t5.model import (
     NAN_ERROR,
     BatchLimits,
@@ -35,19 +35,19 @@ _Hypothesis = tuple[tuple[int, ...], float]  # token ids, with `</s>` unless it 
 
 
 def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | float = 1.0) -> Tensor:
-    """The log-probabilities log p(z|x) of all passages of all questions, in order, from their scores; both are [passages]."""
+    """The log-probabilities log p(z|x) of all questions' passages, in order, from their scores; both [passages]."""
     return torch.cat([part.log_softmax(0) for part in torch.split(scores.float() / temperature, list(counts))])
 
 
 def marginalize(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
-    """The logarithms, [questions, ...], of the mean over each question's passages, weighted by the priors, of probabilities.
+    """The log, [questions, ...], of probabilities averaged over each question's passages with the priors as weights.
 
     `log_probabilities` are [passages, ...], `priors` log p(z|x), [passages], and `counts` the passages of each question.
     """
     weighted = log_probabilities + priors.view(-1, *[1] * (log_probabilities.dim() - 1))
-    if len(set(counts)) == 1:  # a single operation; a beam search has a group for each passage
+    if len(set(counts)) == 1:  # a single operation; a beam search may have a group for each passage
         return weighted.view(-1, counts[0], *weighted.shape[1:]).logsumexp(1)
-    return torch.stack([of_question.logsumexp(0) for of_question in torch.split(weighted, list(counts))])
+    return torch.stack([part.logsumexp(0) for part in torch.split(weighted, list(counts))])
 
 
 def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode: Mode) -> Tensor:
@@ -55,7 +55,7 @@ def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode:
 
     "sequence": one passage is drawn for the whole answer, sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1). "token": a passage is drawn
     for each token, prod_i sum_z p(z|x) p(y_i|x,z,y_1..i-1). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, 0 at
-    padding, [passages, tokens] or [passages, answers, tokens]; the others are as `marginalize` takes them.
+    padding, [passages, tokens] or [passages, answers, tokens].
     """
     if mode == "sequence":
         return marginalize(tokens.sum(-1), priors, counts)
@@ -63,9 +63,9 @@ def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode:
 
 
 def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
-    """How much each passage of one question gave to its answer, [passages]; the sum is 1.
+    """The share of each passage of a question in its answer, [passages]; the sum is 1.
 
-    "sequence": p(z|x,y). "token": the share of the answer's tokens that were drawn from the passage, the mean over tokens of
+    "sequence": p(z|x,y). "token": the share of the answer's tokens drawn from the passage, the mean over tokens of
     p(z|x,y_1..i). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, without padding, [passages, tokens].
     """
     if mode == "sequence":
@@ -74,21 +74,15 @@ def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
 
 
 class MarginalT5(FusionInDecoder):
-    """A T5 in training for RAG: its loss is the negative log-likelihood of the answers, and it learns the temperature too.
-
-    `log_temperature` is a parameter of one number.
-    """
+    """A T5 in training for RAG: its loss is the answers' negative log-likelihood, and it learns the log of the temperature."""
 
     mode: Mode
     log_temperature: torch.nn.Parameter
 
     def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
-        """An output with a loss: the mean over questions of -log p(y|x). Without passages: T5's own outputs.
+        """An output with a loss, the mean over questions of -log p(y|x); without passages, T5's own outputs.
 
-        Args:
-            passage_ids: as `FusionInDecoder.forward` takes them.
-            encoder_outputs, inputs: T5's own; or with passages `passage_mask`, `counts` and `labels`, as
-                `FusionInDecoder.forward` takes them, and `scores`, the retriever's of all passages, [passages].
+        Arguments are those of `FusionInDecoder.forward`, and `scores`, the retriever's of all passages, [passages].
         """
         if passage_ids is None:
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
@@ -106,7 +100,7 @@ class MarginalT5(FusionInDecoder):
 
 
 def convert_to_marginal(model: FusionInDecoder, mode: Mode, temperature: float) -> MarginalT5:
-    """The same network, to be trained for RAG from this temperature."""
+    """Turn the network into one that trains for RAG, starting at this temperature."""
     model.__class__ = MarginalT5
     assert isinstance(model, MarginalT5)
     model.mode = mode
@@ -115,7 +109,7 @@ def convert_to_marginal(model: FusionInDecoder, mode: Mode, temperature: float) 
 
 
 def restore_t5(model: FusionInDecoder) -> float:
-    """Make the network a plain T5 again, whose files any reader of T5 takes; returns the temperature that it learnt."""
+    """Turn the network back into a plain T5, which any T5 reader can load; returns the learned temperature."""
     temperature = float(model.log_temperature.detach().exp())
     del model.log_temperature
     model.__class__ = FusionInDecoder
@@ -124,77 +118,77 @@ def restore_t5(model: FusionInDecoder) -> float:
 
 @dataclass(frozen=True)
 class Mixture:
-    """How passages are marginalised: the mode, and what retrieval scores are divided by.
+    """How passages are marginalised.
 
-    `decoding` is of "sequence": "thorough" computes each hypothesis's probability from every passage; "fast" takes it as 0 from
-    the passages whose beam lacks it (Lewis et al. 2020, section 2.5).
+    Of mode "sequence", "thorough" decoding computes each hypothesis's probability from every passage; "fast" takes it as 0 from
+    passages whose beam lacks it (Lewis et al. 2020, section 2.5).
     """
 
     mode: Mode = "sequence"
     decoding: Literal["thorough", "fast"] = "thorough"
-    temperature: float = 1.0
+    temperature: float = 1.0  # divides the retrieval scores
 
 
 def generate_rag_answers(
     model: FusionInDecoder, features: Features, counts: Sequence[int], *, scores: Sequence[float], mixture: Mixture,
-    max_answer_tokens: int, beams: int = 1, room: BatchLimits | None = None,
+    max_answer_tokens: int, beams: int = 1, limits: BatchLimits | None = None,
 ) -> list[GeneratedAnswer]:  # fmt: skip
-    """Answers to questions, in their order; batching changes no answer. Arguments are as of `ifqa.reading.t5.model.read`.
+    """Answers to questions, in their order; batching changes no answer. Arguments as in `ifqa.reading.t5.model.generate_answers`.
 
     `scores` are the retriever's, of all passages of all questions, in order. `beams` are hypotheses of each passage, or in mode
-    "token" of each question. A reading's `score` is log p(y|x), over the passages' mixture; "fast" leaves terms out of it. Its
-    `passage_scores` are the passages' `posteriors`.
+    "token" of each question. An answer's `score` is log p(y|x), from which "fast" omits terms; its `passage_scores` are
+    `posteriors`.
     """
-    room = room or batch_limits(model, beams)
+    limits = limits or batch_limits(model, beams)
     priors = log_priors(torch.tensor(list(scores), dtype=torch.float32), counts, mixture.temperature)
-    make = partial(_generate_batch, model, mixture, max_answer_tokens, beams, room)
+    generate = partial(_generate_batch, model, mixture, max_answer_tokens, beams, limits)
     together = max(1, _TOGETHER // (beams * max(counts, default=1)))
-    return generate_in_batches(model, features | {"priors": priors}, counts, room, make, together)
+    return generate_in_batches(model, features | {"priors": priors}, counts, limits, generate, together)
 
 
 def _generate_batch(
-    model: FusionInDecoder, mixture: Mixture, most: int, beams: int, room: BatchLimits, features: Features, counts: Sequence[int]
+    model: FusionInDecoder, mixture: Mixture, most: int, beams: int, limits: BatchLimits, features: Features,
+    counts: Sequence[int],
 ) -> list[GeneratedAnswer]:  # fmt: skip
     priors = features.pop("priors").to(model.device)
     alone, by_token = [1] * len(priors), mixture.mode == "token"
-    states, mask, _ = encode_passages(model, features, alone, room.encoded)
-    owners, weights = (counts, priors) if by_token else (alone, torch.zeros_like(priors))
-    hypotheses = beam_search(model, states, mask, owners, weights, beams, most)
-    readings, start = [], 0
+    states, mask, _ = encode_passages(model, features, alone, limits.encoded)
+    groups, weights = (counts, priors) if by_token else (alone, torch.zeros_like(priors))
+    hypotheses = beam_search(model, states, mask, groups, weights, beams, most)
+    generated, start = [], 0
     for number, count in enumerate(counts):
         rows = slice(start, start + count)
         start += count
-        beam = [hypotheses[number][:1]] if by_token else hypotheses[rows]
-        answers = list(dict.fromkeys(tokens for passage in beam for tokens, _ in passage))
+        passage_beams = [hypotheses[number][:1]] if by_token else hypotheses[rows]
+        answers = list(dict.fromkeys(tokens for beam in passage_beams for tokens, _ in beam))
         if mixture.decoding == "fast" and not by_token:
             scores = priors.new_full((count, len(answers), 1), -torch.inf)
-            for passage, several in enumerate(beam):
-                for tokens, score in several:
+            for passage, beam in enumerate(passage_beams):
+                for tokens, score in beam:
                     scores[passage, answers.index(tokens)] = score
         else:
-            scores = token_scores(model, states[rows], mask[rows], answers, room)
+            scores = token_scores(model, states[rows], mask[rows], answers, limits)
         totals = log_likelihoods(scores, priors[rows], [count], mixture.mode)[0]
         best = int(totals.argmax())
-        score = beam[0][0][1] if by_token else float(totals[best])
+        score = passage_beams[0][0][1] if by_token else float(totals[best])
         shares = posteriors(scores[:, best], priors[rows], mixture.mode)
-        readings.append(GeneratedAnswer(list(answers[best]), score, shares.tolist()))
-    return readings
+        generated.append(GeneratedAnswer(list(answers[best]), score, shares.tolist()))
+    return generated
 
 
 def token_scores(
-    model: FusionInDecoder, states: Tensor, mask: Tensor, answers: Sequence[Sequence[int]], room: BatchLimits
+    model: FusionInDecoder, states: Tensor, mask: Tensor, answers: Sequence[Sequence[int]], limits: BatchLimits
 ) -> Tensor:
-    """Log-probabilities log p(y_i|x,z,y_1..i-1) of several answers from each passage, [passages, answers, tokens].
+    """Log-probabilities log p(y_i|x,z,y_1..i-1) of answers from each passage, [passages, answers, tokens], 0 at padding.
 
-    They are 0 after an answer's end. `states` and `mask` are the passages', [passages, tokens, ...]; `room` decides how many
-    answers are scored at a time.
+    `states` and `mask` are the passages', [passages, tokens, ...]; `limits` bounds how many answers are scored at a time.
     """
     longest = max(map(len, answers))
-    ids = torch.tensor([[*answer, *[0] * (longest - len(answer))] for answer in answers], device=states.device)
-    there = torch.tensor([[n < len(answer) for n in range(longest)] for answer in answers], device=states.device)
+    padded = pad_ids(answers)
+    ids, unpadded = padded["input_ids"].to(states.device), padded["attention_mask"].to(states.device)
     first, cache = _first_step(model, states, mask)
     scores = []
-    at_once = min(room.decoded // mask.numel(), _TOGETHER // (len(states) * longest))
+    at_once = min(limits.decoded // mask.numel(), _TOGETHER // (len(states) * longest))
     for batch in torch.split(ids, max(1, at_once)):
         known = copy.deepcopy(cache)  # the passages' keys and values are computed once
         known.batch_repeat_interleave(len(batch))
@@ -203,18 +197,18 @@ def token_scores(
         if longest > 1:
             logs = torch.cat([logs, _step(model, rows[:, :-1], mask.repeat_interleave(len(batch), 0), known)], 1)
         scores.append(logs.gather(2, rows[..., None])[..., 0].view(len(states), len(batch), longest))
-    return torch.cat(scores, 1).masked_fill(~there, 0.0)
+    return torch.cat(scores, 1).masked_fill(~unpadded, 0.0)
 
 
 def beam_search(
     model: FusionInDecoder, states: Tensor, mask: Tensor, counts: Sequence[int], priors: Tensor, beams: int, most: int
 ) -> list[list[_Hypothesis]]:
-    """Up to `beams` answers of each group, best first: the most probable ones of the mixture of its passages that are found.
+    """Up to `beams` answers of each group of passages, best first, from the mixture of its passages.
 
-    The next token's probability is the mean over the group's passages, weighted by the priors. With one passage a group this is
+    The next token's probability is the mean over the group's passages, weighted by the priors; with one passage a group this is
     T5's own beam search. A hypothesis ends with `</s>`, or is cut off at `most` tokens. As in transformers, `</s>` counts only
-    among the `beams` best continuations. No length is preferred: the search ends when no hypothesis that goes on can come among
-    the best of those that ended. `states` and `mask` are the passages', `counts` and `priors` as `marginalize` takes them.
+    among the `beams` best continuations. Lengths are not normalised: the search ends when no live hypothesis can still enter the
+    best ended ones. `states` and `mask` are the passages'; `counts` and `priors` as in `marginalize`.
     """
     groups, device = len(counts), states.device
     owners = torch.repeat_interleave(torch.arange(groups), torch.tensor(counts)).to(device)
@@ -229,10 +223,10 @@ def beam_search(
     ended: list[list[_Hypothesis]] = [[] for _ in counts]
 
     def keep(ids: Tensor, scores: Tensor, chosen: Tensor) -> None:
-        """Add the chosen hypotheses, [groups, some], to the best of each group; equal ones stay in the order they came."""
+        """Add the chosen hypotheses, a mask [groups, hypotheses], to the best of each group; ties keep their order."""
         rows = zip(ended, ids.tolist(), scores.tolist(), (chosen & (scores > -torch.inf)).tolist(), strict=True)
-        for best, answers, logs, those in rows:
-            best += [(tuple(answer), log) for answer, log, kept in zip(answers, logs, those, strict=True) if kept]
+        for best, answers, logs, mask_row in rows:
+            best += [(tuple(answer), log) for answer, log, kept in zip(answers, logs, mask_row, strict=True) if kept]
             best.sort(key=lambda hypothesis: -hypothesis[1])
             del best[beams:]
 
@@ -249,7 +243,7 @@ def beam_search(
         sources, tokens = sources.gather(1, places), tokens.gather(1, places[..., None].expand(-1, -1, length))
         least = [best_ended[-1][1] if len(best_ended) == beams else -torch.inf for best_ended in ended]
         if length == most - 1 or all(top <= low for top, low in zip(live[:, 0].tolist(), least, strict=True)):
-            keep(tokens, live, torch.ones_like(live, dtype=torch.bool))  # those that are cut off
+            keep(tokens, live, torch.ones_like(live, dtype=torch.bool))  # cut off
             break
         rows = sources[owners] + beams * torch.arange(len(owners), device=device)[:, None]
         cache.self_attention_cache.reorder_cache(rows.flatten())
@@ -269,10 +263,9 @@ def _step(
 ) -> Tensor:
     """Log-probabilities after each token, float32, [rows, tokens, vocabulary]; the tokens follow those in the cache.
 
-    `states` are the passages' hidden states at the first step. Later their keys and values are in the cache, and only their shape
-    is asked for.
+    `states` are the passages' hidden states, needed at the first step only.
     """
-    if states is None:
+    if states is None:  # their keys and values are in the cache; T5 uses only their shape
         states = torch.empty(1, 1, 1, dtype=model.dtype, device=ids.device).expand(*mask.shape, model.config.d_model)
     encoded = BaseModelOutput(last_hidden_state=states)
     outputs = model(

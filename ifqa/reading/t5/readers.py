@@ -1,7 +1,7 @@
 """Readers 'fid', 'rag' and 'unifiedqa': Fusion-in-Decoder, RAG and UnifiedQA with any checkpoint of T5's family.
 
-Decoding is greedy as in the originals, and batching changes no answer, except by bfloat16's rounding. A question without passages
-is answered from its own text alone.
+Decoding is greedy as in the originals. Batching changes no answer, except by bfloat16's rounding. A question without passages is
+answered from its text alone.
 """
 
 import glob
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import model_requirement
-from ifqa.protocols import PathSetting, ProgressCallback, Reader, Requirement, no_progress
+from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
 from ifqa.reading.t5.checkpoint import (
     DEFAULT_CHECKPOINTS,
     checkpoint_folder,
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 GROUP = "{group}"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _Answer = Annotated[int, Field(ge=2)]  # most tokens of an answer, including the token that starts decoding
+_Decoder = Callable[..., list["GeneratedAnswer"]]  # takes the arguments of `ifqa.reading.t5.model.generate_answers`
 
 
 class T5Generator:
-    """A checkpoint on its device with a reader's settings, which replace the checkpoint's own conventions."""
+    """A checkpoint on its device; a reader's settings replace the checkpoint's conventions."""
 
     def __init__(
         self, reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int,
@@ -58,38 +59,34 @@ class T5Generator:
         changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
         self.conventions, self.manifest = replace(stored.conventions, **changes), stored.manifest
         self.model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
-        self.room = batch_limits(self.model, beams, batch_tokens)
+        self.limits = batch_limits(self.model, beams, batch_tokens)
         self._tokenizer, self.max_answer_tokens, self.beams = stored.tokenizer, max_answer_tokens, beams
 
     def answer(
-        self, texts: Sequence[Sequence[str]], decode: Callable[..., list["GeneratedAnswer"]] | None = None
+        self, texts: Sequence[Sequence[str]], decode: _Decoder | None = None
     ) -> list[tuple["GeneratedAnswer", str]]:
-        """What the decoder gives for each question, and its text; `texts` has one or more inputs for each question.
-
-        `decode` takes the arguments of `ifqa.reading.t5.model.read`, which is the default.
-        """
+        """The decoder's output for each question, and its text; `texts` has one or more inputs for each question."""
         from ifqa.reading.t5.model import generate_answers
 
         if not texts:  # batch_decode gives one text for an empty batch
             return []
         features = encode_texts(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
-        readings = (decode or generate_answers)(
+        generated = (decode or generate_answers)(
             self.model, features, list(map(len, texts)), max_answer_tokens=self.max_answer_tokens, beams=self.beams,
-            room=self.room,
+            limits=self.limits,
         )  # fmt: skip
-        answers = self._tokenizer.batch_decode([reading.tokens for reading in readings], skip_special_tokens=True)
-        return list(zip(readings, answers, strict=True))
+        answers = self._tokenizer.batch_decode([answer.tokens for answer in generated], skip_special_tokens=True)
+        return list(zip(generated, answers, strict=True))
 
 
 class T5Reader(Reader):
     """Reads with a checkpoint of T5's family, or with one for each group of questions (see `group_folders`)."""
 
-    name: ClassVar[str]  # of the reader, in settings and messages
+    name: ClassVar[str]  # in settings and messages
     runtime_only = ("device", "batch_tokens")
 
     @classmethod
     def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
-        """The checkpoint, of every group."""
         name = checkpoint or DEFAULT_CHECKPOINTS[cls.name]
         try:
             folders = group_folders(name, root).values()
@@ -100,11 +97,11 @@ class T5Reader(Reader):
 
     @classmethod
     def training_family(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
-        """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
+        """The split family of a checkpoint's training questions, from its manifest; empty if unknown."""
         folders = [checkpoint_folder(name, cls.name) for name in group_folders(checkpoint, root).values()]
         families = sorted({load_t5_manifest(folder, cls.name).family for folder in folders} - {""})
         if len(families) > 1:
-            raise IfqaError(
+            raise ConfigError(
                 f"{checkpoint}: its models were trained on {' and '.join(families)}, which may share questions; "
                 "keep the models of one split family under one name"
             )
@@ -112,12 +109,12 @@ class T5Reader(Reader):
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
-        """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
+        """SHA-256 over the files of the checkpoint, and of its tokenizer if that is in another folder."""
         return fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.name), tokenizer)
 
 
 class Fid(T5Reader):
-    """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of them in the answer.
+    """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of them in decoding.
 
     Args:
         checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the hub;
@@ -127,7 +124,7 @@ class Fid(T5Reader):
         titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`: "yes", "no", or "auto" for the
             checkpoint's own (yes; facebookresearch/FiD's were trained without `</s>`).
         max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
-        beams: 1 for greedy decoding; more beams take longer and that many times the memory.
+        beams: 1 for greedy decoding; more beams need that many times the memory, and more time.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
         batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved if memory runs out.
@@ -138,18 +135,10 @@ class Fid(T5Reader):
 
     @check_arguments("setting of reader 'fid'")
     def __init__(
-        self,
-        checkpoint: PathSetting = "",
-        tokenizer: PathSetting = "",
-        max_tokens: Natural = 0,
-        titles: YesNo = "auto",
-        encoder_eos: YesNo = "auto",
-        max_answer_tokens: _Answer = 50,
-        beams: Positive = 1,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Natural = 0,
-    ) -> None:
+        self, checkpoint: PathSetting = "", tokenizer: PathSetting = "", max_tokens: Natural = 0, titles: YesNo = "auto",
+        encoder_eos: YesNo = "auto", max_answer_tokens: _Answer = 50, beams: Positive = 1, device: str = "auto",
+        precision: Precision = "auto", batch_tokens: Natural = 0,
+    ) -> None:  # fmt: skip
         self._t5 = T5Generator(
             self.name, checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
@@ -160,39 +149,36 @@ class Fid(T5Reader):
         self.label = "" if self.family else f"{checkpoint or DEFAULT_CHECKPOINTS[self.name]} is not trained on IfQA"
 
     def answer(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: ProgressCallback = no_progress,
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress,
         scores: Sequence[Sequence[float]] | None = None,
     ) -> list[Prediction]:  # fmt: skip
-        """One prediction a question, in their order; `passages` are each question's, best first.
+        """One prediction a question, in their order.
 
-        A prediction's passages are ordered by their `passage_scores`: the decoder's attention to them, or what RAG says.
+        Its passages are ordered by their `passage_scores`: the decoder's attention to them, or RAG's posteriors.
         """
-        texts = [
-            passage_inputs(question.text, ranking, self.conventions.titles)
-            for question, ranking in zip(questions, passages, strict=True)
-        ]
+        rows = zip(questions, passages, strict=True)
+        texts = [passage_inputs(question.text, ranking, self.conventions.titles) for question, ranking in rows]
         answers = self._t5.answer(texts, self._decoder(questions, passages, scores))
         advance(len(questions))
         predictions = []
-        for question, ranking, (reading, text) in zip(questions, passages, answers, strict=True):
+        for question, ranking, (generated, text) in zip(questions, passages, answers, strict=True):
             # without passages there is still one score, for the question read alone
-            scored = sorted(zip(reading.passage_scores, ranking, strict=False), key=lambda pair: -pair[0])
+            scored = sorted(zip(generated.passage_scores, ranking, strict=False), key=lambda pair: -pair[0])
             shares, ids = tuple(score for score, _ in scored), tuple(passage.id for _, passage in scored)
-            read = Prediction(question.id, text.strip(), completion=text, passage_ids=ids, score=reading.score)
-            predictions.append(replace(read, passage_scores=shares))
+            prediction = Prediction(question.id, text.strip(), completion=text, passage_ids=ids, score=generated.score)
+            predictions.append(replace(prediction, passage_scores=shares))
         return predictions
 
     def _decoder(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
-    ) -> Callable[..., list["GeneratedAnswer"]] | None:  # fmt: skip
+        self, questions: Sequence[Question], passages: RankedPassages, scores: Sequence[Sequence[float]] | None
+    ) -> _Decoder | None:
         return None
 
 
 def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
-    """The input texts of a question's passages, best first; without passages, the question alone.
+    """The inputs `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114); without passages, the question.
 
-    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD's code would read the
-    question alone, but that code is never reached (src/data.py:46-51).
+    FiD's code for questions without passages, which reads the question alone, is never reached (src/data.py:46-51).
     """
     start = f"question: {question}"
     if not passages:
@@ -201,24 +187,23 @@ def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> 
 
 
 class Rag(Fid):
-    """RAG (Lewis et al. 2020), with any retriever in place of the paper's: answers from each passage apart, then averages.
+    """RAG (Lewis et al. 2020) with any retriever: answers from each passage alone, and averages the probabilities p(y|x,z).
 
-    p(y|x) is the mean of the answer's probabilities from each passage. A passage's weight p(z|x) is the softmax of the read
-    passages' retrieval scores, divided by the temperature. A prediction's `score` is log p(y|x). Its `passage_scores` say where
-    the answer comes from, and their sum is 1: in mode "sequence" p(z|x,y), in mode "token" the share of its tokens that come from
-    the passage.
+    A passage's weight p(z|x) is the softmax of the read passages' retrieval scores, divided by the temperature. A prediction's
+    `score` is log p(y|x). Its `passage_scores`, whose sum is 1, are p(z|x,y) in mode "sequence", and in mode "token" the share of
+    the answer's tokens that come from the passage.
 
     Args:
         checkpoint: a folder that `ifqa train rag` or `ifqa train fid` made, or a T5 of the hub; empty for google/flan-t5-base,
             which is not trained on IfQA.
-        mode: "sequence": the whole answer comes from one passage; "token": each of its tokens may come from another; "auto" for
+        mode: "sequence": the whole answer comes from one passage; "token": each token may come from another passage; "auto" for
             the checkpoint's own (sequence).
         decoding: of mode "sequence": "thorough" scores each passage's hypotheses from every passage; "fast" takes a hypothesis
-            for impossible from a passage whose beam lacks it (section 2.5).
-        temperature: what scores are divided by; 0 for the checkpoint's own, or 1 if it was not trained by `ifqa train rag`.
-        beams: hypotheses of each passage, or in mode "token" of the question; 1 for greedy decoding, as the paper for question
+            as impossible from a passage whose beam lacks it (section 2.5).
+        temperature: divides the scores; 0 for the checkpoint's own, or 1 if it was not trained by `ifqa train rag`.
+        beams: hypotheses of each passage, or in mode "token" of the question; 1 for greedy decoding, as in the paper for question
             answering (its appendix A).
-        tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as of `Fid`.
+        tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as in `Fid`.
     """
 
     name = "rag"
@@ -227,30 +212,19 @@ class Rag(Fid):
 
     @check_arguments("setting of reader 'rag'")
     def __init__(
-        self,
-        checkpoint: PathSetting = "",
-        tokenizer: PathSetting = "",
-        mode: Literal["auto", "sequence", "token"] = "auto",
-        decoding: Literal["thorough", "fast"] = "thorough",
-        temperature: NotNegative = 0.0,
-        max_tokens: Natural = 0,
-        titles: YesNo = "auto",
-        encoder_eos: YesNo = "auto",
-        max_answer_tokens: _Answer = 50,
-        beams: Positive = 1,
-        device: str = "auto",
-        precision: Precision = "auto",
+        self, checkpoint: PathSetting = "", tokenizer: PathSetting = "",
+        mode: Literal["auto", "sequence", "token"] = "auto", decoding: Literal["thorough", "fast"] = "thorough",
+        temperature: NotNegative = 0.0, max_tokens: Natural = 0, titles: YesNo = "auto", encoder_eos: YesNo = "auto",
+        max_answer_tokens: _Answer = 50, beams: Positive = 1, device: str = "auto", precision: Precision = "auto",
         batch_tokens: Natural = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         from ifqa.reading.t5.rag_model import Mixture
 
-        trained_verb = load_t5_manifest(checkpoint_folder(checkpoint, "rag"), "rag").rag
-        self.mixture = Mixture(
-            trained_verb.mode if mode == "auto" else mode, decoding, temperature or trained_verb.temperature
-        )
+        trained = load_t5_manifest(checkpoint_folder(checkpoint, "rag"), "rag").rag
+        self.mixture = Mixture(trained.mode if mode == "auto" else mode, decoding, temperature or trained.temperature)
         if decoding == "fast" and self.mixture.mode == "token":
-            raise IfqaError(
-                "setting of reader 'rag': decoding = 'fast' is of mode 'sequence', and the mode is 'token'; "
+            raise ConfigError(
+                "setting of reader 'rag': decoding = 'fast' needs mode 'sequence', and the mode is 'token'; "
                 "leave decoding out, or set mode = 'sequence'"
             )
         super().__init__(
@@ -260,9 +234,9 @@ class Rag(Fid):
         )  # fmt: skip
 
     def _decoder(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] | None
-    ) -> Callable[..., list["GeneratedAnswer"]]:  # fmt: skip
-        """Decoding of the mixture; without scores the passages have equal probabilities."""
+        self, questions: Sequence[Question], passages: RankedPassages, scores: Sequence[Sequence[float]] | None
+    ) -> _Decoder:
+        """A decoder of the mixture; without scores the passages have equal probabilities."""
         from ifqa.reading.t5.rag_model import generate_rag_answers
 
         rows = scores or [[0.0] * len(ranking) for ranking in passages]
@@ -270,16 +244,15 @@ class Rag(Fid):
         for question, ranking, row in zip(questions, passages, rows, strict=True):
             count = len(ranking)
             if count != len(row):
-                raise IfqaError(f"question {question.id} has {count} passages and {len(row)} scores; give one for each")
+                raise PluginError(f"question {question.id}: {count} passages and {len(row)} scores; give one for each")
             flat += input_scores(row, max(1, count))
         return partial(generate_rag_answers, scores=flat, mixture=self.mixture)
 
 
 def input_scores(scores: Sequence[float], inputs: int) -> list[float]:
-    """The scores of a question's inputs, of which there may be one more than its retrieved passages.
+    """The scores of a question's inputs; an input beyond the retrieved passages gets the last score.
 
-    Another passage, a gold one that training includes, gets the last score. Without passages the question's own text is the one
-    input, whose probability is 1 with any score.
+    It is a gold passage that training adds, or the question's text if there are no passages, with probability 1 at any score.
     """
     known = list(scores[:inputs])
     return known + [known[-1] if known else 0.0] * (inputs - len(known))
@@ -288,91 +261,80 @@ def input_scores(scores: Sequence[float], inputs: int) -> list[float]:
 class UnifiedQA(T5Reader):
     """UnifiedQA-v2 (Khashabi et al. 2022): reads the question and all its passages as one text, as CausalQA's baseline.
 
-    The passages are joined in their order and cut off at `max_tokens`. The answer is what the model writes up to the first tab,
-    because CausalQA trains on all answers of a question, joined by tabs. T5's own tokenizers read a tab as a blank, so the whole
-    text is then the answer, as CausalQA scores it (evaluate_unifiedqa.py:61-71); ByT5's tokenizer keeps tabs.
+    The passages are joined in their order and cut off at `max_tokens`. The answer is the output up to the first tab, because
+    CausalQA trains on all answers of a question, joined by tabs. T5's tokenizers read a tab as a blank, so the whole output is
+    then the answer, as CausalQA scores it (evaluate_unifiedqa.py:61-71); ByT5's tokenizer keeps tabs.
 
     Args:
         checkpoint: a folder that `ifqa train unifiedqa` made, CausalQA's published folders, or a T5 of the hub; empty for
             allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in its name, each group of questions (CausalQA's datasets) is
             answered by its own folder, as `models/unifiedqa-{group}`; one of them is in memory at a time.
         max_tokens: most tokens of question and passages together; 0 for the checkpoint's own (2048 by default).
-        max_answer_tokens: as of `Fid`; CausalQA's is 500 (evaluate_unifiedqa.py:47).
-        tokenizer, titles, beams, device, precision, batch_tokens: as of `Fid`.
+        max_answer_tokens: as in `Fid`; CausalQA's is 500 (evaluate_unifiedqa.py:47).
+        tokenizer, titles, beams, device, precision, batch_tokens: as in `Fid`.
         root: the folder that a relative checkpoint with `{group}` counts from.
     """
 
     name = "unifiedqa"
     version = 1
-    chunk = 64  # as many as are decoded together
+    chunk = 64  # decoded together
 
     @check_arguments("setting of reader 'unifiedqa'")
     def __init__(
-        self,
-        checkpoint: PathSetting = "",
-        tokenizer: PathSetting = "",
-        max_tokens: Natural = 0,
-        titles: YesNo = "auto",
-        max_answer_tokens: _Answer = 500,
-        beams: Positive = 1,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Natural = 0,
-        root: Path = Path(),
-    ) -> None:
+        self, checkpoint: PathSetting = "", tokenizer: PathSetting = "", max_tokens: Natural = 0, titles: YesNo = "auto",
+        max_answer_tokens: _Answer = 500, beams: Positive = 1, device: str = "auto", precision: Precision = "auto",
+        batch_tokens: Natural = 0, root: Path = Path(),
+    ) -> None:  # fmt: skip
         self.family = self.training_family(checkpoint, root)
-        self._checkpoint, self._named = checkpoint, group_folders(checkpoint, root)
-        folders = [checkpoint_folder(name, self.name) for name in self._named.values()]
+        self._checkpoint, self._folders = checkpoint, group_folders(checkpoint, root)
+        folders = [checkpoint_folder(name, self.name) for name in self._folders.values()]
         sources = [load_t5_manifest(folder, self.name).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
         unknown = f"{checkpoint or DEFAULT_CHECKPOINTS['unifiedqa']} was not trained by ifqa and may have seen these questions"
         self.label = "" if all(sources) else unknown
-        self._opener = partial(
+        self._open = partial(
             T5Generator, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
             max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,
         )  # fmt: skip
-        self._group = next(iter(self._named))
-        self._t5: T5Generator | None = self._opener(self._named[self._group])
+        self._group = next(iter(self._folders))
+        self._t5: T5Generator | None = self._open(self._folders[self._group])
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: ProgressCallback = no_progress,
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` are each question's, in the order in which they are read."""
+        """One prediction a question, in their order; passages are read in theirs."""
         groups: dict[str, list[int]] = defaultdict(list)
         for number, question in enumerate(questions):
             group = question.group if GROUP in self._checkpoint else ""
-            if group not in self._named:
-                raise IfqaError(
-                    f"question {question.id} is of group {group!r}, and {self._checkpoint} is there for "
-                    f"{', '.join(self._named)} alone; train one with: ifqa train unifiedqa --dataset {group or 'NAME'}"
+            if group not in self._folders:
+                raise MissingInput(
+                    f"question {question.id} is of group {group!r}, and {self._checkpoint} exists only for "
+                    f"{', '.join(self._folders)}; train one with: ifqa train unifiedqa --dataset {group or 'NAME'}"
                 )
             groups[group].append(number)
         predictions: dict[int, Prediction] = {}
-        for group in sorted(groups, key=lambda group: group != self._group):  # the one in memory first
-            numbers, t5 = groups[group], self._opened(group)
+        for group in sorted(groups, key=lambda group: group != self._group):  # the group in memory first
+            numbers, t5 = groups[group], self._generator(group)
             texts = [[input_text(questions[n], passages[n], t5.conventions.titles)] for n in numbers]
-            for number, (reading, text) in zip(numbers, t5.answer(texts), strict=True):
+            for number, (generated, text) in zip(numbers, t5.answer(texts), strict=True):
                 id_, ids = questions[number].id, tuple(passage.id for passage in passages[number])
-                answer = first_answer(text)
-                predictions[number] = Prediction(id_, answer, completion=text, passage_ids=ids, score=reading.score)
+                answer, score = first_answer(text), generated.score
+                predictions[number] = Prediction(id_, answer, completion=text, passage_ids=ids, score=score)
             advance(len(numbers))
         return [predictions[number] for number in range(len(questions))]
 
-    def _opened(self, group: str) -> T5Generator:
+    def _generator(self, group: str) -> T5Generator:
         if self._t5 is None or group != self._group:
             import torch
 
-            self._t5 = None  # its memory is needed
+            self._t5 = None  # frees its memory
             torch.cuda.empty_cache()
-            self._group, self._t5 = group, self._opener(self._named[group])
+            self._group, self._t5 = group, self._open(self._folders[group])
         return self._t5
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
-        """SHA-256 over the files of all checkpoints, and the tokenizer's files if they are in another folder."""
+        """SHA-256 over the files of all checkpoints, and of their tokenizer if that is in another folder."""
         files = [
             f"{group} {fingerprint_checkpoint(checkpoint_folder(name, 'unifiedqa'), tokenizer)}\n"
             for group, name in group_folders(checkpoint, root).items()
@@ -386,23 +348,21 @@ def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
         return {"": checkpoint}
     before, *after = str(root / checkpoint).split(GROUP)
     if len(after) > 1:
-        raise IfqaError(f"checkpoint {checkpoint}: wanted {GROUP} once, found it {len(after)} times")
-    places = sorted(glob.glob(f"{glob.escape(before)}*{glob.escape(after[0])}"))  # noqa: PTH207 - of an escaped, whole path
-    folders = {path[len(before) : len(path) - len(after[0])]: path for path in places if Path(path).is_dir()}
+        raise ConfigError(f"checkpoint {checkpoint}: wanted {GROUP} once, found it {len(after)} times")
+    paths = sorted(glob.glob(f"{glob.escape(before)}*{glob.escape(after[0])}"))  # noqa: PTH207 - of an escaped, whole path
+    folders = {path[len(before) : len(path) - len(after[0])]: path for path in paths if Path(path).is_dir()}
     if not folders:
-        raise IfqaError(
-            f"checkpoint {checkpoint}: no folder has such a name; train one with: ifqa train unifiedqa --dataset NAME"
-        )
+        mend = "train one with: ifqa train unifiedqa --dataset NAME"
+        raise MissingInput(f"checkpoint {checkpoint}: no folder has such a name; {mend}")
     return folders
 
 
 def input_text(question: Question, passages: Sequence[Passage], titles: bool = True) -> str:
     r"""A question and its passages as one text in UnifiedQA's format, normalised: `question \n (a) .. (b) .. \n (Title) text`.
 
-    The separator is a blank, a backslash, an n and a blank (allenai/unifiedqa README.md, "Feeding data into UnifiedQA"). Parts
-    that a question lacks are left out with their separator. Several passages follow each other with a blank between them,
-    each after its title, as the documents of one question (encode_datasets.py, `read_and_parse_multiqa`). Line ends, tabs and
-    repeated blanks become one blank, as there.
+    The separator is a blank, a backslash, an n and a blank (allenai/unifiedqa README.md, "Feeding data into UnifiedQA"). Missing
+    parts are left out with their separator. Passages, each after its title, are joined by blanks (encode_datasets.py,
+    `read_and_parse_multiqa`). Line ends, tabs and repeated blanks become one blank, as there.
     """
 
     def line(text: str) -> str:
@@ -418,13 +378,13 @@ def input_text(question: Question, passages: Sequence[Passage], titles: bool = T
 
 
 def normalize_unifiedqa(text: str) -> str:
-    """Lower-case, without the first and the last of the text's single quotes, if it has two.
+    """Lower-case ASCII letters only, as `tf.strings.lower`, and remove the outer two single quotes if there are two or more.
 
-    allenai/unifiedqa tasks_v2.py:14-18 does so. `tf.strings.lower` takes a text for ASCII, so other letters keep their case.
+    allenai/unifiedqa tasks_v2.py:14-18 does the same.
     """
     return re.sub("'(.*)'", r"\1", text.translate(_LOWER))
 
 
 def first_answer(text: str) -> str:
-    """The answer in what the model wrote: all up to the first tab."""
+    """The output up to the first tab."""
     return text.split("\t")[0].strip()

@@ -71,7 +71,7 @@ def test_majority_gives_the_most_frequent_training_answer(monkeypatch):
     assert Majority.fingerprint("rainy/train") != ""
     assert Majority(answer="more").answer(questions[:1], [[]])[0].answer == "more"
     for settings in ({}, {"split": "rainy/train", "answer": "more"}):
-        with refused("wanted one of the two"):
+        with refused("wanted either split"):
             Majority(**settings)
 
 

@@ -6,8 +6,8 @@ from ifqa.reading.span.arithmetic import compute_answers, compute_list, compute_
 from ifqa.reading.span.numbers import IMPLICIT_ONE, find_lists, find_numbers, format_answer
 
 
-def only(text, asked=False):
-    (number,) = find_numbers(text, asked)
+def only(text, in_question=False):
+    (number,) = find_numbers(text, in_question)
     return number
 
 
@@ -25,7 +25,7 @@ def test_what_is_a_number():
     text = "won 9 titles, three of them in 1,000 days"
     assert [text[number.start : number.end] for number in find_numbers(text)] == ["9", "three", "1,000"]
     assert find_numbers("twice as many") == find_numbers("9" * 400) == []
-    assert only("twice as many", asked=True).factor
+    assert only("twice as many", in_question=True).factor
     assert [number.unit for number in find_numbers("30 February 2001")] == ["", "calendar year"]
     assert compute_answers(only("9 titles"), IMPLICIT_ONE, "If they had not won in 2007, how many?") == [
         "10",
@@ -79,7 +79,7 @@ STEPS = [  # the first number of the passage, and of the question: sum or produc
 
 @pytest.mark.parametrize(("passage", "question", "answers"), STEPS)
 def test_a_number_of_the_passage_and_one_of_the_question_make_what_the_question_asks_for(passage, question, answers):
-    assert compute_answers(find_numbers(passage)[0], find_numbers(question, asked=True)[0], question) == answers
+    assert compute_answers(find_numbers(passage)[0], find_numbers(question, in_question=True)[0], question) == answers
 
 
 def test_a_date_alone_takes_the_answers_form_and_other_text_stays():
@@ -101,11 +101,11 @@ def test_a_date_without_a_year_takes_the_questions_or_the_nearest(before, after,
     text = f"{before}3 May{after}"
     assert format_answer(text, len(before), len(before) + 5, question) == f"May 3, {year}"
     (date,) = (number for number in find_numbers(text, question=question) if number.unit == "date")
-    assert compute_answers(date, find_numbers("a day", asked=True)[0], "a day later") == [f"May 4, {year}", None]
+    assert compute_answers(date, find_numbers("a day", in_question=True)[0], "a day later") == [f"May 4, {year}", None]
 
 
 def test_words_of_direction_decide_unless_the_question_is_negated():
-    nine, two = only("9"), find_numbers("two", asked=True)[0]
+    nine, two = only("9"), find_numbers("two", in_question=True)[0]
     assert compute_answers(nine, two, "If it had been delayed by two days") == ["11", None]
     assert compute_answers(nine, two, "If it had not been delayed by two days") == ["11", "7"]
     assert compute_answers(nine, two, "If it had come two days later or earlier") == ["11", "7"]
@@ -126,14 +126,14 @@ def test_words_of_direction_decide_unless_the_question_is_negated():
 )
 def test_two_numbers_of_a_passage_make_what_the_question_asks_for(passage, question, answers):
     first, second = find_numbers(passage)
-    assert compute_two(first, second, [IMPLICIT_ONE, *find_numbers(question, asked=True)], question) == answers
+    assert compute_two(first, second, [IMPLICIT_ONE, *find_numbers(question, in_question=True)], question) == answers
 
 
 def test_lists_of_names_are_counted_where_a_number_is_asked_for():
     (three,) = find_lists("They asked Lufthansa, Air France, and the Dutch KLM (of Delft) first.")
     assert (three.value, three.start, three.end) == (3, 11, 62)
     question = "If two more had come, how many would it be?"
-    assert compute_list(three, [IMPLICIT_ONE, only(question, asked=True)], question) == [["3", "2"], ["5", "1"]]
+    assert compute_list(three, [IMPLICIT_ONE, only(question, in_question=True)], question) == [["3", "2"], ["5", "1"]]
     assert compute_list(three, [IMPLICIT_ONE], "If Ada had come, who would?") == [[None, None]]
     assert [number.value for number in find_lists("Ada and Bo met Cy, Di and Ed. Fay, gone, and Gus; Hal")] == [2, 3]
     assert find_lists("A a " * 5000) == []

@@ -18,8 +18,8 @@ CASES = [
 ]
 
 
-def first(text, asked=False):
-    return find_numbers(text, asked=asked)[0]
+def first(text, in_question=False):
+    return find_numbers(text, in_question=in_question)[0]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_what_a_number_counts(text, what):
     ],
 )  # fmt: skip
 def test_only_what_is_of_one_kind_is_computed(passage, step, wanted):
-    assert compute_answers(first(passage), first(step, asked=True), step) == wanted
+    assert compute_answers(first(passage), first(step, in_question=True), step) == wanted
 
 
 @given(st.integers(0, 500), st.integers(0, 500))

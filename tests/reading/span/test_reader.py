@@ -93,7 +93,7 @@ def test_missing_and_broken_weights_and_settings_are_named(tmp_path):
         )
     )
     (tmp_path / "adapter.safetensors").write_bytes(b"no")
-    with refused("not whole"):
+    with refused("damaged weights"):
         Extractive(weights=str(tmp_path))
 
 

@@ -47,5 +47,5 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
     load_weights(coarse, tmp_path)
     assert error(coarse) > 10 * error(loaded)
     (tmp_path / ADAPTER).write_bytes((tmp_path / ADAPTER).read_bytes()[:-100])
-    with refused("these weights are not whole"):
+    with refused("damaged weights"):
         load_weights(loaded, tmp_path)

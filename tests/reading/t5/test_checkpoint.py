@@ -133,7 +133,7 @@ def logits_of(network, started):
 def answers(network, tokens=10):
     features = dict(zip(("input_ids", "attention_mask"), flat(QUESTIONS), strict=True))
     counts = [len(question) for question in QUESTIONS]
-    return generate_answers(network, features, counts, max_answer_tokens=tokens, room=BatchLimits(64, 128))
+    return generate_answers(network, features, counts, max_answer_tokens=tokens, limits=BatchLimits(64, 128))
 
 
 @pytest.mark.parametrize(("seed", "zipped", "without"), [(0, True, ()), (1, False, (CROSS_BIAS,))])
@@ -244,7 +244,7 @@ def test_what_is_no_finished_t5_is_refused_with_what_to_do(tmp_path, offline):
     refused(tmp_path, "config.json", "--checkpoint", "ifqa train fid")
     small = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=50)
     BertForMaskedLM(small).save_pretrained(tmp_path / "bert")
-    refused(tmp_path / "bert", "wanted a model of type t5, found bert", "--checkpoint")
+    refused(tmp_path / "bert", "wanted type t5, found bert", "--checkpoint")
     (tmp_path / "inputs.json").write_text("{}")
     refused(tmp_path, "not finished", "ifqa train fid")
 
@@ -280,7 +280,7 @@ def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path)
     refused(tmp_path / "cut", "does not load")
     key = "decoder.final_layer_norm.weight"
     changed(tmp_path / "fewer", lambda tensors: {name: tensor for name, tensor in tensors.items() if name != key})
-    refused(tmp_path / "fewer", "1 weights are missing or do not fit", key)
+    refused(tmp_path / "fewer", "1 weights missing or unfit", key)
     changed(tmp_path / "more", lambda tensors: tensors | {"decoder.projection": torch.ones(2)})
     refused(tmp_path / "more", "decoder.projection")
     changed(tmp_path / "shape", lambda tensors: tensors | {key: torch.ones(31)})

@@ -37,8 +37,8 @@ def features(questions, width=0):
 
 def answers(network, questions, width=0, tokens=8, encoded=64, decoded=64, **how):
     counts = [len(question) for question in questions]
-    room = BatchLimits(encoded, decoded)
-    return generate_answers(network, features(questions, width), counts, max_answer_tokens=tokens, room=room, **how)
+    limits = BatchLimits(encoded, decoded)
+    return generate_answers(network, features(questions, width), counts, max_answer_tokens=tokens, limits=limits, **how)
 
 
 @functools.cache
@@ -192,19 +192,21 @@ FULL = [
 @pytest.mark.parametrize("error", FULL)
 @pytest.mark.parametrize("name", ["encode", "generate"])
 def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsys, name, error):
-    network, room = copy.deepcopy(model()), BatchLimits(256, 256)
+    network, limits = copy.deepcopy(model()), BatchLimits(256, 256)
     expected = answers(network, QUESTIONS, encoded=256, decoded=256)
     asked = fail_beyond(monkeypatch, network, name, 20, error)
-    found = generate_answers(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)
+    found = generate_answers(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, limits=limits)
     for reading, other in zip(found, expected, strict=True):
         assert reading.tokens == other.tokens
         assert reading.passage_scores == near(other.passage_scores)
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert all("out of memory" in line and "going on with batches of" in line for line in lines)
-    assert room.encoded <= 20
+    assert limits.encoded <= 20
     tried = len(asked)
-    generate_answers(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)  # it is known by now
+    generate_answers(
+        network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, limits=limits
+    )  # it is known by now
     assert max(asked[tried:]) <= 20
     assert not capsys.readouterr().err
 

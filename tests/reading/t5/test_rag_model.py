@@ -46,7 +46,7 @@ def answers(network, questions, scores, way, most=MOST, encoded=64, decoded=64, 
     counts, several = [len(question) for question in questions], [score for own in scores for score in own]
     return generate_rag_answers(
         network, features, counts, scores=several, mixture=Mixture(*way, temperature), max_answer_tokens=most, beams=beams,
-        room=BatchLimits(encoded, decoded),
+        limits=BatchLimits(encoded, decoded),
     )  # fmt: skip
 
 
