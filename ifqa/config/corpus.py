@@ -58,7 +58,7 @@ class IndexSettings(TypedDict):
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_sources` checks the sources.
+    """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_source` checks the sources.
 
     `engine` ("local", "ray") and `workers` (0: one per core) choose where passages are built; the passages are the same.
     """

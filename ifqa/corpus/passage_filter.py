@@ -1,8 +1,7 @@
 """Selects passages for annotators: passages with a causal sentence in the past tense.
 
-The IfQA paper (Yu et al., EMNLP 2023) gave its annotators passages with the keywords "lead to", "cause", "because", "due to",
-"originally" and "initially", in the past tense. It does not say how they were matched. Here a keyword matches in all forms of its
-verb, and the sentence with the keyword must have a verb in the past tense.
+IfQA's annotators were given passages with one of six keywords in the past tense (Yu et al., EMNLP 2023). The paper does not say
+how they were matched. Here a keyword matches in all forms of its verb, and its sentence must have a verb in the past tense.
 """
 
 import heapq
@@ -17,7 +16,7 @@ from ifqa.corpus.passage_store import read_shard
 from ifqa.corpus.sentences import split_sentences
 from ifqa.records import Passage
 
-#: The paper's keyword -> its forms.
+#: Keyword of the paper -> its forms.
 KEYWORDS = {
     "lead to": r"(?:lead(?:s|ing)?|led) to",
     "cause": r"caus(?:e|es|ed|ing)",
@@ -32,7 +31,7 @@ _IRREGULAR = (
     "held kept knew led left lent lost made meant met paid ran rose said sang sank saw sent shot sold spent spoke stood struck "
     "swam taught thought threw told took understood went withdrew won wore wrote"
 ).split()
-#: Words before a participle that is not a past tense: "is caused", "a united front", "the combined armies".
+#: Words before a participle: "is caused", "a united front", "the combined armies".
 _NO_PAST = "is are be been being has have a an the and or".split()
 _BEFORE = "".join(rf"(?<!\b{word} )" for word in _NO_PAST)
 _PAST = re.compile(rf"(?<![\w-])(?:{'|'.join(_IRREGULAR)}|{_BEFORE}[a-z]{{2,}}ed)\b")
@@ -47,8 +46,8 @@ class CausalSentence:
 
 
 def find_causal_sentence(text: str) -> CausalSentence | None:
-    """The first causal sentence of a passage in the past tense; None if there is none."""
-    if not _KEYWORD.search(text):
+    """The first causal sentence of a passage in the past tense, or None."""
+    if not _KEYWORD.search(text):  # saves the split of most passages
         return None
     for sentence in split_sentences(text):
         keyword = _KEYWORD.search(sentence)
@@ -59,16 +58,16 @@ def find_causal_sentence(text: str) -> CausalSentence | None:
 
 @dataclass
 class PassageSample:
-    """Counts of screened passages, and a random sample of them, each with its random rank, lowest first."""
+    """Counts of screened passages, and a random sample of them, ordered by a random rank."""
 
     passages: int = 0
-    keywords: Counter[str] = field(default_factory=Counter)  # of the selected passages, one each
+    keywords: Counter[str] = field(default_factory=Counter)  # one for each selected passage
     kept: list[tuple[bytes, Passage, CausalSentence]] = field(default_factory=list)
     left: list[tuple[bytes, Passage]] = field(default_factory=list)
 
 
 def sample_shard(path: Path, kept: int, left: int, seed: int) -> PassageSample:
-    """Screen the passages of a shard, and sample `kept` selected and `left` other passages by a seed."""
+    """Screen a shard, and sample `kept` selected and `left` other passages by a seed."""
     sample = PassageSample()
     for passage in read_shard(path):
         sentence, seeded = find_causal_sentence(passage.text), f"{seed} {passage.id}"
@@ -84,7 +83,7 @@ def sample_shard(path: Path, kept: int, left: int, seed: int) -> PassageSample:
 
 
 def merge_samples(parts: Iterable[PassageSample], kept: int, left: int) -> PassageSample:
-    """Merge the samples of shards; the result depends neither on their order nor on their boundaries."""
+    """Merge the samples of shards; their order and their boundaries do not matter."""
     total = PassageSample()
     for part in parts:
         total.passages += part.passages

@@ -1,9 +1,8 @@
 """A folder of passages, and look-up of passages by id.
 
-The shards `passages-00000.jsonl`, … have one `{"id", "title", "contents"}` per line, the format of Pyserini's JsonCollection. Two
-arrays in the same folder have one entry per passage: `ids.hash.npy` holds the sorted 64-bit hashes of the ids, and
-`ids.location.npy` the offset of the passage with that hash. Both are memory-mapped: for 27.5 million passages they take 440 MB on
-disk, and a look-up touches a few pages.
+The shards `passages-00000.jsonl`, … have one `{"id", "title", "contents"}` per line, the format of Pyserini's JsonCollection.
+`ids.hash.npy` has the sorted 64-bit hashes of all ids, `ids.location.npy` the location of the passage with that hash. Both are
+memory-mapped: 440 MB on disk for 27.5 million passages, of which a look-up touches a few pages.
 """
 
 import json
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from io import BytesIO
 from itertools import chain, groupby
-from json.encoder import encode_basestring
+from json.encoder import encode_basestring as quote
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -35,27 +34,21 @@ _READ = 4096  # bytes; nearly every passage of 100 words is shorter
 
 
 def generated_passage_line(passage: Passage) -> bytes:
-    """A passage that a retriever generated, as a line.
-
-    Raises:
-        PluginError: its id is empty or contains white space, which separates the columns of a TREC run.
-    """
-    if passage.id.split() != [passage.id]:
-        raise PluginError(
-            f"the passage with the title {passage.title!r} has the id {passage.id!r}; "
-            "wanted an id that is not empty, without white space"
-        )
+    """A passage that a retriever generated, as a line."""
+    if passage.id.split() != [passage.id]:  # white space separates the columns of a TREC run
+        found = f"the passage with the title {passage.title!r} has the id {passage.id!r}"
+        raise PluginError(f"{found}; wanted a non-empty id without white space")
     return passage_line(passage.id, passage.title, passage.text)
 
 
 def passage_line(passage_id: str, title: str, text: str) -> bytes:
     """A passage as a line of a shard: the same bytes as `files.json_line`, at a third of the cost."""
-    passage_id, title, text = encode_basestring(passage_id), encode_basestring(title), encode_basestring(text)
-    return f'{{"id": {passage_id}, "title": {title}, "contents": {text}}}\n'.encode("utf-8", "backslashreplace")
+    line = f'{{"id": {quote(passage_id)}, "title": {quote(title)}, "contents": {quote(text)}}}\n'
+    return line.encode("utf-8", "backslashreplace")
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """The path of shard `number` of a folder."""
+    """The file of a shard."""
     return folder / f"passages-{number:05d}.jsonl"
 
 
@@ -66,17 +59,18 @@ class PassageStore:
         """Open the store in milliseconds: only the arrays' headers are read.
 
         Raises:
-            IfqaError: the folder or its index is missing, or the index does not fit the shards.
+            MissingInput: the folder or its index is missing.
+            DamagedArtifact: the index does not fit the shards.
         """
         import numpy as np
 
         self.path = folder
         self._shards = list_shards(require_file(folder, "passages folder"))
+        files = [require_file(folder / name, "index of ids") for name in (HASHES, LOCATIONS)]
+        self._hashes: NDArray[np.uint64]
+        self._locations: NDArray[np.uint64]
         try:
-            self._hashes: NDArray[np.uint64] = np.load(require_file(folder / HASHES, "index of ids"), mmap_mode="r")
-            self._locations: NDArray[np.uint64] = np.load(
-                require_file(folder / LOCATIONS, "index of ids"), mmap_mode="r"
-            )
+            self._hashes, self._locations = (np.load(file, mmap_mode="r") for file in files)
         except (ValueError, EOFError) as error:
             raise DamagedArtifact(
                 f"{folder}: the index of ids is damaged ({error}); build the passages again"
@@ -92,19 +86,11 @@ class PassageStore:
         return chain.from_iterable(map(read_shard, self._shards.values()))
 
     def get(self, ids: Sequence[str]) -> list[Passage]:
-        """The passages of `ids`, in that order.
-
-        Raises:
-            IfqaError: an id is unknown; the message names the id and the store.
-        """
+        """The passages of `ids`, in that order; raises MissingInput for an unknown id."""
         return get_passages([self], ids)
 
     def find(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """Id -> passage, for the ids that are in the store; each shard is read once, front to back.
-
-        Raises:
-            DamagedArtifact: the index does not fit the shards.
-        """
+        """Id -> passage, for the ids in the store; each shard is read once, front to back."""
         import numpy as np
 
         located: list[tuple[int, str]] = []
@@ -138,11 +124,7 @@ class GeneratedPassages(PassageStore):
     """A file of passages that a retriever generated instead of searching the corpus; 16 bytes per passage in memory."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file's ids.
-
-        Raises:
-            IfqaError: the file is missing, or as `index_ids`.
-        """
+        """Read the file's ids; raises as `index_ids`."""
         self.path = require_file(path, "file of passages")
         self._shards = {0: path}
         self._hashes, self._locations = index_ids(self._shards)
@@ -165,7 +147,7 @@ def get_passages(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Pas
 
 
 def get_passage_lists(stores: Sequence[PassageStore], lists: Sequence[Sequence[str]]) -> list[list[Passage]]:
-    """The passages of lists of ids, as `get_passages` finds them; each passage is looked up once."""
+    """The passages of each list of ids; each passage is looked up once."""
     ids = list(dict.fromkeys(chain.from_iterable(lists)))
     passages = dict(zip(ids, get_passages(stores, ids), strict=True))
     return [[passages[passage_id] for passage_id in group] for group in lists]
@@ -178,11 +160,7 @@ def list_shards(folder: Path) -> dict[int, Path]:
 
 
 def count_passages(passages: Path) -> tuple[dict[int, Path], int]:
-    """The shards of a passages folder by number, and the number of passages.
-
-    Raises:
-        MissingInput: there are no passages.
-    """
+    """The shards of a passages folder by number, and the number of passages; raises MissingInput if there are none."""
     shards = list_shards(require_file(passages, "passages folder"))
     count = 0
     for path in shards.values():
@@ -194,11 +172,7 @@ def count_passages(passages: Path) -> tuple[dict[int, Path], int]:
 
 
 def read_shard(path: Path) -> Iterator[Passage]:
-    """The passages of a shard, one in memory at a time.
-
-    Raises:
-        IfqaError: a line is no passage (named as file:line).
-    """
+    """The passages of a shard, one in memory at a time."""
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
@@ -206,14 +180,14 @@ def read_shard(path: Path) -> Iterator[Passage]:
 
 
 def read_at(handle: BinaryIO, location: int) -> Passage:
-    """The passage at a location; `handle` is its shard, open for reading."""
+    """The passage at a location in an open shard."""
     offset = location & ((1 << OFFSET_BITS) - 1)
     handle.seek(offset)
     return parse_passage(handle.readline(), f"{handle.name}, byte {offset}")
 
 
 def parse_passage(line: bytes, where: str) -> Passage:
-    """The passage in a line of a shard; `where` ("file:line") opens the error if the line is not a passage."""
+    """The passage in a line of a shard; `where` ("file:line") opens the FormatError if the line is not a passage."""
     record = decode_object(line, where, json.loads)
     passage_id, title = text_field(record, "id", where), typed_field(record, "title", str, where)
     return Passage(passage_id, title, typed_field(record, "contents", str, where))
@@ -225,26 +199,26 @@ def id_bytes(passage_id: str) -> bytes:
 
 
 def hash_id(passage_id: bytes) -> int:
-    """A 64-bit hash of an id; the index is sorted by it."""
+    """The 64-bit hash by which the index is sorted."""
     return int.from_bytes(blake2b(passage_id, digest_size=8).digest(), "little")
 
 
 def write_id_index(folder: Path) -> int:
-    """Index the shards of a folder by id; returns the number of passages.
-
-    Raises:
-        IfqaError: there are no passages, or as `index_ids`.
-    """
+    """Index the shards of a folder by id, and count the passages; raises as `index_ids`, or MissingInput if there are none."""
     hashes, locations = index_ids(list_shards(folder))
     if not len(hashes):
         raise MissingInput(f"{folder} holds no passages; wanted passages-00000.jsonl, … with one passage per line")
-    _write_array(folder / HASHES, hashes)
-    _write_array(folder / LOCATIONS, locations)
+    import numpy as np
+
+    for name, values in ((HASHES, hashes), (LOCATIONS, locations)):
+        np.save(content := BytesIO(), values)
+        with atomic_write(folder / name) as handle:
+            write_bytes(handle, content.getvalue())
     return len(hashes)
 
 
 def index_ids(shards: Mapping[int, Path]) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-    """The sorted hashes of the ids of all passages, and the location of each passage; both of shape (passages,).
+    """The sorted hashes of all ids, and the location of each passage; both of shape (passages,).
 
     Memory: 32 bytes per passage while the ids are sorted.
 
@@ -273,15 +247,13 @@ def index_ids(shards: Mapping[int, Path]) -> "tuple[NDArray[np.uint64], NDArray[
     return ordered, ordered_locations
 
 
-def _refuse_duplicates(
-    shards: Mapping[int, Path], hashes: "NDArray[np.uint64]", locations: "NDArray[np.uint64]"
-) -> None:
+def _refuse_duplicates(shards: Mapping[int, Path], hashes: "NDArray[np.uint64]", at: "NDArray[np.uint64]") -> None:
     """Raise for equal ids among equal hashes. Two of 27.5 million ids share a hash by chance in 1 of 50,000 corpora."""
     import numpy as np
 
     first_at: dict[str, str] = {}
     duplicates = np.flatnonzero(hashes[1:] == hashes[:-1])
-    for location in sorted(set(locations[duplicates].tolist() + locations[duplicates + 1].tolist())):
+    for location in sorted(set(at[duplicates].tolist() + at[duplicates + 1].tolist())):
         path = shards[location >> OFFSET_BITS]
         with open(path, "rb") as handle:
             passage = read_at(handle, location)
@@ -293,13 +265,3 @@ def _refuse_duplicates(
                 f"({passage.title!r}); if two sources have the same article, remove it from one source"
             )
         first_at[passage.id] = f"{path}:{number}"
-
-
-def _write_array(path: Path, values: "NDArray[np.uint64]") -> None:
-    import numpy as np
-
-    header = BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
-    with atomic_write(path) as handle:
-        write_bytes(handle, header.getvalue())
-        write_bytes(handle, values.tobytes())

@@ -2,15 +2,15 @@
 
 import re
 
-#: A sentence ends here, but not after "J.", "U.S." and the like. Fewer than four words (a heading) join the next one.
+# The end of a sentence, but not "J.", "U.S." and the like.
 _END = re.compile(
     r"(?<!\b[A-Z])(?<!\b(?:St|Mr|Dr|Jr|Sr|No|Op|Lt))(?<!\b(?:Mrs|Col|Gen))[.!?][\"”’')\]]*\s+(?=[\"“‘(\[]?[^\W_a-z])"
 )
-_FEWEST_WORDS = 4
+_FEWEST_WORDS = 4  # fewer (a heading) join the next sentence
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the white space that follows it; their concatenation is the text."""
+    """The sentences of a text, each with the white space behind it, so that they concatenate to the text."""
     parts, start = [], 0
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):
         if len(text[start:end].split()) >= _FEWEST_WORDS:
@@ -22,7 +22,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def sentence_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """Start and exclusive end, without white space, of the sentence or sentences that contain a span of the text."""
+    """Start and end, without white space, of the sentences that contain a span of the text."""
     first = last = position = 0
     for sentence in split_sentences(text):
         if position <= start:

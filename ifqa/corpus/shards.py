@@ -1,8 +1,7 @@
-"""Writes the shards of a passages folder, with a log of their blocks from which an interrupted build resumes.
+"""Writes the shards of a passages folder, and a log from which an interrupted build resumes.
 
-`blocks.jsonl` has a line for each finished block: its number, the hash of its input, the hash and counts of its shard. The line
-is appended right after the shard is renamed. A resumed build makes only the blocks without a line or with another hash, even if
-the input was truncated at first and has been fetched again.
+`blocks.jsonl` gets a line after each shard: number and input hash of its block, hash and counts of the shard. A resumed build
+makes the blocks without a line or with another hash, even if the input was truncated at first and has been fetched again.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _NOT_LOGGED = {"shard", "start"}  # fields of a file's record that follow from the order of the lines
 
 
-class _LogLine(StoredModel):
+class _Block(StoredModel):
     block: int
     key: str
     pages: int
@@ -42,12 +41,11 @@ class _LogLine(StoredModel):
     files: list[FileRecord] = Field(default_factory=list)  # of documents
 
     def record(self) -> dict[str, object]:
-        """The line as written to the log."""
         return self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
 
 
 class CorpusTotals(TypedDict):
-    """Totals of all shards of a folder, and of the skipped pages."""
+    """Totals of a passages folder."""
 
     pages: int
     passages: int
@@ -61,17 +59,17 @@ class CorpusWriter:
     """Adds shards to a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the log of an interrupted build."""
+        """Resume an interrupted build, if the folder has its log."""
         self.folder = folder
         truncate_log(folder / LOG)
-        self._lines = {line.block: line for line in _read_log(folder / LOG)}
+        self._blocks = {block.block: block for block in _read_log(folder / LOG)}
         self._keys: list[str] = []
         self.reused = 0
 
     def unfinished(self, units: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
-        """Number the units, and yield those without a shard; `advance` gets the input bytes of the others.
+        """Number the units, and yield those without a shard; the others are written at once, or finished already.
 
-        A shard whose passages all come from an earlier build is written at once.
+        `advance` gets their input bytes.
         """
         for number, unit in enumerate(units):
             self._keys.append(unit.key())
@@ -88,66 +86,62 @@ class CorpusWriter:
         """Write a shard, then its line of the log; a block without passages gets only a line."""
         if shard.passages:
             with atomic_write(shard_path(self.folder, number)) as handle:
-                write_bytes(handle, shard.data)
-        line = _LogLine(
+                write_bytes(handle, shard.lines)
+        block = _Block(
             block=number, key=self._keys[number], pages=shard.pages, passages=shard.passages, words=shard.words,
-            bytes=len(shard.data), sha256=hashlib.sha256(shard.data).hexdigest(), left_out=dict(shard.tally.left_out),
+            bytes=len(shard.lines), sha256=hashlib.sha256(shard.lines).hexdigest(), left_out=dict(shard.tally.left_out),
             bad=shard.tally.bad, files=list(shard.files),
         )  # fmt: skip
         with open(self.folder / LOG, "ab") as handle:
-            write_bytes(handle, json_line(line.record()))
+            write_bytes(handle, json_line(block.record()))
             handle.flush()
             os.fsync(handle.fileno())
-        self._lines[number] = line
+        self._blocks[number] = block
 
     def finish(self) -> CorpusTotals:
-        """Sort the log, list the bad pages, and remove files of no block; returns the totals."""
-        lines = [self._lines[number] for number in range(len(self._keys))]
-        shards = {shard_path(self.folder, line.block) for line in lines if line.passages}
+        """Sort the log, list the bad pages, and remove files of no block."""
+        blocks = [self._blocks[number] for number in range(len(self._keys))]
+        shards = {shard_path(self.folder, block.block) for block in blocks if block.passages}
         for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
             remove = shutil.rmtree if path.is_dir() else os.remove
             remove(path)
-        write_jsonl(self.folder / LOG, (line.record() for line in lines))
-        bad = [page for line in lines for page in line.bad]
-        if bad:
+        write_jsonl(self.folder / LOG, (block.record() for block in blocks))
+        if bad := [page for block in blocks for page in block.bad]:
             write_jsonl(self.folder / BAD, bad)
-        left_out: Counter[str] = Counter()
-        for line in lines:
-            left_out.update(line.left_out)
         return {
-            "pages": sum(line.pages for line in lines),
-            "passages": sum(line.passages for line in lines),
-            "words": sum(line.words for line in lines),
+            "pages": sum(block.pages for block in blocks),
+            "passages": sum(block.passages for block in blocks),
+            "words": sum(block.words for block in blocks),
             "shards": len(shards),
-            "left_out": dict(left_out),
+            "left_out": dict(sum((Counter(block.left_out) for block in blocks), Counter())),
             "bad": len(bad),
         }
 
     def _is_finished(self, number: int) -> bool:
-        line, path = self._lines.get(number), shard_path(self.folder, number)
-        if line is None or line.key != self._keys[number]:
+        block, path = self._blocks.get(number), shard_path(self.folder, number)
+        if block is None or block.key != self._keys[number]:
             return False
-        return not line.passages or (path.exists() and sha256(path) == line.sha256)
+        return not block.passages or (path.exists() and sha256(path) == block.sha256)
 
 
 def read_bad_pages(folder: Path) -> list[dict[str, str]]:
-    """The skipped pages or files of a finished folder: id and reason of each."""
+    """Id and reason of each page or file that a build skipped."""
     return [record for _, record in read_jsonl(folder / BAD)] if (folder / BAD).exists() else []
 
 
 def read_file_records(folder: Path) -> dict[str, FileRecord]:
     """Key -> record of each document in a folder of shards."""
     records = {}
-    for line in _read_log(folder / LOG):
-        start, shard = 0, shard_path(folder, line.block)
-        for file in line.files:
+    for block in _read_log(folder / LOG):
+        start, shard = 0, shard_path(folder, block.block)
+        for file in block.files:
             records[file.key] = replace(file, shard=shard, start=start)
             start += file.length
     return records
 
 
-def _read_log(path: Path) -> Iterator[_LogLine]:
-    """The lines that `add` wrote; malformed lines are ignored, so their blocks are built again."""
+def _read_log(path: Path) -> Iterator[_Block]:
+    """The logged blocks; malformed lines are ignored, so their blocks are built again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(ValueError):  # of json and pydantic; pydantic's own parser refuses file names that are not UTF-8
-            yield _LogLine.model_validate(json.loads(line), strict=False)
+            yield _Block.model_validate(json.loads(line), strict=False)

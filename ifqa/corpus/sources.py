@@ -6,28 +6,19 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.wikipedia.source import Articles, Dump
-from ifqa.corpus.work_units import (
-    NO_FILES,
-    FileRecords,
-    FileSource,
-    KnownFiles,
-    QuestionLoader,
-    Source,
-    WorkUnit,
-    passage_units,
-)
-from ifqa.errors import FormatError, IfqaError, unknown_name
+from ifqa.corpus.work_units import FileRecords, FileSource, KnownFiles, QuestionLoader, Source, WorkUnit, passage_units
+from ifqa.errors import FormatError, IfqaError, MissingInput, unknown_name
 from ifqa.records import Passage, Question, fingerprint_questions, gold_id
 from ifqa.settings import check_settings, coerce_floats
-from ifqa.storage.files import read_jsonl, read_lines, require_file, text_field, unicode_text
-from ifqa.storage.files import typed_field as field_of
+from ifqa.storage.files import read_jsonl, read_lines, require_file, text_field, typed_field, unicode_text
 
-#: A section [[passages.sources]] of a corpus file: a format, and the settings of that format.
+#: A section [[passages.sources]] of a corpus file: a format and its settings.
 SourceSection = Mapping[str, Any]
 
 _WORKER_MEMORY = 150e6  # bytes of a process with one unit, measured
@@ -77,14 +68,14 @@ class GoldPassages(Source):
     def splits_of(cls, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [(settings["benchmark"], split) for split in settings.get("splits", ()) if "benchmark" in settings]
 
-    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: FileRecords | None = None) -> Iterator[WorkUnit]:
         texts = dict.fromkeys(text for split in self.questions for question in split for text in question.gold_passages)
         passages = ((Passage(gold_id(text), "", text), 0) for text in texts)
         return passage_units(passages, f"gold passages of {self.benchmark}")
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        named = {"benchmark": self.benchmark, "splits": self.splits}
-        return self.settings() | named | {"questions": [fingerprint_questions(split) for split in self.questions]}
+        questions = [fingerprint_questions(split) for split in self.questions]
+        return self.settings() | {"benchmark": self.benchmark, "splits": self.splits, "questions": questions}
 
 
 FORMATS: dict[str, type[Source]] = {
@@ -105,48 +96,43 @@ def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
     if not require_file(file, "passages").stat().st_size:
         raise FormatError(f"{file} is empty; fetch it again")
     with open(file, "rb") as handle:
-        if ".tsv" in file.suffixes:
-            rows = csv.reader((f"{line}\n" for _, line in read_lines(file, handle)), delimiter="\t")
-            try:
-                for row in rows:
-                    where = f"{file}:{rows.line_num}"
-                    if row[:1] == ["id"] and rows.line_num == 1:
-                        continue
-                    if len(row) != 3 or any("\n" in value for value in row):
-                        raise FormatError(
-                            f"{where}: wanted id, text and title separated by tabs, found {len(row)} fields on "
-                            "one or more lines; is a quotation mark not closed?"
-                        )
-                    yield _passage(row[0], row[2], row[1], where), handle.tell()
-            except csv.Error as error:
-                raise FormatError(
-                    f"{file}:{rows.line_num}: not tab-separated values ({error}); is a quotation mark not closed?"
-                ) from error
-        else:
-            for number, record in read_jsonl(file, handle):
-                where = f"{file}:{number}"
-                title = field_of(record, "title", str, where) if "title" in record else ""
-                text = field_of(record, "contents", str, where)
-                yield _passage(text_field(record, "id", where), title, text, where), handle.tell()
+        for passage_id, title, text, where in (_read_tsv if ".tsv" in file.suffixes else _read_json)(file, handle):
+            if passage_id.split() != [passage_id]:
+                raise FormatError(f"{where}: passage id {passage_id!r}; wanted a non-empty id without white space")
+            title, text = unicode_text(title, "title", where), unicode_text(text, "text", where)
+            yield Passage(passage_id, title, text), handle.tell()
 
 
-def _passage(passage_id: str, title: str, text: str, where: str) -> Passage:
-    if passage_id.split() != [passage_id]:
-        raise FormatError(f"{where}: passage id {passage_id!r}; wanted an id that is not empty, without white space")
-    return Passage(passage_id, unicode_text(title, "title", where), unicode_text(text, "text", where))
+def _read_tsv(file: Path, handle: BufferedReader) -> Iterator[tuple[str, str, str, str]]:
+    """Id, title, text and "file:line" of each passage."""
+    hint = "is a quotation mark not closed?"
+    rows = csv.reader((f"{line}\n" for _, line in read_lines(file, handle)), delimiter="\t")
+    try:
+        for row in rows:
+            where = f"{file}:{rows.line_num}"
+            if row[:1] == ["id"] and rows.line_num == 1:
+                continue
+            if len(row) != 3 or any("\n" in cell for cell in row):
+                found = f"found {len(row)} fields on one or more lines"
+                raise FormatError(f"{where}: wanted id, text and title separated by tabs, {found}; {hint}")
+            yield row[0], row[2], row[1], where
+    except csv.Error as error:
+        raise FormatError(f"{file}:{rows.line_num}: not tab-separated values ({error}); {hint}") from error
+
+
+def _read_json(file: Path, handle: BufferedReader) -> Iterator[tuple[str, str, str, str]]:
+    for number, record in read_jsonl(file, handle):
+        where = f"{file}:{number}"
+        title = typed_field(record, "title", str, where) if "title" in record else ""
+        yield text_field(record, "id", where), title, typed_field(record, "contents", str, where), where
 
 
 def _no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Question]]:
-    raise IfqaError(f"gold passages of {benchmark}: no questions are loaded here")
+    raise MissingInput(f"gold passages of {benchmark}: no questions are loaded here")
 
 
 def open_source(section: SourceSection, root: Path = Path(), questions_of: QuestionLoader = _no_questions) -> Source:
-    """Open and check the source of a section of a corpus file.
-
-    Args:
-        section: the format and the settings.
-        root: the folder at which relative paths start.
-        questions_of: benchmark and splits -> the questions of each split, for gold passages.
+    """Open and check the source of a section of a corpus file; relative paths start at `root`.
 
     Raises:
         IfqaError: the format or a setting is unknown, or a file is missing.
@@ -154,20 +140,12 @@ def open_source(section: SourceSection, root: Path = Path(), questions_of: Quest
     kind = source_class(section)
     if kind is None:
         raise unknown_name("format of a passage source", str(section.get("format", "")), FORMATS)
-    settings = {key: value for key, value in section.items() if key != "format"}
-    check_settings(
-        f"setting of a {kind.format!r} source", kind, settings, injected=["questions"], other_keys=["format"]
-    )
+    settings, what = dict(section), f"setting of a {kind.format!r} source"
+    del settings["format"]
+    check_settings(what, kind, settings, injected=["questions"], other_keys=["format"])
     source = kind.open(coerce_floats(kind, settings), root, questions_of)
     source.check()
     return source
-
-
-def open_sources(
-    sections: Sequence[SourceSection], root: Path = Path(), questions_of: QuestionLoader = _no_questions
-) -> list[Source]:
-    """Open and check the sources of a corpus; raises as `open_source`."""
-    return [open_source(section, root, questions_of) for section in sections]
 
 
 def source_class(section: SourceSection) -> type[Source] | None:
@@ -176,15 +154,15 @@ def source_class(section: SourceSection) -> type[Source] | None:
 
 
 def question_splits(section: SourceSection) -> list[tuple[str, str]]:
-    """Benchmark and split of the questions that a section's source reads."""
+    """Benchmark and split of the questions that a source reads."""
     kind = source_class(section)
     return kind.splits_of(section) if kind else []
 
 
 def user_folders(sections: Sequence[SourceSection]) -> tuple[str, ...]:
     """The paths of the sources that are a user's own documents."""
-    paths = ((source_class(section), section) for section in sections)
-    return tuple(str(Path(section["path"])) for kind, section in paths if kind and kind.is_user_folder)
+    pairs = ((source_class(section), section) for section in sections)
+    return tuple(str(Path(section["path"])) for kind, section in pairs if kind and kind.is_user_folder)
 
 
 def total_size(sources: Sequence[Source]) -> int:
@@ -194,17 +172,13 @@ def total_size(sources: Sequence[Source]) -> int:
 
 @dataclass(frozen=True)
 class BuildEstimate:
-    """Number of passages, bytes on disk, CPU seconds, and the share of the input that was sampled.
-
-    The main process alone spends the `reading` seconds: it decompresses every file that is not a multistream dump. All workers
-    share the `working` seconds.
-    """
+    """The estimated cost of building passages."""
 
     passages: float
-    disk: float
-    reading: float
-    working: float
-    seen: float
+    disk: float  # bytes
+    reading: float  # CPU seconds of the main process, which decompresses every file that is not a multistream dump
+    working: float  # CPU seconds that the workers share
+    seen: float  # share of the input that was sampled
 
     def seconds(self, workers: int) -> float:
         """Lower bound of the build's seconds, with one core per worker."""
@@ -216,7 +190,7 @@ class BuildEstimate:
 
 
 def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
-    """Estimate the cost of building the passages of sources, from a sample of each."""
+    """Estimate the cost of a build from a sample of each source."""
     passages = disk = reading = working = seen = 0.0
     for source in sources:
         count = size = read = 0
@@ -225,7 +199,7 @@ def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
             started = time.process_time()
             shard = unit.make_shard()
             seconds += time.process_time() - started
-            count, size, read = count + shard.passages, size + len(shard.data), read + unit.read
+            count, size, read = count + shard.passages, size + len(shard.lines), read + unit.read
         scale = source.size() / read if read else 1.0
         passages, disk, seen = passages + count * scale, disk + size * scale, seen + read
         reading += (time.process_time() - began - seconds) * scale
@@ -235,15 +209,7 @@ def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
 
 
 def require_room(sources: Sequence[Source], folder: Path) -> None:
-    """Check before a build that its passages fit on the disk.
-
-    Args:
-        sources: the sources to build.
-        folder: the folder of the build; shards of an interrupted build count as free space.
-
-    Raises:
-        IfqaError: the estimate from a sample exceeds the free space.
-    """
+    """Raise an error if the estimated passages exceed the free space, including shards of an interrupted build in `folder`."""
     free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("passages-*.jsonl"))
     if free > total_size(sources) * _LARGEST_EXPANSION + (1 << 28):
         return

@@ -1,7 +1,4 @@
-"""The base classes of passage sources, and the units of work that they yield; a unit becomes the same shard on every machine.
-
-Most sources are files: a file, the matching files of a folder, or those that match a pattern.
-"""
+"""Sources of passages, and their units of work; a unit becomes the same shard on every machine."""
 
 import hashlib
 import json
@@ -48,7 +45,6 @@ class SkippedPages:
         self.bad.append({"id": page_id, "title": title} | ({"kind": kind} if kind else {}) | {"reason": reason})
 
     def copy(self) -> "SkippedPages":
-        """A copy of the counts and the list."""
         return SkippedPages(Counter(self.left_out), list(self.bad))
 
 
@@ -69,22 +65,12 @@ class FileRecord:
 
     @property
     def facts(self) -> tuple[int, int, str]:
-        """Bytes, time of change and SHA-256, as in `KnownFiles`."""
+        """The entry of `KnownFiles`."""
         return self.bytes, self.modified, self.sha256
-
-
-def read_passage_lines(file: FileRecord) -> bytes:
-    """The passages of a document, as lines of its shard."""
-    if file.shard is None:
-        return b""
-    with open(file.shard, "rb") as shard:
-        shard.seek(file.start)
-        return shard.read(file.length)
 
 
 #: Key -> record of each document in a build.
 FileRecords = Mapping[str, FileRecord]
-NO_FILES: FileRecords = {}
 
 
 @dataclass(frozen=True)
@@ -101,17 +87,14 @@ class BuildReport:
 
 @dataclass(frozen=True)
 class Shard:
-    """The passages of a unit as lines of JSON, with counts of pages, passages and words, and the skipped pages.
+    """The passages of a unit as lines of JSON, their counts, and the skipped pages."""
 
-    `files` has a record of each document, in the order of their passages; it is empty for other units.
-    """
-
-    data: bytes
+    lines: bytes
     pages: int
     passages: int
     words: int
     tally: SkippedPages
-    files: tuple[FileRecord, ...] = ()
+    files: tuple[FileRecord, ...] = ()  # of documents, in the order of their passages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +112,7 @@ class WorkUnit(ABC):
 
     @property
     def is_current(self) -> bool:
-        """Whether all of its passages can be copied from an earlier build."""
+        """Whether all its passages can be copied from an earlier build."""
         return False
 
     def key(self) -> str:
@@ -146,7 +129,7 @@ class WorkUnit(ABC):
 
     @abstractmethod
     def make_shard(self) -> Shard:
-        """Make the unit's passages.
+        """Make its passages.
 
         Raises:
             IfqaError: the unit is damaged or unpacks to too much, or a file changed during the build.
@@ -154,7 +137,7 @@ class WorkUnit(ABC):
 
 
 def make_shard(unit: WorkUnit) -> Shard:
-    """`WorkUnit.make_shard` as a function that another process can import."""
+    """Make the shard of a unit in another process."""
     return unit.make_shard()
 
 
@@ -199,40 +182,28 @@ class Source(ABC):
 
     @classmethod
     def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader) -> "Source":
-        """Create the source from checked settings; relative paths start at `root`.
-
-        Raises:
-            IfqaError: its benchmark or split does not exist.
-        """
+        """Create the source from checked settings; relative paths start at `root`."""
         if "path" in settings and root != Path() and not Path(settings["path"]).is_absolute():
             settings = {**settings, "path": str(find_resource(settings["path"], root) or root / settings["path"])}
         return cls(**settings)
 
     @classmethod
     def splits_of(cls, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Benchmark and split of the questions that a source of these settings reads."""
+        """Benchmark and split of the questions that it reads."""
         return []
 
     def settings(self) -> dict[str, object]:
-        """Its settings that have a default, and its format: a part of its fingerprint."""
+        """The settings with a default, and the format: a part of the fingerprint."""
         names = (setting.name for setting in fields(self) if setting.init and setting.default is not MISSING)
         return {name: getattr(self, name) for name in names} | {"format": self.format}
 
     def check(self) -> None:
-        """Check before the build that the source can be read.
-
-        Raises:
-            IfqaError: a file is missing, or settings contradict each other.
-        """
+        """Raise an error if a file is missing or settings contradict each other."""
         self.files()
 
     @abstractmethod
-    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
-        """The units of the source, in its order.
-
-        Args:
-            earlier: documents of the previous build, whose passages can be reused.
-        """
+    def work_units(self, earlier: FileRecords | None = None) -> Iterator[WorkUnit]:
+        """The units of the source, in order; `earlier` has documents of the previous build, whose passages can be reused."""
 
     def sample(self) -> Iterator[WorkUnit]:
         """Units from which the size of the whole source is estimated; by default the first."""
@@ -240,14 +211,10 @@ class Source(ABC):
 
     @abstractmethod
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """The settings and the hashes of the input, independent of the files' location.
-
-        Args:
-            known: hashes of an earlier build, used where hashing takes long.
-        """
+        """The settings and the hashes of the input, wherever it lies; `known` has hashes of an earlier build, for large files."""
 
     def files(self) -> list[Path]:
-        """Its files in the order in which they are read; empty for documents, which may be many."""
+        """Its files, in reading order; empty for documents, which may be many."""
         return []
 
     def size(self) -> int:
@@ -260,8 +227,7 @@ class Source(ABC):
 
     def summary(self, build: BuildReport) -> Iterator[str]:
         """The lines to log after a build."""
-        bad = sum("kind" not in page for page in build.bad)
-        if bad:
+        if bad := sum("kind" not in page for page in build.bad):
             yield f"{pluralize(bad, 'bad page')}: {build.listed}"
 
     def explain_empty(self, build: BuildReport) -> str:
@@ -277,8 +243,7 @@ class Source(ABC):
 class FileSource(Source):
     """A source of a few files, ordered by the numbers in their names: part 2 before part 10.
 
-    A pattern has `*`, `?` or `[...]` in its names, or `**` for all subfolders; a file or folder of exactly that name takes
-    precedence.
+    A pattern has `*`, `?` or `[...]`, or `**` for all subfolders; a file or folder of exactly that name takes precedence.
     """
 
     path: str
@@ -290,27 +255,20 @@ class FileSource(Source):
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
         """The units of a file."""
 
-    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: FileRecords | None = None) -> Iterator[WorkUnit]:
         return chain.from_iterable(map(self.read_units, self.files()))
 
     def sample(self) -> Iterator[WorkUnit]:
         """The first unit of about a dozen files."""
-        files = self.files()
-        return chain.from_iterable(
-            islice(self.read_units(file), 1) for file in files[:: max(1, len(files) // _SAMPLED)]
-        )
+        step = max(1, len(self.files()) // _SAMPLED)
+        return chain.from_iterable(islice(self.read_units(file), 1) for file in self.files()[::step])
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """As `Source`. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""
+        """The settings, and the files' hashes. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""
         known = known if self.size() > _SMALL else {}
         return self.settings() | {"files": [_describe_file(path, known)[2] for path in self.files()]}
 
     def files(self) -> list[Path]:
-        """As `Source`.
-
-        Raises:
-            IfqaError: the file does not exist, or the folder or the pattern has no matching file.
-        """
         return self._files
 
     def size(self) -> int:
@@ -335,7 +293,7 @@ class FileSource(Source):
         return files
 
     def list_folder(self, folder: Path) -> list[Path]:
-        """The files to read in a folder and its subfolders, in order."""
+        """The files to read in a folder, in order."""
         return sort_files(file for file in walk_files(folder) if self.names.fullmatch(file.name))
 
 
@@ -348,12 +306,12 @@ def _glob_files(pattern: str) -> Iterator[Path]:
 
 def sort_files(candidates: Iterable[Path]) -> list[Path]:
     """The files among the candidates, ordered by the numbers in their names."""
+
+    def numbers(name: str) -> list[tuple[int, str]]:
+        return [(len(part), part) for part in re.findall(r"\d+|\D+", name)]
+
     files = (path for path in candidates if path.is_file())
-    return sorted(files, key=lambda file: (_number_key(file.name), _number_key(str(file.parent))))
-
-
-def _number_key(name: str) -> list[tuple[int, str]]:
-    return [(len(part), part) for part in re.findall(r"\d+|\D+", name)]
+    return sorted(files, key=lambda file: (numbers(file.name), numbers(str(file.parent))))
 
 
 def walk_files(path: Path) -> Iterator[Path]:

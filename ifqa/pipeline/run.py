@@ -24,7 +24,7 @@ from ifqa.config.experiment import (
 from ifqa.corpus import work_units
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.corpus.shards import read_file_records
-from ifqa.corpus.sources import open_sources
+from ifqa.corpus.sources import open_source
 from ifqa.corpus.work_units import FileRecord, KnownFiles, Source
 from ifqa.errors import ConfigError, IfqaError
 from ifqa.plugins import accepted_arguments, code_fingerprint, resolve_paths, source_file
@@ -88,7 +88,7 @@ class CorpusBuild(_ArtifactFolder):
     @cached_property
     def sources(self) -> list[Source]:
         """Its sources, checked: IfqaError if a setting is wrong, or a source's file or split is missing."""
-        return open_sources(self.corpus.sources, self.corpus.root, self._questions_of)
+        return [open_source(section, self.corpus.root, self._questions_of) for section in self.corpus.sources]
 
     def _questions_of(self, benchmark: str, splits: Sequence[str]) -> list[list[Question]]:
         if not splits:

@@ -18,7 +18,7 @@ from ifqa.config.overrides import write_resolved
 from ifqa.corpus.passage_store import write_id_index
 from ifqa.corpus.shards import BAD, CorpusWriter, read_bad_pages, read_file_records
 from ifqa.corpus.sources import require_room, total_size
-from ifqa.corpus.work_units import NO_FILES, BuildReport, make_shard
+from ifqa.corpus.work_units import BuildReport, make_shard
 from ifqa.errors import DamagedArtifact, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.pipeline.chunk_runner import ask
@@ -56,7 +56,7 @@ def build_passages(corpus: CorpusConfig) -> Path:
             return folder
         require_room(sources, draft.folder)
         shards, before = CorpusWriter(draft.folder), build.built_files
-        earlier = NO_FILES if passages.damage else before
+        earlier = {} if passages.damage else before
         units = chain.from_iterable(source.work_units(earlier) for source in sources)
         with bar(f"passages of {corpus.name}", total_size(sources), unit="bytes") as advance:
             todo = shards.unfinished(units, advance)

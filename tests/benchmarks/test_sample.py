@@ -16,7 +16,7 @@ from ifqa.scoring.measures.gold_recall import covers
 @pytest.fixture(scope="module")
 def passages():
     source = {"format": "dump", "path": "sample/encyclopedia.xml"}
-    lines = (line for unit in open_source(source).work_units() for line in unit.make_shard().data.splitlines())
+    lines = (line for unit in open_source(source).work_units() for line in unit.make_shard().lines.splitlines())
     return [Passage(record["id"], record["title"], record["contents"]) for record in map(json.loads, lines)]
 
 

@@ -9,7 +9,7 @@ from dumps import HEAD, TAIL, multistream, page
 
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.corpus.sources import estimate_build, open_sources
+from ifqa.corpus.sources import estimate_build, open_source
 from ifqa.corpus.wikipedia import source
 from ifqa.corpus.work_units import make_shard
 from ifqa.pipeline import stages
@@ -133,7 +133,7 @@ def test_bad_pages_are_listed_and_counted(capsys):
 def test_a_forecast_is_near_the_built_numbers(each, near):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
-    expected = estimate_build(open_sources(loaded.sources))
+    expected = estimate_build([open_source(section) for section in loaded.sources])
     record = read_manifest(stages.build_passages(loaded))["record"]
     assert expected.passages == pytest.approx(record["passages"], rel=near)
     if each == 5:

@@ -9,7 +9,7 @@ import pytest
 from dumps import HEAD, TAIL, page
 
 from ifqa.corpus import work_units
-from ifqa.corpus.sources import open_source, open_sources, total_size
+from ifqa.corpus.sources import open_source, total_size
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.storage.artifacts import compute_fingerprint
@@ -53,7 +53,7 @@ def dump(path="d.xml", **settings):
 def test_readable_sources_have_the_size_of_what_they_read():
     write_questions()
     good = [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
-    assert total_size(open_sources(good, questions_of=questions_of)) == len(DUMP) + len("1\ttext\ttitle\n")
+    assert total_size([opened(section) for section in good]) == len(DUMP) + len("1\ttext\ttitle\n")
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,11 @@ def test_readable_sources_have_the_size_of_what_they_read():
         ({"format": "gold", "benchmark": "sample", "splits": "dev"}, "wanted a list of texts, found 'dev'"),
     ],
 )
-def test_a_wrong_source_is_refused_in_one_line_at_any_place(source, complaint):
-    for several in ([source], [dump(), source], [source, dump()]):
-        with pytest.raises(IfqaError) as caught:
-            open_sources(several)
-        assert complaint in str(caught.value)
-        assert "\n" not in str(caught.value)
+def test_a_wrong_source_is_refused_in_one_line(source, complaint):
+    with pytest.raises(IfqaError) as caught:
+        open_source(source)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():

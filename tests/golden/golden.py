@@ -113,7 +113,7 @@ def passages(out: Path) -> None:
     for profile in ("ifqa", "release"):
         for name, path in (("sample", "sample/encyclopedia.xml"), ("pages", str(HERE / "pages.xml"))):
             source = {"format": "dump", "path": path, "profile": profile}
-            data = b"".join(unit.make_shard().data for unit in open_source(source).work_units())
+            data = b"".join(unit.make_shard().lines for unit in open_source(source).work_units())
             lines = data.decode().splitlines()
             kept = lines if name == "pages" else [f"{json.loads(line)['id']} {sha(line.encode())}" for line in lines]
             out.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def sample_passages() -> Iterator[Any]:
     from ifqa.records import Passage
 
     for unit in open_source({"format": "dump", "path": "sample/encyclopedia.xml"}).work_units():
-        for line in unit.make_shard().data.splitlines():
+        for line in unit.make_shard().lines.splitlines():
             record = json.loads(line)
             yield Passage(record["id"], record["title"], record["contents"])
 

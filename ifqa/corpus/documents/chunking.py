@@ -22,8 +22,7 @@ _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SLACK = 1.2  # a section of up to this times `words` is one passage
 _LONGEST_HEADING = 100  # characters of a heading in a title
 _DEEPEST = 3  # headings in a title
-_ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
-
+ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 
 _Piece = tuple[str, int, bool]  # a run's text, its page or line number, and whether it starts a paragraph
 
@@ -39,7 +38,7 @@ def chunk_document(
     Args:
         name: the file's path relative to its folder.
         runs: its text.
-        unit: the unit of the runs' places, "page" or "line".
+        unit: the unit of the runs' places, such as "page".
         words: words per passage.
         overlap: words of whole sentences that a passage repeats from the one before.
     """
@@ -58,9 +57,8 @@ def chunk_document(
 
 
 def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
-    """The sections with more text than their heading: the headings above, and the pieces including the section's own heading."""
-    above: list[tuple[int, str]] = []
-    pieces: list[_Piece] = []
+    """Headings above, and pieces, with its own heading, of each section; headings without text join the next section."""
+    above, pieces = list[tuple[int, str]](), list[_Piece]()
     headings: tuple[str, ...] = ()
     bare = True  # no text but headings yet
     for run in runs:
@@ -78,7 +76,7 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
             above.pop()
         above.append((run.level, text[:_LONGEST_HEADING]))
         headings = tuple(heading for _, heading in above[-_DEEPEST:])
-        pieces.append((text if _ENDED.search(text) else f"{text}.", run.place, True))
+        pieces.append((text if ENDED.search(text) else f"{text}.", run.place, True))
     if pieces:
         yield headings, pieces
 
@@ -102,16 +100,15 @@ def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple
 def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Start and end of each passage of a section, from the spans of its sentences."""
     counts = [len(text[start:end].split()) for start, end in within]
-    total = sum(counts)
-    parts = 1 if total <= words * _SLACK else -(-total // words)
     behind = list(accumulate(counts, initial=0))  # words before each sentence, strictly increasing
-    first = 0
+    total, first = behind[-1], 0
+    parts = 1 if total <= words * _SLACK else -(-total // words)
     for part in range(1, parts + 1):
-        target = total * part / parts
         last = len(counts)
         if first == last:
             break
         if part < parts:
+            target = total * part / parts
             after = min(bisect_left(behind, target, lo=first + 1), last)
             before = max(after - 1, first + 1)
             last = before if target - behind[before] <= behind[after] - target else after
@@ -124,7 +121,7 @@ def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: in
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """A location in a document: the file's path relative to its folder, and the pages or lines `first` to `last`."""
+    """A location in a document: the file's path relative to its folder, and its pages or lines."""
 
     file: str
     unit: str
@@ -138,36 +135,24 @@ class Locator:
 
 
 def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, int]]) -> str:
-    """The id of a passage.
-
-    Args:
-        file: the file's path relative to its folder.
-        number: the index of the passage in the file, from 0.
-        unit: the unit of `places`, "page" or "line".
-        places: (page or line, offset of its first character in the passage), in order; the first offset is 0.
-    """
+    """The id of passage `number` of a file; `places`: pages or lines, and the offset in the passage at which each begins."""
     first, last = places[0][0], places[-1][0]
     where = f"{first}" if first == last else f"{first}-{last}"
     if unit == "page":
         where = ",".join([f"{first}", *(f"{place}@{start}" for place, start in places[1:])])
-    named = _REFUSED.sub(lambda match: quote(os.fsencode(match[0]), safe=""), file)
-    return f"{named}#{number}:{unit}={where}"
+    name = _REFUSED.sub(lambda match: quote(os.fsencode(match[0]), safe=""), file)
+    return f"{name}#{number}:{unit}={where}"
 
 
 def parse_locator(passage_id: str, at: int | None = None) -> Locator | None:
-    """The locator in a passage's id; None if the passage is not from a document.
-
-    Args:
-        passage_id: the passage's id.
-        at: the offset of a character, to locate its page alone.
-    """
+    """The locator in a passage's id, or of the page of its character `at`; None if the passage is not from a document."""
     match = _ID.fullmatch(passage_id)
     if match is None:
         return None
     file, unit, first, last, starts = match.groups()
+    name = unquote_to_bytes(file).decode("utf-8", "replace")
+    if unit != "page":
+        return Locator(name, unit, int(first), int(last or first))
     pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", starts))]
     reached = [page for page, start in pages if at is None or start <= at]
-    name = unquote_to_bytes(file).decode("utf-8", "replace")
-    if unit == "page":
-        return Locator(name, unit, reached[-1] if at is not None else reached[0], reached[-1])
-    return Locator(name, unit, int(first), int(last or first))
+    return Locator(name, unit, reached[0 if at is None else -1], reached[-1])

@@ -7,38 +7,26 @@ from ifqa.errors import IfqaError
 from ifqa.formatting import CONTROLS
 
 _MULTIBYTE = 0.12  # share of bytes above 127 from which a text is unlikely to be in a Latin script
-#: Candidates for a statistical guess if a text is neither UTF-8 nor in a Latin script.
+#: Candidates for a statistical guess.
 _OTHER_ENCODINGS = "cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 koi8_r cp932 euc_jp gb18030 big5 euc_kr".split()
-_BYTE_ORDER_MARKS = [
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-]
+_BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
+_BYTE_ORDER_MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # after UTF-32, which starts alike
 _SAMPLE = 1 << 16  # bytes from which an encoding is guessed
 _LETTERS = {0xAD: ""} | dict(enumerate("ff fi fl ffi ffl ft st".split(), start=0xFB00))  # soft hyphen, ligatures
 
 
 class UnreadableFile(IfqaError):
-    """A file cannot be read; the message is a short reason. The file is listed, and the build goes on."""
+    """A file cannot be read, for the short reason of the message; the build lists it and goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """A piece of a document's text on one page or line.
+    """A piece of a document's text on one page or line."""
 
-    Attributes:
-        text: the text; `clean_text` normalizes its white space.
-        place: the number of its page, line, paragraph, part or row, from 1.
-        opens: whether it starts a paragraph; if not, it continues the previous run.
-        level: the level of a heading, from 1; 0 for other text.
-    """
-
-    text: str
-    place: int
-    opens: bool = True
-    level: int = 0
+    text: str  # for `clean_text`
+    place: int  # the number of its page, line, paragraph, part or row, from 1
+    opens: bool = True  # whether it starts a paragraph; if not, it continues the previous run
+    level: int = 0  # of a heading, from 1; 0 for other text
 
 
 def clean_text(text: str) -> str:
@@ -50,36 +38,31 @@ def clean_text(text: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text as an editor counts them; `str.splitlines` also splits at form feeds and other separators."""
+    """The lines of a text as an editor counts them; `str.splitlines` also splits at form feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def decode_text(data: bytes, declared: str = "") -> str:
-    """Decode a text: by its byte order mark, as UTF-8, in the declared encoding, or in a guessed one.
-
-    The guess is Windows-1252 if most of the text is ASCII; otherwise the statistics of the bytes decide.
-
-    Raises:
-        UnreadableFile: the bytes are not text.
-    """
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return data.decode(encoding, "replace")
-    if b"\0" in data[:_SAMPLE]:
+def decode_text(content: bytes, declared: str = "") -> str:
+    """Decode a text: by its byte order mark, as UTF-8, in the declared encoding, or in a guessed one."""
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            return content.decode(encoding, "replace")
+    sample = content[:_SAMPLE]
+    if b"\0" in sample:
         raise UnreadableFile("not a text file: it contains null bytes")
     try:
-        return data.decode()
+        return content.decode()
     except UnicodeDecodeError:
-        text = data.decode(errors="replace")
-    broken = text.count("\ufffd")
-    if sum(char > "\x7f" for char in text) > 10 * broken:  # UTF-8 with a few damaged characters
+        text = content.decode(errors="replace")
+    if sum(char > "\x7f" for char in text) > 10 * text.count("\ufffd"):  # UTF-8 with a few damaged characters
         return text
     return (
-        _try_encoding(data, declared) or _try_encoding(data, _guess_encoding(data[:_SAMPLE])) or data.decode("latin-1")
+        _try_encoding(content, declared) or _try_encoding(content, _guess_encoding(sample)) or content.decode("latin-1")
     )
 
 
 def _guess_encoding(sample: bytes) -> str:
+    """Windows-1252 if most bytes are ASCII; otherwise their statistics decide."""
     if sum(byte > 127 for byte in sample) < _MULTIBYTE * len(sample):
         return "cp1252"
     from charset_normalizer import from_bytes
@@ -88,12 +71,9 @@ def _guess_encoding(sample: bytes) -> str:
     return best.encoding if best else "cp1252"
 
 
-def _try_encoding(data: bytes, encoding: str) -> str:
-    """The text in an encoding that extends ASCII; empty if the encoding is unknown or does not fit.
-
-    A page whose declaration is readable as ASCII is not UTF-16, whatever it declares.
-    """
+def _try_encoding(content: bytes, encoding: str) -> str:
+    """The text in an encoding that extends ASCII, so not UTF-16; empty if the encoding is unknown or does not fit."""
     try:
-        return data.decode(encoding or "ascii") if b"<".decode(encoding or "ascii") == "<" else ""
+        return content.decode(encoding or "ascii") if b"<".decode(encoding or "ascii") == "<" else ""
     except (LookupError, ValueError):  # a UnicodeDecodeError is a ValueError
         return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 
 from ifqa.corpus.documents.readers import READERS
-from ifqa.errors import IfqaError, MissingInput
+from ifqa.errors import ConfigError, IfqaError, MissingInput
 from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_json
 
@@ -19,35 +19,26 @@ _REPORTS = {("experiments", name) for name in ("RESULTS.md", "RESULTS.jsonl", "r
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
-    """A file of a folder, or, with a reason, a file or folder to skip.
-
-    `kind` is empty for a file to read; else "hidden", "link", "large", "other" (not a document), "closed" (no permission),
-    "special" (a pipe, a device) or "ifqa" (written by this program).
-    """
+    """A file to read, or, with a `kind` and a `reason`, a file or folder to skip."""
 
     path: str
     name: str  # its path relative to the folder, with slashes
     size: int = 0
     modified: int = 0  # time of change (ns)
-    kind: str = ""
-    reason: str = ""  # why it is skipped
+    kind: str = ""  # "hidden", "link", "large", "other" (type), "closed" (no permission), "special" (a pipe, a device) or "ifqa"
+    reason: str = ""
 
 
 def require_documents(docs: str | Path, root: Path = Path()) -> Path:
-    """The folder or file of `--docs`, relative to `root`.
-
-    Raises:
-        IfqaError: it does not exist, or its path is not UTF-8.
-    """
+    """The folder or file of `--docs`, relative to `root`."""
     path = root / os.path.expanduser(docs)  # noqa: PTH111 - Path's own raises an error for an unknown user
     if not path.exists():
         raise MissingInput(f"--docs {docs}: there is no {path.absolute()}; name a folder of documents, or a file")
     try:
         str(path.resolve()).encode()
     except UnicodeEncodeError as error:
-        raise IfqaError(
-            f"--docs {docs}: its path is not UTF-8, so a settings file cannot contain it; rename it"
-        ) from error
+        message = f"--docs {docs}: its path is not UTF-8, so a settings file cannot contain it; rename it"
+        raise ConfigError(message) from error
     return path
 
 
@@ -68,21 +59,21 @@ def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_m
         yield _classify_file(str(top), top.name, max_mb, named=True)
         return
     errors: list[OSError] = []
-    for place, folders, names in os.walk(top, onerror=errors.append):
-        below = "" if place == str(top) else f"{Path(place).relative_to(top).as_posix()}/"
-        inside = []
+    for parent, folders, names in os.walk(top, onerror=errors.append):
+        below = "" if parent == str(top) else f"{Path(parent).relative_to(top).as_posix()}/"
+        entered = []
         for name in sorted(folders):
-            path = os.path.join(place, name)  # noqa: PTH118 - a Path costs more than the rest
+            path = os.path.join(parent, name)  # noqa: PTH118 - a Path costs more than the rest
             if _matches_any(below + name, exclude):
                 continue
             if exclusion := _folder_exclusion(path, name):
                 yield FolderFile(path, below + name, kind=exclusion[0], reason=exclusion[1])
             else:
-                inside.append(name)
-        folders[:] = inside
+                entered.append(name)
+        folders[:] = entered
         for name in sorted(names):
             if not _matches_any(below + name, exclude):
-                file = _classify_file(os.path.join(place, name), below + name, max_mb)  # noqa: PTH118
+                file = _classify_file(os.path.join(parent, name), below + name, max_mb)  # noqa: PTH118
                 if not include or file.kind == "link" or _matches_any(file.name, include):
                     yield file
     for error in errors:
@@ -100,7 +91,7 @@ def _folder_exclusion(path: str, name: str) -> tuple[str, str] | None:
 
 
 def _is_artifact(folder: Path) -> bool:
-    """Whether ifqa wrote a folder (an index, a stage, a trained model): its manifest has `inputs` and a `record`."""
+    """Whether ifqa wrote a folder: its manifest has `inputs` and a `record`."""
     path = folder / MANIFEST
     try:
         if not path.is_file() or path.stat().st_size > _LONGEST_MANIFEST:
@@ -135,14 +126,12 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
 
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a relative path matches a pattern; a pattern without a slash is matched against the last part of the path."""
-    return any(
-        fnmatchcase(name if "/" in pattern else name.rpartition("/")[2], pattern)
-        for pattern in (pattern.rstrip("/") for pattern in patterns)
-    )
+    """Whether a relative path matches a pattern; one without a slash is matched against the last part of the path."""
+    stripped, last = [pattern.rstrip("/") for pattern in patterns], name.rpartition("/")[2]
+    return any(fnmatchcase(name if "/" in pattern else last, pattern) for pattern in stripped)
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a file's name, from its last dot on, in lower case."""
+    """The suffix of a path in lower case, with its dot; all of the name if that begins with its only dot."""
     _, dot, suffix = name.rpartition("/")[2].rpartition(".")
     return (dot + suffix).lower()

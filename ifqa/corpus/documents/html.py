@@ -1,45 +1,37 @@
-"""Extracts the text of an HTML page without menus, headers, footers, forms and scripts, in time linear in its length."""
+"""Extracts the text of an HTML page without menus, headers, footers, forms and scripts, in linear time."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from html import unescape
 
 from ifqa.corpus.documents.decoding import TextRun, decode_text
 
-_SKIPPED = frozenset(
-    "nav header footer aside form button select template svg iframe object script style noscript".split()
-)
+_SKIPPED = set("nav header footer aside form button select template svg iframe object script style noscript".split())
 _MENUS = frozenset("navigation banner contentinfo search menu menubar".split())
-_RAW = {
-    name: re.compile(rf"</{name}\b", re.IGNORECASE) for name in ("script", "style", "textarea", "title", "template")
-}
+_RAW = {name: re.compile(rf"</{name}\b", re.I) for name in ("script", "style", "textarea", "title", "template")}
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _INLINE = frozenset(
-    """a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small span strong sub sup time tt u
-    var wbr""".split()
+    "a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small span strong sub sup time tt u var"
+    " wbr".split()
 )
 #: A tag must end before the next "<", so each character is scanned once.
 _TAG = re.compile(r"<(?:(!--)|([/?!]?)([a-zA-Z][^\s<>/]{0,40})([^<>]*)>)")
-_ROLE = re.compile(r"\brole\s*=\s*[\"']?([a-z]+)", re.IGNORECASE)
-_HIDDEN = re.compile(r"(?:^|\s)(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*[\"']?true)", re.IGNORECASE)
-_NOTE = re.compile(r"(?:foot|end|rear)note|\brole\s*=\s*[\"']?note", re.IGNORECASE)
-_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
+_ROLE = re.compile(r"\brole\s*=\s*[\"']?([a-z]+)", re.I)
+_HIDDEN = re.compile(r"(?:^|\s)(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*[\"']?true)", re.I)
+_NOTE = re.compile(r"(?:foot|end|rear)note|\brole\s*=\s*[\"']?note", re.I)
+_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.I)
 _HEADING = re.compile(r"h([1-6])")
 
 
-def read_html(data: bytes) -> list[TextRun]:
-    """The text of a page, with the line of each run.
-
-    Raises:
-        UnreadableFile: it is not text.
-    """
-    declared = _CHARSET.search(data[:2000])
-    return html_runs(decode_text(data, declared[1].decode("ascii") if declared else ""))
+def read_html(content: bytes) -> list[TextRun]:
+    """The text of an HTML file in its declared encoding."""
+    declared = _CHARSET.search(content[:2000])
+    return html_runs(decode_text(content, declared[1].decode("ascii") if declared else ""))
 
 
 def html_runs(text: str) -> list[TextRun]:
-    """The text of HTML: of its `main` element if it has one, else of everything but the menus; headings have their level."""
+    """The text of HTML, with headings and lines: of its `main` element if it has one, else without the menus."""
     runs, unclosed = _parse(text, _SKIPPED, True)
     if unclosed:  # its end tag is missing, so it contains the rest of the page
         runs, _ = _parse(text, _SKIPPED - {unclosed}, False)
@@ -47,16 +39,15 @@ def html_runs(text: str) -> list[TextRun]:
     return within if any(not run.level for run in within) else [run for run, _ in runs]
 
 
-def _parse(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
+def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
     """The runs, each with whether it is in `main`; and the name of a skipped element without an end tag, or empty."""
-    runs: list[tuple[TextRun, bool]] = []
-    pieces: list[list[str]] = []  # the text of each run
+    runs, pieces = list[tuple[TextRun, bool]](), list[list[str]]()  # the runs, and the text of each
     skipping: list[str] = []  # the skipped element, and nested elements of the same name
     line, level, main, article = 1, 0, 0, 0
     opens, glued = True, False
-    for kind, value, attributes in _tokenize(text):
+    for kind, content, attributes in _tokenize(text):
         if kind == "text" and not skipping:
-            parts = [unescape(part) for part in value.split("\n")]
+            parts = [unescape(part) for part in content.split("\n")]
             for number, part in enumerate(parts):
                 if glued and not number:  # "H<sub>2</sub>O" is one word
                     pieces[-1].append(part)
@@ -69,31 +60,29 @@ def _parse(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[
                     opens = False
             glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
         elif skipping:
-            skipping += [value] * (kind == "start" and value == skipping[0])
-            if kind == "end" and value == skipping[0]:
+            skipping += [content] * (kind == "start" and content == skipping[0])
+            if kind == "end" and content == skipping[0]:
                 skipping.pop()
-        elif kind == "start" and _is_skipped(value, attributes, skipped, roles, article):
-            skipping = [value]
+        elif kind == "start" and _is_skipped(content, attributes, skipped, roles, article):
+            skipping = [content]
         elif kind != "raw":
             step = 1 if kind == "start" else -1
-            main = max(0, main + step * (value == "main" or (kind == "start" and _role(attributes) == "main")))
-            article = max(0, article + step * (value in ("main", "article", "section")))
-            if heading := _HEADING.fullmatch(value):
+            main = max(0, main + step * (content == "main" or (kind == "start" and _role(attributes) == "main")))
+            article = max(0, article + step * (content in ("main", "article", "section")))
+            if heading := _HEADING.fullmatch(content):
                 level = int(heading[1]) if kind == "start" else 0
-            if value not in _INLINE:
+            if content not in _INLINE:
                 glued = False
-                opens = opens or value not in ("td", "th", "br")
-        line += attributes.count("\n") + (value.count("\n") if kind in ("text", "raw") else 0)
+                opens = opens or content not in ("td", "th", "br")
+        line += attributes.count("\n") + (content.count("\n") if kind in ("text", "raw") else 0)
     joined = [(replace(run, text="".join(parts)), within) for (run, within), parts in zip(runs, pieces, strict=True)]
     return joined, next(iter(skipping), "")
 
 
-def _is_skipped(name: str, attributes: str, skipped: frozenset[str], roles: bool, article: int) -> bool:
-    if name in _VOID or attributes.rstrip().endswith("/"):
+def _is_skipped(name: str, attributes: str, skipped: Set[str], roles: bool, article: int) -> bool:
+    if name in _VOID or attributes.rstrip().endswith("/") or (name == "aside" and _NOTE.search(attributes)):
         return False
     if article and name in ("header", "footer", "aside"):  # an article's own heading or box
-        return False
-    if name == "aside" and _NOTE.search(attributes):
         return False
     return name in skipped or (roles and (_role(attributes) in _MENUS or bool(_HIDDEN.search(attributes))))
 
@@ -104,7 +93,7 @@ def _role(attributes: str) -> str:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str, str]]:
-    """("text", text, ""), ("start" or "end", name, attributes), and ("raw", text, "") for comments, scripts and the like."""
+    """("text", text, ""), ("start" or "end", name, attributes), or ("raw", text, "") for comments, scripts and the like."""
     position, comments = 0, True
     while tag := _TAG.search(text, position):
         if tag.start() > position:

@@ -1,7 +1,4 @@
-"""Reads plain text, reStructuredText and Markdown as runs of lines, with headings and without markup.
-
-markdown-it-py parses Markdown: CommonMark with tables and strikethrough.
-"""
+"""Reads plain text, reStructuredText and Markdown (CommonMark with tables and strikethrough) as lines, without markup."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -50,9 +47,8 @@ def read_rst(text: str) -> Iterator[TextRun]:
 
 
 def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
-    opens, levels = True, list[str]()
-    skip = -1  # the rule below a heading
-    options = False  # below a directive
+    levels, skip = list[str](), -1  # rules of the headings so far; the rule below a heading
+    opens, options = True, False  # whether the line starts a paragraph, or is below a directive
     for number, line in enumerate(lines, start=1):
         if number == skip:
             continue
@@ -91,21 +87,18 @@ def _rule_below(lines: Sequence[str], number: int, kind: str) -> str:
 
 
 def _strip_markup(line: str, kind: str) -> str:
-    """The visible text of a line."""
     if kind == "txt":
         return line.strip()
     if "`" in line or "*" in line:  # else there is no markup
         for pattern, replacement in _RST:
             line = pattern.sub(replacement, line)
-    return (
-        _BULLET.sub("", line, count=1).strip()
-        if _BULLET.match(line) and not line.strip()[:1].isalnum()
-        else line.strip()
-    )
+    if _BULLET.match(line) and not line.strip()[:1].isalnum():
+        line = _BULLET.sub("", line, count=1)
+    return line.strip()
 
 
 def read_markdown(text: str) -> Iterator[TextRun]:
-    """The visible text of Markdown, with its lines; without front matter, comments and the addresses of links."""
+    """The visible text of Markdown: without front matter, comments and the addresses of links."""
     from markdown_it import MarkdownIt
 
     lines = split_lines(text)
@@ -117,27 +110,24 @@ def read_markdown(text: str) -> Iterator[TextRun]:
 
 
 def _token_runs(tokens: Sequence["Token"]) -> Iterator[TextRun]:
-    level, cells = 0, list[str]()
-    in_row = False
+    level, row, cells = 0, 0, list[str]()
     for token in tokens:
-        first = token.map[0] + 1 if token.map else 1
+        first, lines = token.map[0] + 1 if token.map else 1, _token_lines(token.children or [])
         if token.type in ("heading_open", "heading_close"):
             level = int(token.tag[1:]) if token.type == "heading_open" else 0
-        elif token.type in ("tr_open", "tr_close"):
-            in_row = token.type == "tr_open"
-            if in_row:
-                cells, row = [], first
-            elif any(cells):
+        elif token.type == "tr_open":
+            row, cells = first, []
+        elif token.type == "tr_close":
+            if any(cells):
                 yield TextRun(f"{'; '.join(filter(None, cells))}.", row)
-        elif token.type == "inline" and in_row:
-            cells.append(" ".join(_token_lines(token.children or [])).strip())
+            row = 0
+        elif token.type == "inline" and row:
+            cells.append(" ".join(lines).strip())
         elif token.type == "inline" and level:
-            yield TextRun(" ".join(_token_lines(token.children or [])), first, True, level)
-        elif token.type == "inline":
-            for number, line in enumerate(_token_lines(token.children or [])):
-                yield TextRun(line, first + number, number == 0)
-        elif token.type in ("fence", "code_block"):
-            for number, line in enumerate(token.content.split("\n")):
+            yield TextRun(" ".join(lines), first, True, level)
+        elif token.type in ("inline", "fence", "code_block"):
+            lines = lines if token.type == "inline" else token.content.split("\n")
+            for number, line in enumerate(lines):
                 yield TextRun(line, first + number + (token.type == "fence"), number == 0)
         elif token.type == "html_block":
             for run in html_runs(token.content):

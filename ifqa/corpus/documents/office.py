@@ -15,7 +15,7 @@ from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 
 LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree takes ten times the memory
-LARGEST = 1 << 28  # bytes of all unpacked files of an archive
+LARGEST = 1 << 28  # bytes of all unpacked files
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # repeats the element before it
 _BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error)
@@ -25,16 +25,16 @@ _PAGES = ("application/xhtml+xml", "text/html")
 class _Archive:
     """A zip archive in memory; raises UnreadableFile if it is damaged, or a file is missing or too large."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, content: bytes) -> None:
         try:
-            self._zip = ZipFile(BytesIO(data))
+            self._zip = ZipFile(BytesIO(content))
         except _BROKEN as error:
             raise UnreadableFile(f"not a whole zip archive ({error})") from error
         self._remaining = LARGEST
         self.names = frozenset(self._zip.namelist())
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file of the archive; the size that the archive declares is not trusted."""
+        """Unpack a file; the size that the archive declares is not trusted."""
         limit = min(LARGEST_PART, self._remaining)
         try:
             with self._zip.open(name) as handle:
@@ -52,7 +52,7 @@ class _Archive:
         return content
 
     def tree(self, name: str) -> Element:
-        """The XML of a file of the archive, without a document type: entities could expand without limit."""
+        """Parse an XML file without a document type, whose entities could expand without limit."""
         try:
             tree: Element = fromstring(self.read(name), forbid_dtd=True)
         except ParseError as error:
@@ -62,12 +62,9 @@ class _Archive:
         return tree
 
 
-def read_docx(data: bytes) -> Iterator[TextRun]:
-    """The paragraphs and table rows of a Word document; styles mark its headings. Deleted text is dropped.
-
-    A footnote or an endnote follows the paragraph or row that refers to it.
-    """
-    archive = _Archive(data)
+def read_docx(content: bytes) -> Iterator[TextRun]:
+    """The paragraphs and table rows of a Word document, without deleted text. Notes follow the paragraph that refers to them."""
+    archive = _Archive(content)
     tree = archive.tree("word/document.xml")
     styles = _heading_styles(archive) if "word/styles.xml" in archive.names else {}
     notes = {kind: _read_notes(archive, kind) for kind in ("footnote", "endnote")}
@@ -83,7 +80,7 @@ def read_docx(data: bytes) -> Iterator[TextRun]:
 
 
 def _read_notes(archive: _Archive, kind: str) -> dict[str | None, str]:
-    """Id -> text of the document's footnotes or endnotes."""
+    """Id -> text of the footnotes or endnotes."""
     part = f"word/{kind}s.xml"
     if part not in archive.names:
         return {}
@@ -118,8 +115,7 @@ def _heading_styles(archive: _Archive) -> dict[str, int]:
     """Id -> level of the heading styles. Their names are English in every language of Word; their ids are not."""
     levels = {}
     for style in archive.tree("word/styles.xml").iter(f"{_WORD}style"):
-        named = style.find(f"{_WORD}name")
-        name = (named.get(f"{_WORD}val") or "").lower() if named is not None else ""
+        name = _value(style.find(f"{_WORD}name")).lower()
         heading = int(name[8:]) if name[:8] == "heading " and name[8:].isdecimal() else int(name == "title")
         if level := _outline_level(style) or heading:
             levels[style.get(f"{_WORD}styleId") or ""] = level
@@ -127,36 +123,33 @@ def _heading_styles(archive: _Archive) -> dict[str, int]:
 
 
 def _heading_level(paragraph: Element, styles: dict[str, int]) -> int:
-    style = paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
-    return _outline_level(paragraph) or (styles.get(style.get(f"{_WORD}val") or "", 0) if style is not None else 0)
+    return _outline_level(paragraph) or styles.get(_value(paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")), 0)
 
 
 def _outline_level(element: Element) -> int:
     """The outline level that a paragraph or a style sets; Word's 9 is body text."""
-    level = element.find(f"{_WORD}pPr/{_WORD}outlineLvl")
-    value = (level.get(f"{_WORD}val") or "") if level is not None else ""
-    return int(value) + 1 if value in set("012345678") else 0
+    level = _value(element.find(f"{_WORD}pPr/{_WORD}outlineLvl"))
+    return int(level) + 1 if level in set("012345678") else 0
 
 
-def read_epub(data: bytes) -> Iterator[TextRun]:
-    """The text of a book in the order of its spine, without the table of contents; the documents are its parts, from 1.
+def _value(element: Element | None) -> str:
+    return (element.get(f"{_WORD}val") or "") if element is not None else ""
 
-    Raises:
-        UnreadableFile: as `_Archive`, or it is not a book.
-    """
-    archive = _Archive(data)
-    root = next(iter(archive.tree("META-INF/container.xml").findall(".//{*}rootfile")), None)
+
+def read_epub(content: bytes) -> Iterator[TextRun]:
+    """The text of a book in the order of its spine, without the table of contents; its documents are the parts, from 1."""
+    archive = _Archive(content)
+    root = archive.tree("META-INF/container.xml").find(".//{*}rootfile")
     package = (root.get("full-path") or "") if root is not None else ""
     if not package:
         raise UnreadableFile("its META-INF/container.xml names no book")
-    book = archive.tree(package)
-    read = set[str]()
-    items = {element.get("id"): element for element in book.findall(".//{*}item")}
+    book, read = archive.tree(package), set[str]()
+    entries = {entry.get("id"): entry for entry in book.findall(".//{*}item")}
     for number, reference in enumerate(book.findall(".//{*}itemref"), start=1):
-        item = items.get(reference.get("idref"))
-        if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():
+        entry = entries.get(reference.get("idref"))
+        if entry is None or entry.get("media-type") not in _PAGES or "nav" in (entry.get("properties") or "").split():
             continue
-        href = unquote((item.get("href") or "").partition("#")[0])
+        href = unquote((entry.get("href") or "").partition("#")[0])
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))
         if name in read:  # some books list a document once for each heading
             continue

@@ -1,11 +1,12 @@
-"""Extracts the text of PDF files with PDFium: pages, and outline headings in place, without running heads and contents pages."""
+"""Extracts the text of PDF files with PDFium: pages and headings, without running heads and tables of contents."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
+from ifqa.corpus.documents.chunking import ENDED
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
 from ifqa.errors import MissingInput
 
@@ -22,8 +23,8 @@ _ACCENTS = {
 }  # fmt: skip
 _SEPARATE_ACCENT = re.compile(rf"([{''.join(_ACCENTS)}]) ?([^\W\d_])")
 _EDGE = 2  # lines at a page's top and bottom that may be its running head or foot
-_FEWEST_PAGES = 4  # pages of a document in which a line at the edge of half of them is a running head
-_CHAPTER = 3  # neighbouring pages that make a line at their edge the running head of a chapter
+_FEWEST_PAGES = 4  # of a document; then a line at the edge of half of its pages is a running head
+_CHAPTER = 3  # neighbouring pages with the same line at their edge: a chapter's running head
 _HEADING_LINES = 4  # lines of the longest heading
 _LONGEST = 1_000  # characters of a line that may be a heading or end in leaders; the patterns take quadratic time
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_a-z][^.!?;:]{2,70}")
@@ -33,7 +34,6 @@ _NUMBER = re.compile(
 _PAGE_NUMBER = re.compile(r"\d+|\b[ivxlc]+\b")
 _LEADERS = re.compile(r"(?:[.·…] ?){4,}\s*(?:\d+|[ivxlc]+)?$")  # "1.2 The wheel . . . . . 17"
 _PAGE_AT_END = re.compile(r"\s(?:\d+|[ivxlc]+)$")  # "1 Welcome 3"
-_ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
 #: A word over two lines: PDFium's mark within a line that it joined, or a hyphen and the start of the next line.
 _BROKEN = re.compile("(?<![^\\W\\d_])([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\W\\d_A-Z]))([^\\W\\d_]+)")
@@ -44,15 +44,12 @@ _Page = list[str]  # its lines
 _Heading = tuple[str, int]  # of the outline: title, and level from 1
 
 
-def read_pdf(data: bytes) -> Iterator[TextRun]:
+def read_pdf(content: bytes) -> Iterator[TextRun]:
     """The lines of a PDF with their pages. Headings come from its outline, or are lines that begin with a section number.
 
     A heading of the outline is placed at its text, over up to four lines; it is dropped if its page does not show it.
-
-    Raises:
-        UnreadableFile: it is not a PDF, needs a password, or contains no text.
     """
-    raw, outline = _extract(data)
+    raw, outline = _extract(content)
     pages = [_drop_contents(page) for page in _drop_running_heads(raw)]
     if not any(pages):
         raise UnreadableFile(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
@@ -61,11 +58,7 @@ def read_pdf(data: bytes) -> Iterator[TextRun]:
 
 
 def require_library(path: str) -> None:
-    """Check that PDF files can be read; the message names `path`.
-
-    Raises:
-        MissingInput: pypdfium2 is not installed.
-    """
+    """Raise MissingInput for the PDF file `path` if pypdfium2 is not installed."""
     if not find_spec("pypdfium2"):
         raise MissingInput(
             f"{path}: PDF files need pypdfium2; install it with: pip install 'ifqa[documents]', or leave them out: "
@@ -75,7 +68,10 @@ def require_library(path: str) -> None:
 
 def _drop_running_heads(pages: Sequence[_Page]) -> list[_Page]:
     """Remove page numbers and running heads: lines at the edge of half of the pages, or of neighbouring pages."""
-    shapes = [{n: _PAGE_NUMBER.sub("#", page[n]) for n in _edge_lines(page)} for page in pages]
+    shapes = [
+        {n: _PAGE_NUMBER.sub("#", line) for n, line in enumerate(page) if not _EDGE <= n < len(page) - _EDGE}
+        for page in pages
+    ]
     places: dict[str, list[int]] = {}
     for number, edge in enumerate(shapes):
         for shape in set(edge.values()):
@@ -85,10 +81,6 @@ def _drop_running_heads(pages: Sequence[_Page]) -> list[_Page]:
         [line for n, line in enumerate(page) if n not in edge or number not in heads[edge[n]]]
         for number, (page, edge) in enumerate(zip(pages, shapes, strict=True))
     ]
-
-
-def _edge_lines(page: _Page) -> Iterator[int]:
-    return (n for n in range(len(page)) if n < _EDGE or n >= len(page) - _EDGE)
 
 
 def _running_head_pages(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
@@ -107,15 +99,12 @@ def _running_head_pages(shape: str, numbers: Sequence[int], pages: int) -> froze
 
 
 def _drop_contents(page: _Page) -> _Page:
-    """Remove the lines of a table of contents.
-
-    If they make up a third of the page, the lines between them are removed too, and the rest is kept only if it has a sentence.
-    """
+    """Remove the lines of a table of contents; from a third of the page on, also those between, and a rest without a sentence."""
     entries = [n for n, line in enumerate(page) if _LEADERS.search(line[-_LONGEST:])]
     if len(entries) < max(3, len(page) / 3):
         return [line for n, line in enumerate(page) if n not in set(entries)] if entries else page
     around = [line for line in page[: entries[0]] + page[entries[-1] + 1 :] if not _PAGE_AT_END.search(line)]
-    return around if any(" " in line and _ENDED.search(line) for line in around) else []
+    return around if any(" " in line and ENDED.search(line) for line in around) else []
 
 
 def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
@@ -147,7 +136,7 @@ def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> 
                 before, skip = ".", at + lines
             if at < skip:
                 continue
-            numbered = _NUMBERED.fullmatch(line) if not outline and (not before or _ENDED.search(before)) else None
+            numbered = _NUMBERED.fullmatch(line) if not outline and (not before or ENDED.search(before)) else None
             if numbered:
                 yield TextRun(line, number + 1, True, numbered[1].count(".") + 1)
             else:
@@ -156,11 +145,10 @@ def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> 
 
 
 def _place_headings(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, Sequence[tuple[_Heading, int]]]:
-    """Index of a line -> the headings that begin there, each with its number of lines.
-
-    Only letters and digits are compared, with and without the section number. The lines may have as many other characters.
-    """
-    rooms = [2 * (max(map(len, _heading_keys(title)), default=0) + 20) for title, _ in headings]
+    """Index of a line -> the headings that begin there, each with its number of lines; only letters and digits are compared."""
+    rooms = [
+        2 * (max(map(len, _heading_keys(title)), default=0) + 20) for title, _ in headings
+    ]  # with other characters
     windows: dict[str, list[tuple[int, int, int]]] = {}  # letters -> index, lines from there on, characters of them
     for at in range(len(page) if headings else 0):
         for lines in range(1, _HEADING_LINES + 1):
@@ -171,11 +159,9 @@ def _place_headings(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, S
                 windows.setdefault(form, []).append((at, lines, len(text)))
     placed: dict[int, list[tuple[_Heading, int]]] = {}
     for heading, room in zip(headings, rooms, strict=True):
-        standing = [
-            window for form in _heading_keys(heading[0]) for window in windows.get(form, ()) if window[2] <= room
-        ]
-        if standing:
-            at, lines, _ = min(standing)
+        matching = (window for form in _heading_keys(heading[0]) for window in windows.get(form, ()))
+        if fitting := [window for window in matching if window[2] <= room]:
+            at, lines, _ = min(fitting)
             placed.setdefault(at, []).append((heading, lines))
     return placed
 
@@ -186,18 +172,15 @@ def _heading_keys(heading: str) -> set[str]:
     return {re.sub(r"[\W_]+", "", text).casefold() for text in (heading, bare)} - {""}
 
 
-def _extract(data: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
+def _extract(content: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
     """The lines of each page of a PDF, and the outline's headings by page, from 0.
 
     U+0002 or U+FFFE in a line marks a word that PDFium joined over two lines.
-
-    Raises:
-        UnreadableFile: it is not a PDF, needs a password, or contains too much text.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
-        with PdfDocument(data) as document:
+        with PdfDocument(content) as document:
             pages, characters = list[_Page](), 0
             for number in range(len(document)):
                 page = document[number]
@@ -221,7 +204,7 @@ def _compose_accents(line: str) -> str:
 
     def compose(match: re.Match[str]) -> str:
         letter = {"ı": "i", "ȷ": "j"}.get(match[2], match[2])
-        composed = unicodedata.normalize("NFC", letter + _ACCENTS[match[1]])
+        composed = normalize("NFC", letter + _ACCENTS[match[1]])
         return composed if len(composed) == 1 else match[0]
 
     return _SEPARATE_ACCENT.sub(compose, line)

@@ -1,4 +1,4 @@
-"""Reads a document as passages: a reader for each kind of file, by its suffix."""
+"""Reads a document as passages, with a reader for each suffix."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -15,29 +15,31 @@ from ifqa.errors import IfqaError
 
 VERSION = 3  # raise it when passages of an earlier version must not be reused
 
+_Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun]]
+
+
+def _of_text(read: Callable[[str], Iterable[TextRun]]) -> _Reader:
+    return lambda content, _: read(decode_text(content))
+
+
 #: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
-READERS: Mapping[str, tuple[str, Callable[[bytes, tuple[str, ...]], Iterable[TextRun]]]] = {
-    ".txt": ("line", lambda data, _: markup.read_text(decode_text(data))),
-    ".text": ("line", lambda data, _: markup.read_text(decode_text(data))),
-    ".log": ("line", lambda data, _: markup.read_text(decode_text(data))),
-    ".md": ("line", lambda data, _: markup.read_markdown(decode_text(data))),
-    ".markdown": ("line", lambda data, _: markup.read_markdown(decode_text(data))),
-    ".rst": ("line", lambda data, _: markup.read_rst(decode_text(data))),
-    ".html": ("line", lambda data, _: html.read_html(data)),
-    ".htm": ("line", lambda data, _: html.read_html(data)),
-    ".xhtml": ("line", lambda data, _: html.read_html(data)),
-    ".pdf": ("page", lambda data, _: pdf.read_pdf(data)),
-    ".docx": ("paragraph", lambda data, _: office.read_docx(data)),
-    ".epub": ("part", lambda data, _: office.read_epub(data)),
-    ".csv": ("line", lambda data, columns: tables.read_csv(decode_text(data), columns)),
-    ".tsv": ("line", lambda data, columns: tables.read_csv(decode_text(data), columns, "\t")),
-    ".jsonl": ("line", lambda data, columns: tables.read_jsonl(decode_text(data), columns)),
+READERS: Mapping[str, tuple[str, _Reader]] = {
+    **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(markup.read_text))),
+    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markup.read_markdown))),
+    ".rst": ("line", _of_text(markup.read_rst)),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))),
+    ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
+    ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
+    ".epub": ("part", lambda content, _: office.read_epub(content)),
+    ".csv": ("line", lambda content, columns: tables.read_csv(decode_text(content), columns)),
+    ".tsv": ("line", lambda content, columns: tables.read_csv(decode_text(content), columns, "\t")),
+    ".jsonl": ("line", lambda content, columns: tables.read_jsonl(decode_text(content), columns)),
 }
 
 
 @dataclass(frozen=True)
 class Chunking:
-    """How documents become passages: see `ifqa.corpus.documents.source.Documents`."""
+    """The settings of `ifqa.corpus.documents.source.Documents` that turn text into passages."""
 
     words: int = 100
     overlap: int = 0
@@ -45,44 +47,40 @@ class Chunking:
 
 
 def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> tuple[bytes, int, int]:
-    """The passages of a file as lines of a shard, with their number and their words.
+    """The passages of a file as lines of a shard, their number and their words.
 
     Args:
         path: the file.
         name: its path relative to its folder.
         expected: the SHA-256 of its bytes.
-        cutting: how it becomes passages.
+        chunking: how it becomes passages.
 
     Raises:
         UnreadableFile: the file cannot be read as a document.
-        IfqaError: it changed since it was hashed.
+        IfqaError: it changed since it was hashed, so the build would differ from its manifest.
     """
     try:
-        data = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise UnreadableFile(f"cannot be read ({error.strerror})") from error
-    if hashlib.sha256(data).hexdigest() != expected:
+    if hashlib.sha256(content).hexdigest() != expected:
         raise IfqaError(f"{path} changed while it was being read; run the same command again")
-    if not data.strip():
+    if not content.strip():
         raise UnreadableFile("empty")
-    request = {"name": name, "suffix": path.suffix.lower(), **asdict(chunking)}
-    facts, lines = WORKER.read(request, data)
+    facts, lines = WORKER.read({"name": name, "suffix": path.suffix.lower(), **asdict(chunking)}, content)
     return lines, facts["passages"], facts["words"]
 
 
-def read_request(request: Mapping[str, Any], data: bytes) -> tuple[dict[str, int], bytes]:
-    """The passages of a document, in the process that reads documents (see `ifqa.corpus.documents.worker`).
+def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:
+    """Read the passages of a document, in the process of `WORKER`.
 
     Args:
         request: the file's `name` relative to its folder, its `suffix`, and the fields of a `Chunking`.
-        data: its bytes.
-
-    Raises:
-        UnreadableFile: it contains no text, or its reader fails.
+        content: its bytes.
     """
     unit, reader = READERS[request["suffix"]]
     lines, words = list[bytes](), 0
-    runs = reader(data, tuple(request["columns"]))
+    runs = reader(content, tuple(request["columns"]))
     for passage in chunk_document(request["name"], runs, unit, request["words"], request["overlap"]):
         lines.append(passage_line(passage.id, passage.title, passage.text))
         words += len(passage.text.split())

@@ -15,18 +15,7 @@ from ifqa.corpus.documents import pdf
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.folder import FolderFile, scan_folder, suffix_of
 from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
-from ifqa.corpus.work_units import (
-    NO_FILES,
-    BuildReport,
-    FileRecord,
-    FileRecords,
-    KnownFiles,
-    Shard,
-    SkippedPages,
-    Source,
-    WorkUnit,
-    read_passage_lines,
-)
+from ifqa.corpus.work_units import BuildReport, FileRecord, KnownFiles, Shard, SkippedPages, Source, WorkUnit
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.settings import Natural, Positive
@@ -35,13 +24,9 @@ from ifqa.storage.files import sha256
 _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
 _LISTED = 200  # skipped files in a unit; its line in the log has a length limit
 _NAMED = 8  # files to name in a message
-_KINDS = {
-    "hidden": "hidden",
-    "link": "links",
-    "other": "of other file types",
-    "special": "pipes or devices",
-    "ifqa": "written by ifqa",
-}
+#: Kind of skipped files that are only counted -> the noun.
+_KINDS = {"hidden": "hidden", "link": "links", "other": "of other file types", "special": "pipes or devices"}
+_KINDS |= {"ifqa": "written by ifqa"}
 
 
 @dataclass(frozen=True)
@@ -54,14 +39,10 @@ class Document:
     earlier: FileRecord | None = None  # of an earlier build from the same bytes and settings
 
     def read(self, chunking: Chunking) -> tuple[FileRecord, bytes]:
-        """The record of the file and its passages, from an earlier build or read now.
-
-        Raises:
-            IfqaError: it changed since it was hashed, so the build would differ from its manifest.
-        """
+        """Its record and its passages, from an earlier build or read now."""
         file = self.file
         if self.earlier:
-            return replace(self.earlier, modified=file.modified), read_passage_lines(self.earlier)
+            return replace(self.earlier, modified=file.modified), _read_lines(self.earlier)
         lines, passages, words, reason = b"", 0, 0, ""
         try:
             lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, chunking)
@@ -70,9 +51,18 @@ class Document:
         return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
 
 
+def _read_lines(record: FileRecord) -> bytes:
+    """The passages of a document in an earlier build."""
+    if record.shard is None:
+        return b""
+    with open(record.shard, "rb") as shard:
+        shard.seek(record.start)
+        return shard.read(record.length)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DocumentsUnit(WorkUnit):
-    """Documents that become one shard; a unit without documents lists skipped files."""
+    """Documents that become one shard, or a list of skipped files."""
 
     documents: tuple[Document, ...] = ()
     chunking: Chunking
@@ -86,16 +76,16 @@ class DocumentsUnit(WorkUnit):
         yield repr((VERSION, asdict(self.chunking), files)).encode("utf-8", "surrogatepass")
 
     def make_shard(self) -> Shard:
-        tally, records, chunks = self.tally.copy(), list[FileRecord](), list[bytes]()
+        tally, lines, records = self.tally.copy(), list[bytes](), list[FileRecord]()
         for document in self.documents:
-            record, lines = document.read(self.chunking)
+            record, passages = document.read(self.chunking)
             records.append(record)
-            chunks.append(lines)
+            lines.append(passages)
             if record.reason:
                 tally.leave_out(document.file.name, document.file.name, record.reason, "bad")
-        passages, words = sum(record.passages for record in records), sum(record.words for record in records)
+        count, words = sum(record.passages for record in records), sum(record.words for record in records)
         pages = sum(not record.reason for record in records)
-        return Shard(b"".join(chunks), pages, passages, words, tally, tuple(records))
+        return Shard(b"".join(lines), pages, count, words, tally, tuple(records))
 
 
 @dataclass
@@ -126,53 +116,45 @@ class Documents(Source):
     _hashes: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def check(self) -> None:
-        """Check that the folder exists, and that the overlap is shorter than a passage."""
-        if not Path(self.path).exists():
-            raise MissingInput(
-                f"documents not found: there is no {Path(self.path).absolute()}; name a folder, or a file"
-            )
+        path = Path(self.path)
+        if not path.exists():
+            raise MissingInput(f"documents not found: there is no {path.absolute()}; name a folder, or a file")
         if self.overlap >= self.words:
             raise ConfigError(f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}")
 
     @cached_property
     def scanned(self) -> list[FolderFile]:
-        """The files of the folder, including those to skip."""
+        """The files of the folder, with those to skip."""
         return list(scan_folder(Path(self.path), self.include, self.exclude, self.max_mb))
 
     @property
     def chunking(self) -> Chunking:
-        """How to split its documents."""
         return Chunking(self.words, self.overlap, tuple(self.columns))
 
     def settings(self) -> dict[str, object]:
-        """As `Source`, with the version of the readers."""
         return super().settings() | {"reader": VERSION}
 
     def documents(self, known: KnownFiles) -> Iterator[Document]:
-        """The files to read, with their hashes; a file with its known size and time of change is not hashed again.
-
-        Raises:
-            MissingInput: there is a PDF, and pypdfium2 is not installed.
-        """
+        """The files to read, with their hashes; a file with its known size and time of change is not hashed again."""
         settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.chunking)], sort_keys=True)
         folder = hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         files = [file for file in self.scanned if not file.kind]
-        for file in [file for file in files if suffix_of(file.name) == ".pdf"][:1]:
-            pdf.require_library(file.path)
+        if pdfs := [file.path for file in files if suffix_of(file.name) == ".pdf"]:
+            pdf.require_library(pdfs[0])
         for file in files:
             key = f"{folder}/{file.name}"
             if file.name not in self._hashes:
                 self._hashes[file.name] = _hash_file(file, known.get(key, (0, 0, "")))
             yield Document(file, self._hashes[file.name], key)
 
-    def work_units(self, earlier: FileRecords = NO_FILES) -> Iterator[WorkUnit]:
+    def work_units(self, earlier: Mapping[str, FileRecord] | None = None) -> Iterator[WorkUnit]:
         """Units of at most 256 files and 8 MB; the last units list the skipped files."""
-        batch: list[Document] = []
-        for document in self.documents({key: record.facts for key, record in earlier.items()}):
-            record = earlier.get(document.key)
+        records, batch = earlier or {}, list[Document]()
+        for document in self.documents({key: record.facts for key, record in records.items()}):
+            record = records.get(document.key)
             if record and record.sha256 == document.sha256 != "":
                 document = replace(document, earlier=record)
-            size = sum(earlier.file.size for earlier in batch) + document.file.size
+            size = document.file.size + sum(batched.file.size for batched in batch)
             if batch and (len(batch) == _FILES or size > _SIZE):
                 yield self._unit(batch)
                 batch = []
@@ -192,7 +174,6 @@ class Documents(Source):
         return DocumentsUnit(documents=tuple(documents), chunking=self.chunking, where=where, read=read)
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """As `Source`; it covers the files' names and bytes."""
         digest = hashlib.sha256()
         for document in self.documents(known):
             digest.update(f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass"))
@@ -212,7 +193,7 @@ class Documents(Source):
 
 
 def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
-    """The SHA-256 of a file, or that of `before` if size and time are the same; empty if unreadable: its reader reports why."""
+    """The SHA-256 of a file: that of `before` if size and time are the same; empty if unreadable, as its reader reports why."""
     if (file.size, file.modified) == tuple(before[:2]) and before[2]:
         return str(before[2])
     try:
@@ -221,8 +202,8 @@ def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
         return ""
 
 
-def _describe_changes(before: FileRecords, after: FileRecords) -> str:
-    """Describe which files are new, changed or removed since the previous build; both map keys to records."""
+def _describe_changes(before: Mapping[str, FileRecord], after: Mapping[str, FileRecord]) -> str:
+    """Describe which files are new, changed or removed since the previous build."""
     if not {key.partition("/")[0] for key in before} & {key.partition("/")[0] for key in after}:
         return f"{pluralize(len(after), 'file')} read"  # there is no previous build with these settings
     new, removed = after.keys() - before.keys(), before.keys() - after.keys()
@@ -232,18 +213,17 @@ def _describe_changes(before: FileRecords, after: FileRecords) -> str:
     return f"{read} read again, {same:,} unchanged{''.join(parts)}"
 
 
-def _name_files(what: str, keys: Iterable[str]) -> str:
+def _name_files(state: str, keys: Iterable[str]) -> str:
     names = sorted(key.partition("/")[2] for key in keys)
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"; {len(names):,} {what} ({', '.join(names[:_NAMED])}{more})" if names else ""
+    return f"; {len(names):,} {state} ({', '.join(names[:_NAMED])}{more})" if names else ""
 
 
 def _describe_skipped(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Describe the skipped files in a few lines."""
+    """The skipped files in a few lines."""
     files = [file for file in bad if "kind" in file]
     counts = Counter(file["kind"] for file in files)
-    groups = [f"{counts[kind]:,} {noun}" for kind, noun in _KINDS.items() if counts[kind]]
-    if groups:
+    if groups := [f"{counts[kind]:,} {noun}" for kind, noun in _KINDS.items() if counts[kind]]:
         yield f"left out: {', '.join(groups)}"
     named = [file for file in files if file["kind"] not in _KINDS]
     for file in named[:_NAMED]:

@@ -1,4 +1,4 @@
-"""Reads tables: the rows of .csv and .tsv files, and the objects of .jsonl files, with their column names."""
+"""Reads the rows of .csv and .tsv files, and the objects of .jsonl files, with their column names."""
 
 import csv
 import json
@@ -18,9 +18,6 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     """The rows of a table below its header; rows above the header are kept as text.
 
     The second column of the same name is "name (2)"; a cell beyond the last column name is in "column 7", by its position.
-
-    Raises:
-        UnreadableFile: a requested column is missing.
     """
     lines = StringIO(text, newline="").readlines()
     separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
@@ -47,13 +44,13 @@ def _read_rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list
 
 
 def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, int]:
-    """How many of the first rows have the most common number of cells, and that number; (0, 0) if it is 1."""
+    """Number of the first rows that have the most common number of cells, and that number; (0, 0) if it is 1."""
     width, count = _common_width([row for _, row in _read_rows(lines[:_TOP], separator)])
     return (count, width) if width > 1 else (0, 0)
 
 
 def _common_width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """The most common number of cells, and how many rows have it."""
+    """The most common number of cells, and the number of rows that have it."""
     counts = Counter(map(len, filter(None, rows)))
     return max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))
 
@@ -83,11 +80,7 @@ def _column_names(header: Sequence[str]) -> list[str]:
 
 
 def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
-    """The objects of JSON lines, whose keys are the columns.
-
-    Raises:
-        UnreadableFile: a line is not an object, or lacks a requested column.
-    """
+    """The objects of JSON lines, whose keys are the columns."""
     for number, line in enumerate(split_lines(text), start=1):
         if not line.strip():
             continue
@@ -107,7 +100,7 @@ def _require_columns(columns: Sequence[str], names: Sequence[str], where: str = 
 
 
 def _row_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterator[TextRun]:
-    """A heading from the column `title`, if there is one, and a paragraph "name: value" for each other column."""
+    """A heading from the column `title`, and a paragraph "name: value" for each other column."""
     cells = {name: _cell_text(row[name]) for name in columns or row if name}
     title = next((name for name in cells if name.lower() == _TITLE), "") if len(cells) > 1 else ""
     if cells.get(title):
@@ -115,13 +108,13 @@ def _row_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -> I
     has_names = len(cells) - bool(title) > 1
     for name, text in cells.items():
         if text and name != title:
-            ended = "" if text.rstrip().endswith((".", "!", "?")) or not has_names else "."
-            yield TextRun(f"{name}: {text}{ended}" if has_names else text, line)
+            stop = "" if text.rstrip().endswith((".", "!", "?")) else "."
+            yield TextRun(f"{name}: {text}{stop}" if has_names else text, line)
 
 
-def _cell_text(value: object) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, list):
-        return ", ".join(map(_cell_text, value))
-    return json.dumps(value, ensure_ascii=False)
+def _cell_text(cell: object) -> str:
+    if cell is None or isinstance(cell, str):
+        return cell or ""
+    if isinstance(cell, list):
+        return ", ".join(map(_cell_text, cell))
+    return json.dumps(cell, ensure_ascii=False)

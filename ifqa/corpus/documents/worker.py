@@ -1,7 +1,7 @@
 """Reads documents in a separate process, so that a file that crashes, hangs or exhausts memory ends only that process.
 
-A request is a line of JSON with the number of `bytes` that follow it, then these bytes; responses have the same form. An error
-ends the process; its last line on stderr is the reason. The next file starts a new process.
+A request is a line of JSON with the number of `bytes` that follow, then the bytes; responses have the same form. An error ends
+the process, and its last line on stderr is the reason. The next file starts a new process.
 """
 
 import atexit
@@ -9,6 +9,7 @@ import faulthandler
 import gc
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -25,14 +26,11 @@ SECONDS = 300.0  # for a file; a PDF of 1,000 pages takes a few
 MEMORY = 3 << 30  # bytes of address space of the process; macOS and Windows do not enforce it
 _REASON = 300  # characters
 
-_Response = tuple[dict[str, Any], bytes]
+_Message = tuple[dict[str, Any], bytes]
 
 
 class Worker:
-    """A process that reads documents with the function `target`, "module:function".
-
-    It starts with the first document. Calls of `read` from several threads are serialized.
-    """
+    """A process that reads documents with the function `target` ("module:function"); the first document starts it."""
 
     def __init__(self, target: str, seconds: float = SECONDS, memory: int = MEMORY) -> None:
         self._target, self._seconds, self._memory = target, seconds, memory
@@ -40,12 +38,8 @@ class Worker:
         self._lock = threading.Lock()
         atexit.register(self.close)
 
-    def read(self, request: Mapping[str, object], data: bytes) -> _Response:
-        """Call `target` with a request and the bytes of a file.
-
-        Raises:
-            UnreadableFile: `target` raised it, or the process ended.
-        """
+    def read(self, request: Mapping[str, object], content: bytes) -> _Message:
+        """Call `target` with a request and the bytes of a file; raises UnreadableFile if it does, or if the process ends."""
         with self._lock:
             response = None
             try:
@@ -55,7 +49,7 @@ class Worker:
                 stderr.truncate()
                 if process.stdin and process.stdout:
                     with suppress(BrokenPipeError):  # then there is no response
-                        _send(process.stdin, request, data)
+                        _send(process.stdin, request, content)
                     response = _receive(process.stdout)
                 if response is None:
                     raise UnreadableFile(self._reason(process.wait(), stderr))
@@ -76,15 +70,13 @@ class Worker:
                 process = subprocess.Popen(
                     [sys.executable, "-P", "-c", code, self._target, str(self._seconds), str(self._memory)],
                     env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                )
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
+                )  # fmt: skip
             self._running = process, stderr
         return self._running
 
     def _reason(self, code: int, stderr: IO[bytes]) -> str:
-        """Why the process ended, from its exit code and its stderr."""
+        """Why the process ended."""
         stderr.seek(0)
         lines = stderr.read().decode(errors="replace").split("\n")
         if any(line.startswith("Timeout (") for line in lines):  # faulthandler's
@@ -106,13 +98,13 @@ class Worker:
             stderr.close()
 
 
-def _send(handle: IO[bytes], facts: Mapping[str, object], data: bytes) -> None:
-    handle.write(json.dumps({**facts, "bytes": len(data)}).encode() + b"\n")
-    handle.write(data)
+def _send(handle: IO[bytes], facts: Mapping[str, object], content: bytes) -> None:
+    handle.write(json.dumps({**facts, "bytes": len(content)}).encode() + b"\n")
+    handle.write(content)
     handle.flush()
 
 
-def _receive(handle: IO[bytes]) -> _Response | None:
+def _receive(handle: IO[bytes]) -> _Message | None:
     line = handle.readline()
     if not line.endswith(b"\n"):
         return None
@@ -123,8 +115,7 @@ def _receive(handle: IO[bytes]) -> _Response | None:
 def main() -> None:
     """The program of the process: `python -c ... TARGET SECONDS MEMORY`."""
     target, seconds, memory = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-    module, _, name = target.partition(":")
-    read: Callable[[Mapping[str, Any], bytes], _Response] = getattr(__import__(module, fromlist=[name]), name)
+    read: Callable[[Mapping[str, Any], bytes], _Message] = pkgutil.resolve_name(target)
     gc.set_threshold(100_000)  # a document is a million small live objects: the default of 700 takes 40% longer
     requests, responses = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep what libraries print out of the responses
@@ -145,7 +136,7 @@ def main() -> None:
 
 
 def _end_with_parent(ends: bool) -> None:
-    """Set whether a signal ends this process as soon as its input is closed, even in the middle of a file. Not on Windows."""
+    """Set whether a signal ends this process as soon as its input is closed, even within a file. Not on Windows."""
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 

@@ -1,11 +1,10 @@
 """Reads the pages of a MediaWiki dump (`enwiki-…-pages-articles.xml`), and splits a multistream dump for parallel work.
 
-The XML is fed to expat in blocks, so memory holds one page and one block for a dump of any size. A page with more text than
-MediaWiki allows is skipped. Any version of the export schema with `<ns>` works: XML namespaces are ignored.
+The XML is fed to expat in blocks, so memory holds one page and one block. Any version of the export schema with `<ns>` works: XML
+namespaces are ignored.
 
 Wikimedia's `…-multistream.xml.bz2` consist of bz2 streams of 100 pages, which can be decompressed in parallel. Each stream starts
-with ten fixed bytes, which occur in compressed data by chance once in 10^24 bytes. So we search for them, and do not need the
-published index file.
+with ten fixed bytes, which occur by chance once in 10^24 bytes; so we search for them, and do not need the published index file.
 """
 
 import bz2
@@ -24,10 +23,9 @@ from ifqa.errors import FormatError, IfqaError
 
 BLOCK = 1 << 18  # bytes of XML fed at a time
 LONGEST = 1 << 24  # characters of a page; MediaWiki's limit is 2 MB
-# Limits against files built to exhaust memory. A page of 2 MB is 12 MB of XML if all of it is "&quot;"; real tags are nested five
-# deep.
-_UNTAGGED = 1 << 25  # bytes of XML without the end of a tag
-_DEEPEST = 100
+# Limits against files built to exhaust memory
+_UNTAGGED = 1 << 25  # bytes of XML without the end of a tag; a page of 2 MB of "&quot;" has 12 MB
+_DEEPEST = 100  # nested tags; real dumps have five
 # (depth, name) of the elements whose text is kept; revisions and contributors have a deeper <id>.
 _COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
@@ -44,14 +42,11 @@ _FROM_THE_FRONT = "unpack the file and name it without .bz2"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An article: `text` is plain text from an article file, or wikitext from a dump.
-
-    In wikitext, links to files and categories get their English prefix if only the dump's siteinfo knows the local one.
-    """
+    """An article."""
 
     id: str
     title: str
-    text: str
+    text: str  # plain text, or wikitext in which the prefixes that only the dump's siteinfo knows are translated to English
 
 
 def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, whole: bool = True) -> Iterator[Page]:
@@ -67,8 +62,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         whole: whether the document must be complete; if not, it may end between two pages, as bz2 streams do.
 
     Raises:
-        FormatError: the file is damaged or truncated, is not a dump, or has an endless element; the message names the last
-            complete page.
+        FormatError: the file is damaged, truncated or not a dump; the message names the last complete page.
     """
     reader = _PageParser(where, tally)
     source = iter(blocks)
@@ -79,9 +73,8 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno is not None:  # from the system, not the decompressor
                 raise
-            raise reader.failure(
-                f"the compressed data is truncated or damaged ({error}); fetch the file again"
-            ) from error
+            reason = f"the compressed data is truncated or damaged ({error}); fetch the file again"
+            raise reader.failure(reason) from error
         if not block and not whole and reader.depth == 1:
             return
         try:
@@ -99,7 +92,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
 
 
 class _PageParser:
-    """The callbacks of expat, which append each complete article to `pages`."""
+    """Appends each complete article to `pages`, in callbacks of expat."""
 
     def __init__(self, where: str, tally: SkippedPages) -> None:
         self.where, self.tally = where, tally
@@ -114,27 +107,20 @@ class _PageParser:
         self.depth, self._number, self._last_title = 0, 0, ""
         self._namespaces: dict[str, str] = {}  # name -> number
         self._local_prefixes: dict[str, str] = {}  # the dump's own link prefixes -> the English ones
-        self._values: dict[str, str] = {}
+        self._fields: dict[str, str] = {}  # of the current page
         self._pieces: list[str] = []
-        self._length = 0
-        self._untagged = 0
+        self._length = self._untagged = 0
 
     def feed(self, block: bytes) -> None:
-        """Parse the next block; an empty one ends the document.
-
-        Raises:
-            FormatError, expat.ExpatError: it is not a dump.
-        """
+        """Parse the next block; an empty block ends the document."""
         self._untagged += len(block)
         self.parser.Parse(block, not block)
         if self._untagged > _UNTAGGED:  # expat scans an unfinished tag again with each block
-            raise self.failure(
-                f"no tag ends in {_UNTAGGED >> 20} MB from line {self.parser.CurrentLineNumber} on, more than any page "
-                "of a MediaWiki dump has; refused"
-            )
+            where = f"{_UNTAGGED >> 20} MB from line {self.parser.CurrentLineNumber} on"
+            raise self.failure(f"no tag ends in {where}, more than any page of a MediaWiki dump has; refused")
 
     def failure(self, message: str) -> FormatError:
-        """A one-line error that names the last complete page."""
+        """An error that names the last complete page."""
         position = f" after page {self._number} ({self._last_title!r})" if self._number else ""
         return FormatError(f"{self.where}{position}: {message}")
 
@@ -146,18 +132,17 @@ class _PageParser:
         self.depth += 1
         self._untagged = 0
         if self.depth > _DEEPEST:
-            line = self.parser.CurrentLineNumber
-            raise self.failure(f"over {_DEEPEST} tags within one another at line {line}; refused")
+            raise self.failure(f"over {_DEEPEST} nested tags at line {self.parser.CurrentLineNumber}; refused")
         if self.depth == 1:
             self.is_dump = name == "mediawiki"
             if not self.is_dump:
                 raise self.failure(f"not a MediaWiki XML dump: the root element is <{name}>, wanted <mediawiki>")
         elif self.depth == 2:
-            self._values = {}
+            self._fields = {}
         elif self.depth == 3 and name == "redirect":
-            self._values["redirect"] = ""
+            self._fields["redirect"] = ""
         elif (self.depth, name) in _COLLECTED and not (name == "text" and self._is_other()):
-            self._values["key"] = attributes.get("key", "")
+            self._fields["key"] = attributes.get("key", "")
             self.parser.CharacterDataHandler = self._collect
 
     def _end(self, name: str) -> None:
@@ -165,14 +150,13 @@ class _PageParser:
         name = name.rpartition(":")[2]
         if self.parser.CharacterDataHandler is not None:
             self.parser.CharacterDataHandler = None
-            value = "".join(self._pieces)
+            self._fields[name] = text = "".join(self._pieces)
             self._pieces.clear()
             if self._length > LONGEST:
-                self._values["too long"] = name
+                self._fields["too long"] = name
             self._length = 0
-            self._values[name] = value
             if name == "namespace":
-                self._namespaces[value] = self._values["key"]
+                self._namespaces[text] = self._fields["key"]
                 self._local_prefixes = find_local_prefixes(self._namespaces)
         elif self.depth == 2 and name == "page":
             self._end_page()
@@ -185,33 +169,32 @@ class _PageParser:
 
     def _is_other(self) -> bool:
         """Whether its namespace or a redirect excludes the page, so that its text is not needed."""
-        return self._values.get("ns", "0").strip() != "0" or "redirect" in self._values
+        return self._fields.get("ns", "0").strip() != "0" or "redirect" in self._fields
 
     def _end_page(self) -> None:
-        values = self._values
-        title, page_id, text = values.get("title", "").strip(), values.get("id", "").strip(), values.get("text", "")
+        page = self._fields
+        title, page_id, text = page.get("title", "").strip(), page.get("id", "").strip(), page.get("text", "")
         self._number, self._last_title = self._number + 1, title
         if self._is_other():
-            self.tally.left_out["redirect" if "redirect" in values else "namespace"] += 1
+            self.tally.left_out["redirect" if "redirect" in page else "namespace"] += 1
         elif _REDIRECT.match(text):
             self.tally.left_out["redirect"] += 1
-        elif not title or len(page_id.split()) != 1 or "too long" in values:
+        elif not title or len(page_id.split()) != 1 or "too long" in page:
             reason = "no usable <title>" if not title else "no usable <id>"
-            if "too long" in values:
-                reason = f"<{values['too long']}> of more than {LONGEST:,} characters"
+            if "too long" in page:
+                reason = f"<{page['too long']}> of more than {LONGEST:,} characters"
             self.tally.leave_out(page_id, title or f"page {self._number}", reason)
         else:
-            self.pages.append(
-                Page(page_id, title, translate_prefixes(text, self._local_prefixes) if self._local_prefixes else text)
-            )
+            text = translate_prefixes(text, self._local_prefixes) if self._local_prefixes else text
+            self.pages.append(Page(page_id, title, text))
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Consecutive complete streams of a dump, with complete pages. `header` is the XML before the dump's first page."""
+    """Consecutive complete streams of a dump, with complete pages."""
 
-    header: bytes
-    data: bytes
+    header: bytes  # the XML before the dump's first page
+    packed: bytes
     first: bool
     last: bool
     where: str
@@ -221,27 +204,23 @@ class Streams:
 
         Raises:
             FormatError: the streams unpack to more than memory should hold.
-            OSError: a stream is damaged.
-            EOFError: the last one ends too early.
+            OSError, EOFError: a stream is damaged or truncated.
         """
         if not self.first:
             yield self.header
         size = 0
-        for xml in _unpack(self.data):
+        for xml in _unpack(self.packed):
             size += len(xml)
             if size > _UNPACKED:
-                raise FormatError(
-                    f"{self.where}: {len(self.data):,} bytes unpack to over {_UNPACKED >> 20} MB, more than in "
-                    f"any published dump; {_FROM_THE_FRONT}"
-                )
+                found = f"{self.where}: {len(self.packed):,} bytes unpack to over {_UNPACKED >> 20} MB"
+                raise FormatError(f"{found}, more than in any published dump; {_FROM_THE_FRONT}")
             yield xml
 
 
 def stream_header(path: Path) -> bytes | None:
-    """The XML before the first page of a multistream dump; None for any other file.
+    """The XML before the first page of a multistream dump, whose second stream begins with a page; None for any other file.
 
-    In a multistream dump the second stream begins with a page. Parallel compressors also write many streams, but split the XML
-    anywhere.
+    Parallel compressors also write many streams, but split the XML anywhere.
     """
     with open(path, "rb") as handle:
         start = handle.read(2 * _LONGEST_STREAM)
@@ -260,11 +239,7 @@ def stream_header(path: Path) -> bytes | None:
 
 
 def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
-    """Split a multistream dump into groups of streams of at least `size` bytes.
-
-    Raises:
-        FormatError: a stream is longer than in any published dump.
-    """
+    """Split a multistream dump into groups of streams of at least `size` bytes."""
     position, buffer, searched = 0, b"", 0
     with open(path, "rb") as handle:
         while True:
@@ -278,16 +253,14 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             if not chunk:
                 break
             if len(buffer) > size + _LONGEST_STREAM:
-                raise FormatError(
-                    f"{path}, from byte {position:,}: a stream of over {_LONGEST_STREAM >> 20} MB, which no published dump "
-                    f"has; {_FROM_THE_FRONT}"
-                )
+                found = f"{path}, from byte {position:,}: a stream of over {_LONGEST_STREAM >> 20} MB"
+                raise FormatError(f"{found}, which no published dump has; {_FROM_THE_FRONT}")
     yield Streams(header, buffer, position == 0, True, f"{path}, from byte {position:,}")
 
 
-def _unpack(data: bytes) -> Iterator[bytes]:
+def _unpack(content: bytes) -> Iterator[bytes]:
     # not bz2.open(): it ignores garbage after the first stream
-    source, stream, unfinished = BytesIO(data), bz2.BZ2Decompressor(), False
+    source, stream, unfinished = BytesIO(content), bz2.BZ2Decompressor(), False
     chunk = source.read(BLOCK)
     while chunk or not stream.needs_input:
         unfinished = True

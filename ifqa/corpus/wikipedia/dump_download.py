@@ -1,7 +1,7 @@
 """Downloads a Wikipedia dump from Wikimedia or a mirror, or DPR's passages (`psgs_w100`).
 
 A dump is the folder WIKI/DATE/ of the server; its dumpstatus.json lists the files of each job with size and SHA-1. The articles
-are those of the job `articlesmultistreamdump`: numbered parts for a large wiki, one file for a small one.
+are those of `articlesmultistreamdump`: numbered parts for a large wiki, one file for a small one.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ifqa.errors import ConfigError, IfqaError, ServiceError
+from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError
 from ifqa.formatting import pluralize
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.artifacts import partial_folder, refuse_links
@@ -54,12 +54,12 @@ class _Dump(StoredModel):
 
 
 def is_published(name: str) -> bool:
-    """Whether a name is that of a wiki's dump ("enwiki", "zh_yuewiki") or of DPR's passages."""
+    """Whether a name is a wiki's ("enwiki", "zh_yuewiki"), or that of DPR's passages."""
     return name == PASSAGES or re.fullmatch(r"[a-z][a-z_]*wiki", name) is not None
 
 
 def fetch_hint(path: str) -> str:
-    """Advice for a missing source: the command that downloads data/NAME/, if there is one."""
+    """Advice for a missing source, such as the command that downloads data/NAME/."""
     parts = Path(path).parts
     names = [name for parent, name in pairwise(parts) if parent == "data" and is_published(name)]
     return f"fetch it with: ifqa data {names[-1]}" if names else "put it there or name another in the corpus file"
@@ -71,25 +71,21 @@ def fetch_source(name: str, date: str = "", url: str = "", root: Path = Path()) 
     An interrupted download stays in `data/.NAME.partial/`, and the next one resumes it. Yields lines for the user.
 
     Args:
-        name: "enwiki", another wiki's name, or "psgs_w100".
-        date: the date of the dump, YYYYMMDD; empty for the newest finished one, or the one of the interrupted download.
+        name: a wiki's name ("enwiki"), or "psgs_w100".
+        date: the date of the dump, YYYYMMDD; empty for that of an interrupted download, or else of the newest finished dump.
         url: a mirror with the publisher's layout; for psgs_w100 the folder of the file.
         root: the parent of `data/`.
-
-    Raises:
-        IfqaError: there is no such dump, a file cannot be fetched or differs from the published one, the disk is too full, or
-            the folder holds another dump.
     """
     if url and not re.match(r"https?://\S+$", url):
         raise ConfigError(f"--url {url}: wanted an address that begins with https:// or http://")
     if date and not re.fullmatch(r"\d{8}", date):
         raise ConfigError(f"--date {date}: wanted the date of a dump as YYYYMMDD, such as 20260801")
-    if name == PASSAGES and date:
-        raise ConfigError(f"--date is for a wiki's dump, and {PASSAGES} has only one date; leave it out")
-    if name == PASSAGES:
-        yield from _fetch_passages(url.rstrip("/"), root)
-    else:
+    if name != PASSAGES:
         yield from _fetch_dump(name, date, url.rstrip("/"), root)
+    elif date:
+        raise ConfigError(f"--date is for a wiki's dump, and {PASSAGES} has only one date; leave it out")
+    else:
+        yield from _fetch_passages(url.rstrip("/"), root)
     missing = not find_resource(f"indexes/{name}.toml", root)
     step = f'write indexes/{name}.toml with path = "data/{name}" (docs/wikipedia.md), then: ' if missing else ""
     yield f"next: {step}ifqa passages {name}"
@@ -112,25 +108,23 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     dump = _read_record(target)
     if dump and date not in ("", dump.date):
         state = "holds" if existed else "holds a part of"
-        raise IfqaError(f"{target} {state} the dump of {dump.date}; remove it, or leave out --date to keep it")
+        raise ConfigError(f"{target} {state} the dump of {dump.date}; remove it, or leave out --date to keep it")
     if dump is None:
         dump = _find_dump(wiki, date, url or WIKIMEDIA)
         write_json(draft / RECORD, dump.model_dump())
     base = f"{url or dump.url}/{wiki}/{dump.date}"
     files = [
-        RemoteFile(f"{base}/{name}", target / name, facts.size, "sha1", facts.sha1)
-        for name, facts in dump.files.items()
+        RemoteFile(f"{base}/{name}", target / name, file.size, "sha1", file.sha1) for name, file in dump.files.items()
     ]
-    total = sum(facts.size for facts in dump.files.values())
+    total = sum(file.size for file in dump.files.values())
     logger.info(f"{wiki} of {dump.date}: {pluralize(len(files), 'file')}, {total:,} bytes, from {base}")
     try:
         download_all(files, root / "data")
     except DownloadError as error:
         if error.status != 404:
             raise
-        raise IfqaError(
-            f"{error.reason}; if the dump is gone, take a mirror: --url, or remove {target} to fetch another"
-        ) from error
+        hint = f"if the dump is gone, take a mirror: --url, or remove {target} to fetch another"
+        raise ServiceError(f"{error.reason}; {hint}") from error
     if not existed:
         os.rename(draft, folder)  # also over an empty folder
     state = "there already" if existed else "each file verified by its published SHA-1"
@@ -138,27 +132,23 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
 
 
 def _read_record(folder: Path) -> _Dump | None:
-    path = folder / RECORD
-    if not path.exists():
-        return None
-    return parse_stored(_Dump, read_json(path), str(path), f"remove {folder} to fetch the dump again")
+    path, hint = folder / RECORD, f"remove {folder} to fetch the dump again"
+    return parse_stored(_Dump, read_json(path), str(path), hint) if path.exists() else None
 
 
 def _find_dump(wiki: str, date: str, url: str) -> _Dump:
-    """The dump of a date, or the newest finished one, as the server lists it."""
+    """The server's dump of a date, or its newest finished dump."""
     try:
         dates = [date] if date else _list_dates(f"{url}/{wiki}/")
         for day in dates:
             if dump := _read_listing(wiki, day, url, required=bool(date)):
                 return dump
     except DownloadError as error:
-        wanted = (
-            "wanted a wiki's name (dewiki), and a --date that the server keeps"
-            if error.status == 404
-            else "try again later"
-        )
-        raise IfqaError(f"{error}; {wanted}, or take a mirror: --url") from error
-    raise IfqaError(f"{url}/{wiki}/: the articles of {', '.join(dates)} are not finished; take another --date or --url")
+        is_missing = error.status == 404
+        hint = "wanted a wiki's name (dewiki), and a --date that the server keeps" if is_missing else "try again later"
+        raise ServiceError(f"{error}; {hint}, or take a mirror: --url") from error
+    found = f"the articles of {', '.join(dates)} are not finished"
+    raise MissingInput(f"{url}/{wiki}/: {found}; take another --date or --url")
 
 
 def _list_dates(url: str) -> list[str]:
@@ -189,6 +179,5 @@ def _read_listing(wiki: str, date: str, url: str, required: bool) -> _Dump | Non
         }
         return _Dump(date=date, url=url, files=files)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:  # not JSON, or another layout
-        raise ServiceError(
-            f"{where}: wanted the job {_JOB!r} with files of a size and a SHA-1 each; take another --date or --url"
-        ) from error
+        wanted = f"wanted the job {_JOB!r} with files of a size and a SHA-1 each"
+        raise ServiceError(f"{where}: {wanted}; take another --date or --url") from error

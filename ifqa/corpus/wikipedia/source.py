@@ -28,9 +28,9 @@ _ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit a
 def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
     """Split an article into disjoint passages of `words` words, separated by white space.
 
-    The last passage may be shorter. With `wrap` it is filled up with the article's first words, each repeated at most once: an
-    article of 130 words yields a second passage of its last 30 and first 70 words, one of 19 words one passage of 38 words.
-    IfQA's gold passages are split this way: 4,202 of 4,223 have exactly 100 words.
+    With `wrap`, the last passage is filled up with the article's first words, each repeated at most once: the second passage of
+    130 words has the last 30 and the first 70; 19 words become a passage of 38. IfQA's gold passages are split this way: 4,202 of
+    4,223 have exactly 100 words.
     """
     article = text.split()
     passages = [article[start : start + words] for start in range(0, len(article), words)]
@@ -41,48 +41,41 @@ def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _PagesUnit(WorkUnit):
-    """Complete pages, or streams of a dump that the worker decompresses and parses.
-
-    `settings` has a "profile" if they are wikitext.
-    """
+    """Complete pages, or streams of a dump that the worker decompresses; `settings` has a "profile" for wikitext."""
 
     content: Sequence[Page] | Streams
 
     def content_to_hash(self) -> Iterator[bytes]:
         if isinstance(self.content, Streams):
             yield b"%d %d " % (self.content.first, self.content.last) + self.content.header
-            yield self.content.data
+            yield self.content.packed
         else:
             yield from (text_to_hash(page.id, page.title, page.text) for page in self.content)
 
     def make_shard(self) -> Shard:
-        tally, words, wrap = self.tally.copy(), self.settings["words"], self.settings["wrap"]
+        tally, words, lines = self.tally.copy(), self.settings["words"], list[bytes]()
         pages: Iterable[Page]
         if isinstance(self.content, Streams):
             pages = parse_pages(self.content.xml(), self.where, tally, whole=self.content.last)
         else:
             pages = self.content
-        lines: list[bytes] = []
-        pages_read = count = 0
+        number = count = 0
         for page in pages:
-            pages_read += 1
+            number += 1
             text = to_text(page.text, self.settings["profile"]) if "profile" in self.settings else page.text
-            passages = split_article(text, words=words, wrap=wrap)
-            lines += [passage_line(f"{page.id}-{place}", page.title, passage) for place, passage in enumerate(passages)]
+            passages = split_article(text, words, self.settings["wrap"])
+            lines += [passage_line(f"{page.id}-{n}", page.title, passage) for n, passage in enumerate(passages)]
             if passages:
                 count += (len(passages) - 1) * words + passages[-1].count(" ") + 1
             else:
                 tally.left_out["empty"] += 1
-        return Shard(b"".join(lines), pages_read, len(lines), count, tally)
+        return Shard(b"".join(lines), number, len(lines), count, tally)
 
 
 def _page_units(
     pages: Iterable[tuple[Page, int]], where: str, settings: dict[str, object], tally: SkippedPages
 ) -> Iterator[_PagesUnit]:
-    """Units of pages of 8 million characters; each page comes with the bytes read so far.
-
-    A full unit moves the counts of `tally` to its own.
-    """
+    """Units of 8 million characters, from pages with the bytes read so far; a unit takes over the counts of `tally`."""
     content: list[Page] = []
     size = start = position = 0
 
@@ -123,26 +116,20 @@ class Dump(FileSource):
     wrap: bool = True
 
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
-        header = stream_header(file)
+        settings, header, tally = self.settings(), stream_header(file), SkippedPages()
+        del settings["format"]
         if header is not None:
-            yield from map(self._streams_unit, split_streams(file, header, PACKED))
+            for streams in split_streams(file, header, PACKED):
+                size = len(streams.packed)
+                yield _PagesUnit(content=streams, where=streams.where, read=size, settings=settings)
             return
-        tally = SkippedPages()
         with open(file, "rb") as handle, unpack(handle) as xml:
             pages = parse_pages(iter(lambda: xml.read(BLOCK), b""), str(file), tally)
-            yield from _page_units(((page, handle.tell()) for page in pages), str(file), self._splitting(), tally)
-
-    def _splitting(self) -> dict[str, object]:
-        """How pages become passages."""
-        return {key: value for key, value in self.settings().items() if key != "format"}
-
-    def _streams_unit(self, streams: Streams) -> WorkUnit:
-        return _PagesUnit(content=streams, where=streams.where, read=len(streams.data), settings=self._splitting())
+            yield from _page_units(((page, handle.tell()) for page in pages), str(file), settings, tally)
 
     def settings(self) -> dict[str, object]:
-        """As `Source`, with the version of `to_text`; "disambiguation" is a former setting that fingerprints contain."""
-        kept = {"profile": self.profile, "disambiguation": "keep"}
-        return kept | super().settings() | {"text": wikitext.VERSION}
+        former = {"profile": self.profile, "disambiguation": "keep"}  # a former setting, which fingerprints contain
+        return former | super().settings() | {"text": wikitext.VERSION}
 
     def list_folder(self, folder: Path) -> list[Path]:
         return sort_files(file for file in folder.iterdir() if self.names.fullmatch(file.name))
@@ -155,8 +142,7 @@ class Articles(FileSource):
     Args:
         path: a file, a folder with its subfolders, or a pattern.
         words, wrap: as for `Dump`.
-        share: fraction of the articles to keep, in (0, 1]. The hash of an article's id decides, so a larger share contains every
-            smaller one.
+        share: fraction of the articles to keep, chosen by the hash of their ids: a larger share contains every smaller one.
     """
 
     format = "articles"
@@ -170,7 +156,8 @@ class Articles(FileSource):
 
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
         tally, bound = SkippedPages(), self.share * 2**64
-        pages = (pair for pair in read_articles(file, tally) if hash_id(id_bytes(pair[0].id)) < bound)
+        articles = read_articles(file, tally)
+        pages = ((page, position) for page, position in articles if hash_id(id_bytes(page.id)) < bound)
         return _page_units(pages, str(file), {"words": self.words, "wrap": self.wrap}, tally)
 
     def list_folder(self, folder: Path) -> list[Path]:
@@ -180,8 +167,8 @@ class Articles(FileSource):
 def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]:
     """The articles of a file, each with the number of bytes read so far.
 
-    Each has an `id` (text or a number), a `title` and a `text`, which may be empty; other columns are ignored. An article without
-    usable id, title or text, or with more than 16 million characters, is skipped; `tally` counts it and lists its line.
+    Each has an `id` (text or a number), a `title` and a `text`, which may be empty. An article with an unusable value, or with
+    more than 16 million characters, is skipped; `tally` counts it and lists its line.
 
     Raises:
         IfqaError: the file is missing, empty or damaged, or its records lack id, title or text.

@@ -1,19 +1,16 @@
 """Turns wikitext into plain text, in two profiles.
 
-"release": text like the passages of the IfQA release. The rules are inferred from the release's 3,242 public gold
-passages, which look like output of WikiExtractor 3.0. A heading becomes a sentence ("History."), kept only if text follows it.
-Templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become double quotes. A formula
-becomes `formula_1`. Gaps of dropped templates stay as in the release ("(; born", "more than ."). Where the release loses or
-garbles visible text, we keep it: entities and tags are resolved, and the words of links with a colon, <small> and <code> stay.
+"release" gives text like the passages of the IfQA release. The rules are inferred from its 3,242 public gold passages, which look
+like output of WikiExtractor 3.0. A heading becomes a sentence ("History."), kept only if text follows it. Templates, tables,
+references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become double quotes, a formula `formula_1`. Gaps of
+dropped templates stay ("(; born", "more than ."). Where the release loses or garbles visible text, we keep it: entities and tags
+are resolved, and the words of links with a colon, <small> and <code> stay.
 
-"ifqa", the default: as "release", but it keeps indented prose, such as quotations, removes the brackets and separators around
-dropped templates, and writes exponents as 10^6. The blank before a punctuation mark stays if it shows that a value is missing.
+"ifqa", the default, also keeps indented prose, such as quotations, removes the brackets and separators around dropped templates,
+and writes exponents as 10^6.
 
-Every step takes linear time for any input: patterns use possessive quantifiers (`*+`) and stop at the mark they start with, and
-deep nesting is resolved with a stack. Marks without a partner are deleted. No step raises.
-
-The names of namespaces are those of MediaWiki's languages/messages/Messages*.php: NS_FILE and NS_CATEGORY of $namespaceNames,
-and their $namespaceAliases. English names work in every language.
+Every step takes linear time for any input, and none raises: patterns use possessive quantifiers (`*+`) and stop at the mark they
+start with, and deep nesting is resolved with a stack. Marks without a partner are deleted.
 """
 
 import html
@@ -102,12 +99,8 @@ def _drop_templates(text: str, gap: str) -> str:
 
 
 def _drop_nested(text: str, mark: re.Pattern[str]) -> str:
-    """Remove the spans from an opening mark (group 1 of `mark`) to the closing mark of the same depth.
-
-    Group 2, if `mark` has it, opens a span to keep. Marks without a partner stay.
-    """
-    opened: list[tuple[int, bool]] = []
-    spans: list[tuple[int, int]] = []
+    """Remove the spans from an opening mark (group 1) to its closing mark; group 2 opens a span to keep."""
+    opened, spans = list[tuple[int, bool]](), list[tuple[int, int]]()
     for match in mark.finditer(text):
         if match.lastindex:
             opened.append((match.start(), match.lastindex == 1))
@@ -117,12 +110,9 @@ def _drop_nested(text: str, mark: re.Pattern[str]) -> str:
                 while spans and spans[-1][0] > start:  # this span contains them
                     spans.pop()
                 spans.append((start, match.end()))
-    pieces, position = [], 0
-    for start, end in spans:
-        pieces.append(text[position:start])
-        position = end
-    pieces.append(text[position:])
-    return "".join(pieces)
+    ends = [0, *(end for _, end in spans)]
+    starts = [*(start for start, _ in spans), len(text)]
+    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def _drop_tables(text: str) -> Iterator[str]:
@@ -142,7 +132,7 @@ def _drop_tables(text: str) -> Iterator[str]:
 
 
 def _resolve_links(text: str) -> str:
-    # split() with one group alternates the text between matches and the labels: a replacement at C speed
+    # split() with one group alternates the text between matches and the labels: faster than sub()
     if "[[" in text:
         text = translate_prefixes(text)
         text = "".join(_LINK.split(text))
@@ -164,15 +154,12 @@ def _resolve_quotes(text: str) -> str:
 
 
 def _mark_possessives(text: str) -> str:
-    """If neither bold nor italics are closed in a line, read one ''' as an apostrophe and italics: ''Emma'''s, L'''Emma''.
-
-    It is the first ''' that ends italics at a word; else, as in MediaWiki, the first after a single letter; else the first after
-    a word.
-    """
+    """If neither bold nor italics are closed in a line, read one ''' as an apostrophe and italics: ''Emma'''s, L'''Emma''."""
     return "\n".join(_mark_possessive(line) if "'''" in line else line for line in text.split("\n"))
 
 
 def _mark_possessive(line: str) -> str:
+    """Choose the first ''' that ends italics at a word; else, as MediaWiki, the first after a letter; else after a word."""
     runs = [match.span() for match in _QUOTES.finditer(line)]
     italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five and more
     bold = [end - start > 2 for start, end in runs]
@@ -195,7 +182,7 @@ def _mark_possessive(line: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Lines that contain a word; the headings of a section precede its first line."""
+    """Lines that contain a word; headings without text below them are dropped."""
     headings: list[tuple[int, str]] = []
     for line in text.split("\n"):
         line = line.strip()
@@ -205,12 +192,10 @@ def _paragraphs(text: str) -> Iterator[str]:
             title = line.strip("=")
             level = (len(line) - len(title)) // 2
             headings = [heading for heading in headings if heading[0] < level]
-            title = title.strip()
-            if title:
+            if title := title.strip():
                 headings.append((level, title if title[-1] in ".?!" else f"{title}."))
         elif _WORD.search(line):
-            for _, title in headings:
-                yield title
+            yield from (title for _, title in headings)
             headings.clear()
             yield line
 
@@ -223,14 +208,13 @@ _OPAQUE = re.compile(
     re.I,
 )
 _FORMULAS = {"math", "chem", "ce"}
-# Markup characters as entities: they are decoded with the other entities, after all markup is removed.
+# Markup characters as entities, which are decoded after all markup is removed
 _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 
 
 def resolve_opaque_tags(text: str) -> str:
-    """Remove the content of tags that hold no prose, number the formulas, and protect <nowiki> from later steps."""
-    pieces: list[str] = []
-    formulas: dict[str, int] = {}
+    """Remove the content of tags without prose, number the formulas, and protect <nowiki> from later steps."""
+    pieces, formulas = list[str](), dict[str, int]()
     unclosed: set[str] = set()  # tags without an end from here on: searched once, to keep the time linear
     position = count = 0
     while (opening := _OPAQUE.search(text, position)) is not None:
@@ -258,7 +242,8 @@ def resolve_opaque_tags(text: str) -> str:
     return "".join(pieces)
 
 
-# Prefixes of links in other languages
+# Prefixes of links, from MediaWiki's languages/messages/Messages*.php: NS_FILE and NS_CATEGORY of $namespaceNames, and their
+# $namespaceAliases; the English names work in every language
 
 _FILE = """image|datei|bild|fichier|archivo|imagen|immagine|ficheiro|arquivo|imagem|bestand|afbeelding|plik|grafika|fil|tiedosto
 |kuva|billede|bilde|soubor|súbor|obrázok|fájl|kép|fișier|imagine|fitxer|imatge|dosya|resim|berkas|gambar|tập tin|hình|slika
@@ -274,15 +259,16 @@ _PREFIX = re.compile(r"\[\[\s*+([^\[\]|:\n]{2,30}+):")
 
 def translate_prefixes(text: str, names: Mapping[str, str] = _KNOWN) -> str:
     """Translate file and category prefixes of links to English; `names` maps a prefix to "File" or "Category"."""
-    if "[[" not in text:
-        return text
-    return _PREFIX.sub(
-        lambda link: f"[[{english}:" if (english := names.get(_normalize_prefix(link[1]))) else link[0], text
-    )
+
+    def translate(link: re.Match[str]) -> str:
+        english = names.get(_normalize_prefix(link[1]))
+        return f"[[{english}:" if english else link[0]
+
+    return _PREFIX.sub(translate, text)
 
 
 def find_local_prefixes(siteinfo: Mapping[str, str]) -> dict[str, str]:
-    """The names in a dump's siteinfo (name -> namespace number) that `translate_prefixes` does not know: name -> English name."""
+    """English name of each prefix in a dump's siteinfo (name -> namespace number) that `translate_prefixes` does not know."""
     known = _KNOWN | {english.lower(): english for english in _ENGLISH.values()}
     prefixes = {_normalize_prefix(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH}
     return {name: english for name, english in prefixes.items() if known.get(name) != english}
@@ -307,8 +293,7 @@ _CURRENCY_ENDS = set("$£€¥₹;")
 def remove_gaps(text: str) -> str:
     """Remove the gaps, and the brackets, blanks and separators around dropped templates.
 
-    A blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing. Text next to no gap is
-    unchanged.
+    A blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing.
     """
     if GAP not in text:
         return text
@@ -332,7 +317,7 @@ def remove_gaps(text: str) -> str:
 
 
 def _join_at_gap(left: str, right: str) -> tuple[str, str]:
-    """The text before and after a gap, without the marks that belonged to the dropped template."""
+    """The text before and after a gap, without the marks of the dropped template."""
     before, after = left.rstrip(" "), right.lstrip(" ")
     if before.endswith("("):  # "(gap; born" and "(gap)"
         after = after.lstrip(" ,;:") if after.strip(" –—") else ""  # only a dash up to the next gap
@@ -354,8 +339,8 @@ def _join_at_gap(left: str, right: str) -> tuple[str, str]:
 
 # List lines
 
-# Writers indent quotations, enumerations and definitions with `:` and label them with `;`. The same marks also open notes
-# ("See also"), formulas, trees of headings and continued list items, which are not prose.
+# Writers indent quotations, enumerations and definitions with `:` and label them with `;`, but also notes ("See also"), formulas,
+# trees of headings and continued list items, which are not prose.
 _MARKS = "*#:;"
 _LIST_LINE = re.compile(r"\n[*#:;][^\n]*+")
 _NOTE = re.compile(
@@ -379,10 +364,9 @@ def remove_lists(text: str, prose: bool) -> str:
     """Remove list lines; with `prose`, indented prose is kept, and a `;` line above text becomes a heading."""
     if not prose or ("\n:" not in text and "\n;" not in text):
         return _LIST_LINE.sub("", text)
-    lines: list[str] = []
+    lines, in_list = list[str](), False
     before = ""  # the text that an indented line may continue; empty at the start of a section
     label = -1  # index of a `;` line without text below it so far
-    in_list = False
     for line in text.split("\n"):
         words = line.lstrip(_MARKS)
         mark, words = line[: len(line) - len(words)], words.strip()
@@ -405,7 +389,7 @@ def remove_lists(text: str, prose: bool) -> str:
 
 
 def _drop_label(lines: list[str], label: int) -> int:
-    """Remove a label without text below it; returns -1, for no label."""
+    """Remove a label without text below it; returns -1, which means no label."""
     if label >= 0:
         lines[label] = ""
     return -1

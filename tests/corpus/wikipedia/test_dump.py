@@ -151,7 +151,7 @@ def test_any_bytes_in_a_dump_give_pages_or_a_one_line_error(noise, place):
         ("<page a='", "x", "no tag ends in 2 MB from line 1 on"),
         (f"{page('1', 'A', 'x')}<page><title>B</title><revision><text>", "x", "page 1 ('A'): no tag ends in 2 MB from line"),
         ("<!--", "x", "no tag ends in 2 MB from line"),
-        ("\n", "<a>", "over 100 tags within one another at line 2"),
+        ("\n", "<a>", "over 100 nested tags at line 2"),
     ],
 )  # fmt: skip
 def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeypatch, begin, more, complaint):
@@ -199,7 +199,7 @@ def titles(path, size):
     head = stream_header(path)
     assert head is not None
     pieces = list(split_streams(path, head, size))
-    assert b"".join(piece.data for piece in pieces) == path.read_bytes()
+    assert b"".join(piece.packed for piece in pieces) == path.read_bytes()
     return [
         page.title
         for piece in pieces
