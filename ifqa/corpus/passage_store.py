@@ -36,8 +36,8 @@ _READ = 4096  # bytes; nearly every passage of 100 words is shorter
 def generated_passage_line(passage: Passage) -> bytes:
     """A passage that a retriever generated, as a line."""
     if passage.id.split() != [passage.id]:  # white space separates the columns of a TREC run
-        found = f"the passage with the title {passage.title!r} has the id {passage.id!r}"
-        raise PluginError(f"{found}; wanted a non-empty id without white space")
+        problem = f"the passage with the title {passage.title!r} has the id {passage.id!r}"
+        raise PluginError(f"{problem}; wanted a non-empty id without white space")
     return passage_line(passage.id, passage.title, passage.text)
 
 
@@ -56,12 +56,7 @@ class PassageStore:
     """The passages of a folder that `write_id_index` indexed."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the store in milliseconds: only the arrays' headers are read.
-
-        Raises:
-            MissingInput: the folder or its index is missing.
-            DamagedArtifact: the index does not fit the shards.
-        """
+        """Open the store in milliseconds: only the arrays' headers are read."""
         import numpy as np
 
         self.path = folder
@@ -72,9 +67,7 @@ class PassageStore:
         try:
             self._hashes, self._locations = (np.load(file, mmap_mode="r") for file in files)
         except (ValueError, EOFError) as error:
-            raise DamagedArtifact(
-                f"{folder}: the index of ids is damaged ({error}); build the passages again"
-            ) from error
+            raise DamagedArtifact(f"{folder}: the index of ids is damaged ({error}); rebuild the passages") from error
         if len(self._hashes) != len(self._locations):
             raise self._misfit(f"{len(self._hashes)} ids, {len(self._locations)} locations")
 
@@ -114,10 +107,8 @@ class PassageStore:
         return passages
 
     def _misfit(self, detail: str) -> DamagedArtifact:
-        return DamagedArtifact(
-            f"{self.path}: the index of ids does not fit the passages ({detail}); if they were built again meanwhile, run the "
-            "same command again; if not, build them again"
-        )
+        hint = "if they were rebuilt meanwhile, run the same command again; if not, rebuild them"
+        return DamagedArtifact(f"{self.path}: the index of ids does not fit the passages ({detail}); {hint}")
 
 
 class GeneratedPassages(PassageStore):
@@ -131,11 +122,7 @@ class GeneratedPassages(PassageStore):
 
 
 def get_passages(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Passage]:
-    """The passages of `ids`, in that order, each from the first store that has it.
-
-    Raises:
-        MissingInput: an id is in none of the stores.
-    """
+    """The passages of `ids`, in that order, each from the first store that has it; raises MissingInput if none has."""
     passages: dict[str, Passage] = {}
     for store in stores:
         passages = store.find(dict.fromkeys(ids).keys() - passages.keys()) | passages
@@ -220,10 +207,7 @@ def write_id_index(folder: Path) -> int:
 def index_ids(shards: Mapping[int, Path]) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
     """The sorted hashes of all ids, and the location of each passage; both of shape (passages,).
 
-    Memory: 32 bytes per passage while the ids are sorted.
-
-    Raises:
-        FormatError: a line is not a passage, or two passages have the same id (both are named).
+    Takes 32 bytes per passage while the ids are sorted. Raises FormatError for a line that is not a passage, and for equal ids.
     """
     import numpy as np
 
@@ -260,8 +244,6 @@ def _refuse_duplicates(shards: Mapping[int, Path], hashes: "NDArray[np.uint64]",
             handle.seek(0)
             number = handle.read(location & ((1 << OFFSET_BITS) - 1)).count(b"\n") + 1
         if passage.id in first_at:
-            raise FormatError(
-                f"passage id {passage.id!r} appears twice: {first_at[passage.id]} and {path}:{number} "
-                f"({passage.title!r}); if two sources have the same article, remove it from one source"
-            )
+            problem = f"passage id {passage.id!r} appears twice: {first_at[passage.id]} and {path}:{number} ({passage.title!r})"
+            raise FormatError(f"{problem}; if two sources have the same article, remove it from one source")
         first_at[passage.id] = f"{path}:{number}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from pydantic import Field
 
@@ -42,17 +42,6 @@ class _Block(StoredModel):
 
     def record(self) -> dict[str, object]:
         return self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
-
-
-class CorpusTotals(TypedDict):
-    """Totals of a passages folder."""
-
-    pages: int
-    passages: int
-    words: int
-    shards: int
-    left_out: dict[str, int]
-    bad: int
 
 
 class CorpusWriter:
@@ -98,8 +87,8 @@ class CorpusWriter:
             os.fsync(handle.fileno())
         self._blocks[number] = block
 
-    def finish(self) -> CorpusTotals:
-        """Sort the log, list the bad pages, and remove files of no block."""
+    def finish(self) -> dict[str, Any]:
+        """Sort the log, list the bad pages, and remove files of no block; returns the totals for the manifest."""
         blocks = [self._blocks[number] for number in range(len(self._keys))]
         shards = {shard_path(self.folder, block.block) for block in blocks if block.passages}
         for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
@@ -108,14 +97,9 @@ class CorpusWriter:
         write_jsonl(self.folder / LOG, (block.record() for block in blocks))
         if bad := [page for block in blocks for page in block.bad]:
             write_jsonl(self.folder / BAD, bad)
-        return {
-            "pages": sum(block.pages for block in blocks),
-            "passages": sum(block.passages for block in blocks),
-            "words": sum(block.words for block in blocks),
-            "shards": len(shards),
-            "left_out": dict(sum((Counter(block.left_out) for block in blocks), Counter())),
-            "bad": len(bad),
-        }
+        counts = {name: sum(getattr(block, name) for block in blocks) for name in ("pages", "passages", "words")}
+        left_out = dict(sum((Counter(block.left_out) for block in blocks), Counter()))
+        return counts | {"shards": len(shards), "left_out": left_out, "bad": len(bad)}
 
     def _is_finished(self, number: int) -> bool:
         block, path = self._blocks.get(number), shard_path(self.folder, number)

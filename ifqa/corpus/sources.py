@@ -78,9 +78,8 @@ class GoldPassages(Source):
         return self.settings() | {"benchmark": self.benchmark, "splits": self.splits, "questions": questions}
 
 
-FORMATS: dict[str, type[Source]] = {
-    kind.format: kind for kind in (Dump, Articles, Documents, PassageFiles, GoldPassages)
-}
+_CLASSES: Sequence[type[Source]] = (Dump, Articles, Documents, PassageFiles, GoldPassages)
+FORMATS = {source.format: source for source in _CLASSES}
 
 
 def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
@@ -89,9 +88,6 @@ def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
     A `.tsv` file has DPR's format (dpr/data/retriever_data.py:253-287): columns id, text and title, a header line, and quotes
     around fields that contain a quote. Unlike DPR, we keep a quotation mark at the start or end of the text itself. JSON lines
     have `id`, `contents` and optionally `title`.
-
-    Raises:
-        IfqaError: the file is missing or damaged, or a line is not a passage (named as file:line).
     """
     if not require_file(file, "passages").stat().st_size:
         raise FormatError(f"{file} is empty; fetch it again")
@@ -113,8 +109,8 @@ def _read_tsv(file: Path, handle: BufferedReader) -> Iterator[tuple[str, str, st
             if row[:1] == ["id"] and rows.line_num == 1:
                 continue
             if len(row) != 3 or any("\n" in cell for cell in row):
-                found = f"found {len(row)} fields on one or more lines"
-                raise FormatError(f"{where}: wanted id, text and title separated by tabs, {found}; {hint}")
+                problem = f"found {len(row)} fields on one or more lines"
+                raise FormatError(f"{where}: wanted id, text and title separated by tabs, {problem}; {hint}")
             yield row[0], row[2], row[1], where
     except csv.Error as error:
         raise FormatError(f"{file}:{rows.line_num}: not tab-separated values ({error}); {hint}") from error
@@ -132,11 +128,7 @@ def _no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Qu
 
 
 def open_source(section: SourceSection, root: Path = Path(), questions_of: QuestionLoader = _no_questions) -> Source:
-    """Open and check the source of a section of a corpus file; relative paths start at `root`.
-
-    Raises:
-        IfqaError: the format or a setting is unknown, or a file is missing.
-    """
+    """Open and check the source of a section of a corpus file; relative paths start at `root`."""
     kind = source_class(section)
     if kind is None:
         raise unknown_name("format of a passage source", str(section.get("format", "")), FORMATS)
@@ -217,7 +209,5 @@ def require_room(sources: Sequence[Source], folder: Path) -> None:
 
     disk = estimate_build(sources).disk
     if disk > free:
-        raise IfqaError(
-            f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(disk))}; "
-            "make room, or work in a folder on a larger disk (all files go below the working directory)"
-        )
+        problem = f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(disk))}"
+        raise IfqaError(f"{problem}; make room, or work on a larger disk (all files go below the working directory)")

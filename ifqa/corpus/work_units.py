@@ -129,11 +129,7 @@ class WorkUnit(ABC):
 
     @abstractmethod
     def make_shard(self) -> Shard:
-        """Make its passages.
-
-        Raises:
-            IfqaError: the unit is damaged or unpacks to too much, or a file changed during the build.
-        """
+        """Make its passages; raises IfqaError if the input is damaged, unpacks to too much, or changed during the build."""
 
 
 def make_shard(unit: WorkUnit) -> Shard:
@@ -167,7 +163,7 @@ def passage_units(passages: Iterable[tuple[Passage, int]], where: str) -> Iterat
 
 
 def text_to_hash(text_id: str, title: str, text: str) -> bytes:
-    """The bytes of a page or a passage that the key of its unit covers."""
+    """The bytes of a page or a passage for the key of its unit."""
     return f"{text_id}\n{title}\n{len(text)}\n{text}\n".encode()
 
 

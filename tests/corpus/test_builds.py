@@ -1,8 +1,9 @@
-"""Building passages: every build gives the same bytes, also after stops, with any number of workers."""
+"""Builds of passages give the same bytes after interruptions and with any number of workers."""
 
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from dumps import HEAD, TAIL, multistream, page
@@ -29,9 +30,9 @@ def small_blocks(tmp_path, monkeypatch):
 
 
 def corpus(name="c", path="d.xml.bz2", workers=1, **settings):
-    """Workers: 1 is this process, as starting others takes longer than the work."""
-    table = {"format": "dump", "path": path} | settings
-    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    """One worker is this process, which starts no other."""
+    section = {"format": "dump", "path": path} | settings
+    lines = [f"{key} = {json.dumps(setting)}" for key, setting in section.items()]
     Path(f"indexes/{name}.toml").write_text("\n".join(["[[passages.sources]]", *lines]))
     return load_corpus(name, workers=workers)
 
@@ -39,17 +40,13 @@ def corpus(name="c", path="d.xml.bz2", workers=1, **settings):
 def build(**settings):
     folder = stages.build_passages(corpus(**settings))
     files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
-    return files | {"inputs": json.loads((folder / "manifest.json").read_text())["inputs"]}
+    return files | {"inputs": read_manifest(folder)["inputs"]}
 
 
-def stop_build(monkeypatch, **settings):
-    """A build that is stopped after its last block."""
-
-    def stop(folder):
-        raise KeyboardInterrupt
-
+def stop_build(monkeypatch, step="write_id_index", stop=None, **settings):
+    """Interrupt a build, by default after its last block."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(stages, "write_id_index", stop)
+        patch.setattr(stages, step, stop or Mock(side_effect=KeyboardInterrupt))
         build(**settings)
 
 
@@ -60,7 +57,7 @@ def test_the_bytes_do_not_depend_on_the_number_of_workers():
     assert build(workers=3) == local
 
 
-def test_one_stream_and_many_hold_the_same_passages():
+def test_streams_do_not_change_the_passages():
     Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
     many, single = (list(PassageStore(stages.build_passages(corpus(path[0], path)))) for path in ("d.xml.bz2", "e.xml"))
     assert many == single
@@ -74,9 +71,7 @@ def test_a_stopped_build_resumes_with_the_unfinished_blocks(monkeypatch, capsys)
             raise KeyboardInterrupt
         return make_shard(block)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(stages, "make_shard", make_three)
-        build()
+    stop_build(monkeypatch, "make_shard", make_three)
     assert build() == undisturbed
     assert "3 blocks had been finished by an earlier build" in capsys.readouterr().err
 
@@ -92,9 +87,7 @@ def test_a_shard_that_changed_after_the_build_stopped_is_made_again(monkeypatch,
     undisturbed = build(name="u")
     stop_build(monkeypatch)
     shard = PARTIAL / "passages-00001.jsonl"
-    changed = shard.read_bytes().replace(b"x1 ", b"x9 ")
-    assert changed != shard.read_bytes()
-    shard.write_bytes(changed)
+    shard.write_bytes(shard.read_bytes().replace(b"x1 ", b"x9 "))
     assert build() == undisturbed
     blocks = len(undisturbed["blocks.jsonl"].splitlines())
     assert f"{blocks - 1} blocks had been finished by an earlier build" in capsys.readouterr().err
@@ -123,21 +116,20 @@ def test_bad_pages_are_listed_and_counted(capsys):
     Path("e.xml").write_text(f"{HEAD}{PAGES[0]}<page><ns>0</ns><id>8</id></page>{TAIL}")
     folder = stages.build_passages(corpus(path="e.xml"))
     listed = [json.loads(line) for line in (folder / "bad_pages.jsonl").read_text().splitlines()]
-    assert [(bad["id"], bad["title"]) for bad in listed] == [("8", "page 2")]
+    assert [(page["id"], page["title"]) for page in listed] == [("8", "page 2")]
     assert "1 bad page: indexes/c/passages/bad_pages.jsonl" in capsys.readouterr().err
     record = read_manifest(folder)["record"]
     assert (record["pages"], record["bad"], record["left_out"]) == (1, 1, {"bad": 1})
 
 
 @pytest.mark.parametrize(("each", "near"), [(5, 0.3), (40, 0.5), (119, 0.5)])
-def test_a_forecast_is_near_the_built_numbers(each, near):
+def test_an_estimate_is_near_the_built_numbers(each, near):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
-    expected = estimate_build([open_source(section) for section in loaded.sources])
+    estimate = estimate_build([open_source(section) for section in loaded.sources])
     record = read_manifest(stages.build_passages(loaded))["record"]
-    assert expected.passages == pytest.approx(record["passages"], rel=near)
-    if each == 5:
-        assert 0 < expected.seen < 1
+    assert estimate.passages == pytest.approx(record["passages"], rel=near)
+    assert 0 < estimate.seen < 1 or each > 5
 
 
 @pytest.mark.parametrize("line", [b"{}", b'{"block": [0]}', b"\xff"])

@@ -1,4 +1,4 @@
-"""Passages that are picked for counterfactual questions, and draws of them."""
+"""Selection and sampling of passages for annotators."""
 
 import pytest
 
@@ -16,9 +16,9 @@ from ifqa.records import Passage
         ("The fire, caused by a candle, destroyed the mill in a single night.", "cause"),
     ],
 )
-def test_a_cause_told_in_the_past_tense_is_kept_with_its_keyword(text, keyword):
-    found = find_causal_sentence(text)
-    assert (found.keyword, found.sentence in text) == (keyword, True)
+def test_a_passage_with_a_cause_in_the_past_tense_is_selected_with_its_keyword(text, keyword):
+    causal = find_causal_sentence(text)
+    assert (causal.keyword, causal.sentence in text) == (keyword, True)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_cause_told_in_the_past_tense_is_kept_with_its_keyword(text, keyword):
     [
         "The tower was built in 1889 and stands in Paris.",  # no keyword
         "Smoking causes cancer and is harmful to everybody around.",  # the present
-        "Rust is caused by water. The bridge was opened in 1932.",  # the past tense is of another sentence
+        "Rust is caused by water. The bridge was opened in 1932.",  # the past tense is in another sentence
         "The ringleader to be was known as a becauser.",  # parts of other words
     ],
 )
@@ -34,24 +34,20 @@ def test_a_passage_without_a_cause_in_the_past_is_left_out(text):
     assert find_causal_sentence(text) is None
 
 
-@pytest.fixture
-def shards(tmp_path):
+def test_a_sample_depends_on_the_seed_and_comes_from_all_shards(tmp_path):
     texts = ("It closed one day, on a Monday.", *["It was closed because of rain."] * 2)
-    made = [Passage(str(n), "T", texts[n % 3]) for n in range(90)]
-    paths = [tmp_path / "a", tmp_path / "b"]
-    paths[0].write_bytes(b"".join(map(generated_passage_line, made[:50])))
-    paths[1].write_bytes(b"".join(map(generated_passage_line, made[50:])))
-    return paths
+    lines = [generated_passage_line(Passage(str(n), "T", texts[n % 3])) for n in range(90)]
+    shards = [tmp_path / "a", tmp_path / "b"]
+    shards[0].write_bytes(b"".join(lines[:50]))
+    shards[1].write_bytes(b"".join(lines[50:]))
 
-
-def test_all_passages_are_counted_and_the_seed_alone_draws_some_from_all_shards(shards):
     def draw(paths, seed=0):
         return merge_samples((sample_shard(path, 7, 4, seed) for path in paths), 7, 4)
 
-    drawn = draw(shards)
-    assert (drawn.passages, drawn.keywords) == (90, {"because": 60})
-    assert (len(drawn.kept), len(drawn.left)) == (7, 4)
-    assert all(int(passage.id) % 3 for _, passage, _ in drawn.kept)
-    assert {int(passage.id) < 50 for _, passage, _ in drawn.kept} == {True, False}
-    assert draw(shards[::-1]).kept == drawn.kept
-    assert draw(shards, seed=1).kept != drawn.kept
+    sample = draw(shards)
+    assert (sample.passages, sample.keywords) == (90, {"because": 60})
+    assert (len(sample.kept), len(sample.left)) == (7, 4)
+    assert all(int(passage.id) % 3 for _, passage, _ in sample.kept)
+    assert {int(passage.id) < 50 for _, passage, _ in sample.kept} == {True, False}
+    assert draw(shards[::-1]).kept == sample.kept
+    assert draw(shards, seed=1).kept != sample.kept

@@ -4,16 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ifqa.corpus.passage_store
-from ifqa.corpus.passage_store import (
-    GeneratedPassages,
-    PassageStore,
-    generated_passage_line,
-    get_passages,
-    passage_line,
-    shard_path,
-    write_id_index,
-)
+from ifqa.corpus import passage_store
+from ifqa.corpus.passage_store import GeneratedPassages, PassageStore, generated_passage_line, write_id_index
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 from ifqa.storage.files import json_line
@@ -21,11 +13,11 @@ from ifqa.storage.files import json_line
 
 @given(st.text(), st.text(), st.text())
 def test_a_passage_line_equals_the_line_that_json_writes(name, title, text):
-    assert passage_line(name, title, text) == json_line({"id": name, "title": title, "contents": text})
+    assert passage_store.passage_line(name, title, text) == json_line({"id": name, "title": title, "contents": text})
 
 
 def write_shard(folder, number, passages):
-    shard_path(folder, number).write_bytes(b"".join(map(generated_passage_line, passages)))
+    passage_store.shard_path(folder, number).write_bytes(b"".join(map(generated_passage_line, passages)))
 
 
 def passages(*ids):
@@ -67,7 +59,7 @@ def test_the_error_for_a_duplicate_id_names_both_lines(tmp_path, shard, where):
 
 
 def test_ids_with_the_same_hash_are_distinguished(tmp_path, monkeypatch):
-    monkeypatch.setattr(ifqa.corpus.passage_store, "hash_id", lambda passage_id: 7)
+    monkeypatch.setattr(passage_store, "hash_id", lambda passage_id: 7)
     write_shard(tmp_path, 0, passages("a", "b", "c"))
     write_id_index(tmp_path)
     assert PassageStore(tmp_path).get(["c", "a"]) == passages("c", "a")
@@ -101,7 +93,7 @@ def test_passages_of_other_programs_are_indexed_too(tmp_path):
             write_id_index(tmp_path)
 
 
-def test_passages_without_their_own_whole_index_are_refused(tmp_path):
+def test_passages_without_a_matching_index_are_refused(tmp_path):
     with pytest.raises(IfqaError, match="holds no passages"):
         write_id_index(tmp_path)
     with pytest.raises(IfqaError, match="passages folder not found"):
@@ -125,14 +117,14 @@ def test_passages_without_their_own_whole_index_are_refused(tmp_path):
 
 
 def test_passages_come_from_the_first_of_several_stores_that_has_them(folder):
-    path = folder / "made.jsonl"
-    path.write_bytes(b"".join(map(generated_passage_line, [Passage("1-0", "Made", "made"), *passages("g")])))
+    path = folder / "generated.jsonl"
+    path.write_bytes(b"".join(map(generated_passage_line, [Passage("1-0", "New", "new"), *passages("g")])))
     store = GeneratedPassages(path)
     assert (len(store), [passage.id for passage in store]) == (2, ["1-0", "g"])
-    fetched = get_passages([store, PassageStore(folder)], ["1-1", "g", "1-0"])
-    assert fetched == [*passages("1-1", "g"), Passage("1-0", "Made", "made")]
+    wanted = [*passages("1-1", "g"), Passage("1-0", "New", "new")]
+    assert passage_store.get_passages([store, PassageStore(folder)], ["1-1", "g", "1-0"]) == wanted
     with pytest.raises(IfqaError, match=rf"no passage 'x' in {path}, {folder}; was the run"):
-        get_passages([store, PassageStore(folder)], ["g", "x"])
+        passage_store.get_passages([store, PassageStore(folder)], ["g", "x"])
     path.write_bytes(b"".join(map(generated_passage_line, passages("a", "b", "a"))))
-    with pytest.raises(IfqaError, match=r"'a' appears twice: .*made\.jsonl:1 and .*made\.jsonl:3"):
+    with pytest.raises(IfqaError, match=r"'a' appears twice: .*generated\.jsonl:1 and .*generated\.jsonl:3"):
         GeneratedPassages(path)

@@ -1,4 +1,4 @@
-"""Sources of passages: which are refused, in which order they are read, and what their identity is."""
+"""Sources of passages: checks, order of their files, and fingerprints."""
 
 import hashlib
 import json
@@ -38,12 +38,12 @@ def questions_of(benchmark, splits):
     return [open_benchmark(benchmark).questions(split) for split in splits]
 
 
-def opened(table):
-    return open_source(table, questions_of=questions_of)
+def open_section(section):
+    return open_source(section, questions_of=questions_of)
 
 
-def known(table, facts=None):
-    return compute_fingerprint(opened(table).fingerprint(facts or {}))
+def fingerprint(section, known=None):
+    return compute_fingerprint(open_section(section).fingerprint(known or {}))
 
 
 def dump(path="d.xml", **settings):
@@ -52,12 +52,12 @@ def dump(path="d.xml", **settings):
 
 def test_readable_sources_have_the_size_of_what_they_read():
     write_questions()
-    good = [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
-    assert total_size([opened(section) for section in good]) == len(DUMP) + len("1\ttext\ttitle\n")
+    sections = [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
+    assert total_size([open_section(section) for section in sections]) == len(DUMP) + len("1\ttext\ttitle\n")
 
 
 @pytest.mark.parametrize(
-    ("source", "complaint"),
+    ("section", "message"),
     [
         ({"path": "d.xml"}, "unknown format of a passage source ''; known: articles, documents, dump, gold, passages"),
         ({"format": "dmp", "path": "d.xml"}, "'dmp'; did you mean 'dump'?"),
@@ -75,21 +75,17 @@ def test_readable_sources_have_the_size_of_what_they_read():
         ({"format": "gold", "benchmark": "sample", "splits": "dev"}, "wanted a list of texts, found 'dev'"),
     ],
 )
-def test_a_wrong_source_is_refused_in_one_line(source, complaint):
+def test_a_wrong_source_is_refused_in_one_line(section, message):
     with pytest.raises(IfqaError) as caught:
-        open_source(source)
-    assert complaint in str(caught.value)
+        open_source(section)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
     Path("parts").mkdir()
-    parts = [
-        "wiki-articles1.xml-p1p41242.bz2",
-        "wiki-articles2.xml-p41243p151573.bz2",
-        "wiki-articles10.xml-p4045403p5399366.bz2",
-        "wiki-articles10.xml-p5399367p6899366.bz2",
-    ]
+    ranges = ["1.xml-p1p41242", "2.xml-p41243p151573", "10.xml-p4045403p5399366", "10.xml-p5399367p6899366"]
+    parts = [f"wiki-articles{numbers}.bz2" for numbers in ranges]
     others = ["wiki-index1.txt-p1p41242.bz2", "wiki-articles3.xml.bz2.part", "wiki-md5sums.txt", "wiki.sql.gz"]
     for name in [*reversed(parts), *others]:
         Path("parts", name).touch()
@@ -97,8 +93,8 @@ def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
     packed = ["x1.xml", "x2.xml.gz", "x3.xml.xz", "x4.xml-p1p9.gz"]
     for name in packed:
         Path("empty", name).touch()
-    assert [file.name for file in opened(dump("empty")).files()] == packed
-    assert [file.name for file in opened(dump("parts")).files()] == parts
+    assert [file.name for file in open_section(dump("empty")).files()] == packed
+    assert [file.name for file in open_section(dump("parts")).files()] == parts
 
 
 def test_a_pattern_gives_its_files_in_the_order_of_their_numbers_and_folders(tmp_path, monkeypatch):
@@ -106,19 +102,19 @@ def test_a_pattern_gives_its_files_in_the_order_of_their_numbers_and_folders(tmp
     for name in names:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
+
+    def files(kind, pattern):
+        paths = open_section({"format": kind, "path": pattern}).files()
+        return [str(path.resolve().relative_to(tmp_path)) for path in paths]
+
     for kind, start in (("dump", ""), ("articles", f"{tmp_path}/"), ("passages", "")):
-
-        def listed(pattern, kind=kind, start=start):
-            files = opened({"format": kind, "path": start + pattern}).files()
-            return [str(file.resolve().relative_to(tmp_path)) for file in files]
-
-        assert listed("p*/[0-9]*.x") == ["p2/1.x", "p10/1.x", "p2/10.x"]
-        assert set(listed("**/*.x")) == set(names)
-        assert listed("x[1].x") == ["x[1].x"]
-    assert opened(GOLD | {"splits": []}).files() == []
+        assert files(kind, f"{start}p*/[0-9]*.x") == ["p2/1.x", "p10/1.x", "p2/10.x"]
+        assert set(files(kind, f"{start}**/*.x")) == set(names)
+        assert files(kind, f"{start}x[1].x") == ["x[1].x"]
+    assert open_section(GOLD | {"splits": []}).files() == []
 
 
-def test_a_source_is_its_bytes_their_order_and_its_settings():
+def test_the_fingerprint_depends_on_the_bytes_their_order_and_the_settings():
     Path("elsewhere").mkdir()
     Path("elsewhere/another-name.xml").write_bytes(DUMP)
     for number, content in enumerate([DUMP, b"<other/>"]):
@@ -127,57 +123,51 @@ def test_a_source_is_its_bytes_their_order_and_its_settings():
             Path(folder, name).write_bytes(content)
     Path("e.xml").write_bytes(DUMP.replace(b"page 5", b"page 6", 1))
     articles = {"format": "articles", "path": "a.jsonl"}
-    assert known(dump()) == known(dump("elsewhere/another-name.xml")) == known(dump("elsewhere"))
-    assert known(dump()) == known(dump(wrap=True, words=100, profile="ifqa"))
-    assert known(articles) == known(articles | {"share": 1.0, "words": 100})
-    assert known(dump("one")) == known(dump("same"))
+    assert fingerprint(dump()) == fingerprint(dump("elsewhere/another-name.xml")) == fingerprint(dump("elsewhere"))
+    assert fingerprint(dump()) == fingerprint(dump(wrap=True, words=100, profile="ifqa"))
+    assert fingerprint(articles) == fingerprint(articles | {"share": 1.0, "words": 100})
+    assert fingerprint(dump("one")) == fingerprint(dump("same"))
     others = [*map(dump, ("d.xml", "e.xml", "one", "turned"))]
     others += [dump(profile="release"), dump(words=50), dump(wrap=False)]
     others += [articles, articles | {"share": 0.5}, {"format": "passages", "path": "a.jsonl"}]
-    assert len(set(map(known, others))) == len(others)
+    assert len(set(map(fingerprint, others))) == len(others)
 
 
-def test_gold_has_the_identity_of_the_questions_of_all_its_splits_in_any_folder(monkeypatch):
+def test_the_fingerprint_of_gold_passages_is_that_of_the_questions_in_any_folder(monkeypatch):
     for split in ("dev", "train"):
         write_questions(split=split)
     both = GOLD | {"splits": ["full-dev", "full-train"]}
-    before = known(both)
-    assert len({before, known(GOLD), known(GOLD | {"splits": ["full-train"]})}) == 3
+    [unit] = open_section(both).work_units()  # each passage once
+    assert [(passage.title, passage.text) for passage in unit.content] == [("", "Gold one.")]
+    before = fingerprint(both)
+    assert len({before, fingerprint(GOLD), fingerprint(GOLD | {"splits": ["full-train"]})}) == 3
     write_questions(indent=4)  # the layout of the file does not matter
-    assert known(both) == before
+    assert fingerprint(both) == before
     write_questions("six", split="train")
-    assert known(both) != before
+    assert fingerprint(both) != before
     monkeypatch.chdir("empty")
     for split in ("dev", "train"):
         write_questions(split=split)
-    assert known(both) == before
-
-
-def test_each_gold_passage_of_several_splits_is_taken_once_without_title():
-    for split in ("dev", "train"):
-        write_questions(split=split)
-    [unit] = opened(GOLD | {"splits": ["full-dev", "full-train"]}).work_units()
-    assert [(passage.title, passage.text) for passage in unit.content] == [("", "Gold one.")]
+    assert fingerprint(both) == before
 
 
 def test_a_known_hash_is_used_for_a_large_source_of_equal_size_and_time_of_change(tmp_path, monkeypatch):
-    several = [dump(), {"format": "articles", "path": "a.jsonl"}]
-    facts = json.loads(json.dumps({path: fact for table in several for path, fact in opened(table).facts().items()}))
-    assert [known(table, facts) for table in several] == [known(table) for table in several]
-    made_up = {path: [*fact[:2], "made up"] for path, fact in facts.items()}
+    facts = json.loads(json.dumps(open_section(dump()).facts()))
+    assert fingerprint(dump(), facts) == fingerprint(dump())
+    known = {path: [*fact[:2], "known"] for path, fact in facts.items()}
 
-    def hashed():
-        return opened(dump()).fingerprint(made_up)["files"]
+    def hashes():
+        return open_section(dump()).fingerprint(known)["files"]
 
     file, true = tmp_path / "d.xml", [hashlib.sha256(DUMP).hexdigest()]
-    assert hashed() == true
+    assert hashes() == true
     monkeypatch.setattr(work_units, "_SMALL", len(DUMP))
-    assert hashed() == true
+    assert hashes() == true
     monkeypatch.setattr(work_units, "_SMALL", len(DUMP) - 1)
-    assert hashed() == ["made up"]
+    assert hashes() == ["known"]
     modified = file.stat().st_mtime_ns
     os.utime(file, ns=(0, modified + 1))
-    assert hashed() == true
+    assert hashes() == true
     file.write_bytes(DUMP + b"\n")
     os.utime(file, ns=(0, modified))
-    assert hashed() == [hashlib.sha256(DUMP + b"\n").hexdigest()]
+    assert hashes() == [hashlib.sha256(DUMP + b"\n").hexdigest()]

@@ -56,9 +56,7 @@ def decode_text(content: bytes, declared: str = "") -> str:
         text = content.decode(errors="replace")
     if sum(char > "\x7f" for char in text) > 10 * text.count("\ufffd"):  # UTF-8 with a few damaged characters
         return text
-    return (
-        _try_encoding(content, declared) or _try_encoding(content, _guess_encoding(sample)) or content.decode("latin-1")
-    )
+    return _decode_as(content, declared) or _decode_as(content, _guess_encoding(sample)) or content.decode("latin-1")
 
 
 def _guess_encoding(sample: bytes) -> str:
@@ -71,7 +69,7 @@ def _guess_encoding(sample: bytes) -> str:
     return best.encoding if best else "cp1252"
 
 
-def _try_encoding(content: bytes, encoding: str) -> str:
+def _decode_as(content: bytes, encoding: str) -> str:
     """The text in an encoding that extends ASCII, so not UTF-16; empty if the encoding is unknown or does not fit."""
     try:
         return content.decode(encoding or "ascii") if b"<".decode(encoding or "ascii") == "<" else ""

@@ -43,13 +43,9 @@ def require_documents(docs: str | Path, root: Path = Path()) -> Path:
 
 
 def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: float) -> Iterator[FolderFile]:
-    """The files of a folder in path order, including those to skip; a skipped folder is not entered.
+    """The files of a folder (or the single file `top`) in path order, with those to skip; a skipped folder is not entered.
 
-    Args:
-        top: a folder, or a single file.
-        include: patterns of files to read; empty for all.
-        exclude: patterns of files and folders to skip without listing them.
-        max_mb: megabytes of the largest file to read.
+    Only files that match `include` (empty for all) are read; files and folders that match `exclude` are not listed.
     """
     resolved = top.resolve()
     if any(_is_artifact(folder) for folder in (resolved, *resolved.parents)):

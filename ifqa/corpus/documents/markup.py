@@ -21,9 +21,7 @@ _TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
 _DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
 _REPLACE = re.compile(r"\.\. \|([^|]{1,100})\| replace:: (.*)")
 _SUBSTITUTED = re.compile(r"\|([^|]{1,100})\|")
-_NOTES = frozenset(
-    "note warning tip hint important caution attention danger error admonition topic rubric glossary".split()
-)
+_NOTES = set("note warning tip hint important caution attention danger error admonition topic rubric glossary".split())
 _RST = [
     (re.compile(r":[a-zA-Z:+-]{1,40}:`([^`<>]{1,500}?)\s*(?:<[^`<>]{1,500}>)?`"), r"\1"),
     (re.compile(r"`([^`<>]{1,500}?)\s*<[^`<>]{1,2000}>`__?"), r"\1"),

@@ -60,10 +60,8 @@ def read_pdf(content: bytes) -> Iterator[TextRun]:
 def require_library(path: str) -> None:
     """Raise MissingInput for the PDF file `path` if pypdfium2 is not installed."""
     if not find_spec("pypdfium2"):
-        raise MissingInput(
-            f"{path}: PDF files need pypdfium2; install it with: pip install 'ifqa[documents]', or leave them out: "
-            "exclude = [\"*.pdf\"], or --exclude '*.pdf'"
-        )
+        hint = "pip install 'ifqa[documents]', or leave them out: exclude = [\"*.pdf\"], or --exclude '*.pdf'"
+        raise MissingInput(f"{path}: PDF files need pypdfium2; install it with: {hint}")
 
 
 def _drop_running_heads(pages: Sequence[_Page]) -> list[_Page]:
@@ -146,9 +144,8 @@ def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> 
 
 def _place_headings(page: _Page, headings: Sequence[_Heading]) -> Mapping[int, Sequence[tuple[_Heading, int]]]:
     """Index of a line -> the headings that begin there, each with its number of lines; only letters and digits are compared."""
-    rooms = [
-        2 * (max(map(len, _heading_keys(title)), default=0) + 20) for title, _ in headings
-    ]  # with other characters
+    # characters of its lines, in which others may be between the letters
+    rooms = [2 * (max(map(len, _heading_keys(title)), default=0) + 20) for title, _ in headings]
     windows: dict[str, list[tuple[int, int, int]]] = {}  # letters -> index, lines from there on, characters of them
     for at in range(len(page) if headings else 0):
         for lines in range(1, _HEADING_LINES + 1):

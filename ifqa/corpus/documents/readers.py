@@ -49,20 +49,13 @@ class Chunking:
 def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> tuple[bytes, int, int]:
     """The passages of a file as lines of a shard, their number and their words.
 
-    Args:
-        path: the file.
-        name: its path relative to its folder.
-        expected: the SHA-256 of its bytes.
-        chunking: how it becomes passages.
-
-    Raises:
-        UnreadableFile: the file cannot be read as a document.
-        IfqaError: it changed since it was hashed, so the build would differ from its manifest.
+    `name` is the file's path relative to its folder, `expected` its SHA-256. Raises UnreadableFile with the reason.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise UnreadableFile(f"cannot be read ({error.strerror})") from error
+    # else the build would differ from its manifest
     if hashlib.sha256(content).hexdigest() != expected:
         raise IfqaError(f"{path} changed while it was being read; run the same command again")
     if not content.strip():
@@ -72,12 +65,7 @@ def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> t
 
 
 def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:
-    """Read the passages of a document, in the process of `WORKER`.
-
-    Args:
-        request: the file's `name` relative to its folder, its `suffix`, and the fields of a `Chunking`.
-        content: its bytes.
-    """
+    """Read the passages of a document, in the process of `WORKER`; a request has a name, a suffix and a `Chunking`'s fields."""
     unit, reader = READERS[request["suffix"]]
     lines, words = list[bytes](), 0
     runs = reader(content, tuple(request["columns"]))

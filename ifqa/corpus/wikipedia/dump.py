@@ -60,9 +60,6 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         tally: counts the skipped pages as "redirect", "namespace" and "bad", and lists the bad ones: pages without title or id,
             or with over 16 million characters.
         whole: whether the document must be complete; if not, it may end between two pages, as bz2 streams do.
-
-    Raises:
-        FormatError: the file is damaged, truncated or not a dump; the message names the last complete page.
     """
     reader = _PageParser(where, tally)
     source = iter(blocks)
@@ -202,9 +199,7 @@ class Streams:
     def xml(self) -> Iterator[bytes]:
         """The header and the pages as blocks of XML; only the last streams of a dump end the document.
 
-        Raises:
-            FormatError: the streams unpack to more than memory should hold.
-            OSError, EOFError: a stream is damaged or truncated.
+        Raises OSError or EOFError if a stream is damaged or truncated.
         """
         if not self.first:
             yield self.header
@@ -212,8 +207,8 @@ class Streams:
         for xml in _unpack(self.packed):
             size += len(xml)
             if size > _UNPACKED:
-                found = f"{self.where}: {len(self.packed):,} bytes unpack to over {_UNPACKED >> 20} MB"
-                raise FormatError(f"{found}, more than in any published dump; {_FROM_THE_FRONT}")
+                problem = f"{self.where}: {len(self.packed):,} bytes unpack to over {_UNPACKED >> 20} MB"
+                raise FormatError(f"{problem}, more than in any published dump; {_FROM_THE_FRONT}")
             yield xml
 
 
@@ -253,8 +248,8 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             if not chunk:
                 break
             if len(buffer) > size + _LONGEST_STREAM:
-                found = f"{path}, from byte {position:,}: a stream of over {_LONGEST_STREAM >> 20} MB"
-                raise FormatError(f"{found}, which no published dump has; {_FROM_THE_FRONT}")
+                problem = f"{path}, from byte {position:,}: a stream of over {_LONGEST_STREAM >> 20} MB"
+                raise FormatError(f"{problem}, which no published dump has; {_FROM_THE_FRONT}")
     yield Streams(header, buffer, position == 0, True, f"{path}, from byte {position:,}")
 
 

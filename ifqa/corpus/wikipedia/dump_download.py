@@ -30,15 +30,11 @@ WIKIMEDIA = "https://dumps.wikimedia.org"
 PASSAGES = "psgs_w100"
 RECORD = "dump.json"  # in a dump's folder: its date, its URL, and the size and SHA-1 of each file
 _JOB = "articlesmultistreamdump"
-_PSGS = RemoteFile(
-    "https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz",
-    Path("psgs_w100.tsv.gz"),
-    # DPR publishes no checksum. Size and SHA-256 are from Hugging Face's `datasets`, datasets/wiki_dpr/dataset_infos.json;
-    # ir_datasets has the same size (ir_datasets/etc/downloads.json, "dpr-w100").
-    4_694_541_059,
-    "sha256",
-    "c39b020c855a2b5c25ffef3abe4a3b6f9b829ad7dbc14ec3d163d34d7c53ea8d",
-)
+_PSGS_URL = "https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz"
+# DPR publishes no checksum. Size and SHA-256 are from Hugging Face's `datasets`, datasets/wiki_dpr/dataset_infos.json;
+# ir_datasets has the same size (ir_datasets/etc/downloads.json, "dpr-w100").
+_PSGS_SHA256 = "c39b020c855a2b5c25ffef3abe4a3b6f9b829ad7dbc14ec3d163d34d7c53ea8d"
+_PSGS = RemoteFile(_PSGS_URL, Path("psgs_w100.tsv.gz"), 4_694_541_059, "sha256", _PSGS_SHA256)
 _LARGEST_LISTING = 1 << 24  # bytes of a list of files
 
 
@@ -113,10 +109,9 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
         dump = _find_dump(wiki, date, url or WIKIMEDIA)
         write_json(draft / RECORD, dump.model_dump())
     base = f"{url or dump.url}/{wiki}/{dump.date}"
-    files = [
-        RemoteFile(f"{base}/{name}", target / name, file.size, "sha1", file.sha1) for name, file in dump.files.items()
-    ]
-    total = sum(file.size for file in dump.files.values())
+    listed = dump.files.items()
+    files = [RemoteFile(f"{base}/{name}", target / name, file.size, "sha1", file.sha1) for name, file in listed]
+    total = sum(file.size for _, file in listed)
     logger.info(f"{wiki} of {dump.date}: {pluralize(len(files), 'file')}, {total:,} bytes, from {base}")
     try:
         download_all(files, root / "data")
@@ -147,8 +142,8 @@ def _find_dump(wiki: str, date: str, url: str) -> _Dump:
         is_missing = error.status == 404
         hint = "wanted a wiki's name (dewiki), and a --date that the server keeps" if is_missing else "try again later"
         raise ServiceError(f"{error}; {hint}, or take a mirror: --url") from error
-    found = f"the articles of {', '.join(dates)} are not finished"
-    raise MissingInput(f"{url}/{wiki}/: {found}; take another --date or --url")
+    problem = f"the articles of {', '.join(dates)} are not finished"
+    raise MissingInput(f"{url}/{wiki}/: {problem}; take another --date or --url")
 
 
 def _list_dates(url: str) -> list[str]:

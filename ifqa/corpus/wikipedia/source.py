@@ -169,9 +169,6 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
 
     Each has an `id` (text or a number), a `title` and a `text`, which may be empty. An article with an unusable value, or with
     more than 16 million characters, is skipped; `tally` counts it and lists its line.
-
-    Raises:
-        IfqaError: the file is missing, empty or damaged, or its records lack id, title or text.
     """
     if not require_file(file, "articles").stat().st_size:
         raise FormatError(f"{file} is empty; fetch it again, or remove it")
@@ -207,7 +204,7 @@ def _parse_page(record: dict[str, object], where: str) -> Page:
 
 
 def _read_parquet(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
-    """Number and values of each row of a parquet file, and the bytes read so far, estimated from the share of rows."""
+    """Number and columns of each row of a parquet file, and the bytes read so far, estimated from the share of rows."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile

@@ -1,4 +1,4 @@
-"""A folder of documents as a source: what is read, what is left out, and what is read again after a change."""
+"""A folder of documents as a source: files that are read, skipped, and read again after a change."""
 
 import json
 import os
@@ -27,54 +27,50 @@ def docs(tmp_path, monkeypatch):
 
 
 def corpus(path, name="mine", **settings):
-    table = {"format": "documents", "path": str(path), **settings}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    section = {"format": "documents", "path": str(path), **settings}
+    lines = [f"{key} = {json.dumps(setting)}" for key, setting in section.items()]
     Path(f"indexes/{name}.toml").write_text("[[passages.sources]]\n" + "\n".join(lines))
     return load_corpus(name, workers=1)
 
 
 def build(path, **settings):
-    return {one.id: one for one in PassageStore(stages.build_passages(corpus(path, **settings)))}
+    return {passage.id: passage for passage in PassageStore(stages.build_passages(corpus(path, **settings)))}
 
 
-def read(monkeypatch):
-    """The names of the files whose bytes are read as documents from now on."""
-    names, plain = [], readers.WORKER.read
-
-    def read(request, data):
-        names.append(request["name"])
-        return plain(request, data)
-
-    monkeypatch.setattr(readers.WORKER, "read", read)
+def files_read(monkeypatch):
+    """The names of the files that are read from now on."""
+    names, read = [], readers.WORKER.read
+    monkeypatch.setattr(
+        readers.WORKER, "read", lambda request, content: names.append(request["name"]) or read(request, content)
+    )
     return names
 
 
-def listed():
-    """What the build left out, with the reasons."""
-    return {bad["id"]: bad["reason"] for bad in shards.read_bad_pages(Path("indexes/mine/passages"))}
+def skipped_files():
+    return {file["id"]: file["reason"] for file in shards.read_bad_pages(Path("indexes/mine/passages"))}
 
 
-def test_every_kind_of_document_is_read_and_the_rest_listed_and_the_folder_is_left_as_it_was(docs, capsys):
+def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(docs, capsys):
     (docs / "big.txt").write_text("x" * 3_000_000)
     before = {path: path.lstat().st_mtime_ns for path in docs.rglob("*")}
     files = {name.partition("#")[0] for name in build(docs, max_mb=2)}
     assert len(files) == 27
     assert {Path(name).suffix for name in files} == set(".pdf .html .htm .md .rst .txt .docx .epub .csv .jsonl".split())
     assert {path: path.lstat().st_mtime_ns for path in docs.rglob("*")} == before
-    assert listed() == {
+    assert skipped_files() == {
         ".git": "a hidden folder", "notes/.secret.txt": "a hidden file", "picture.jpg": "no kind of document that is read (.jpg)",
-        "big.txt": "3 MB, more than max_mb = 2", "notes/empty.txt": "empty", "manuals/broken.pdf": listed()["manuals/broken.pdf"],
+        "big.txt": "3 MB, more than max_mb = 2", "notes/empty.txt": "empty", "manuals/broken.pdf": skipped_files()["manuals/broken.pdf"],
         "manuals/scanned.pdf": "no text on its 2 pages: if they were scanned, run OCR on the file first",
         "notes/linked.txt": "a link; links are not followed", "notes/loop": "a link; links are not followed",
     }  # fmt: skip
-    said = capsys.readouterr().err
-    assert "left out: 2 hidden, 2 links, 1 of other file types\n" in said
-    assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in said
+    message = capsys.readouterr().err
+    assert "left out: 2 hidden, 2 links, 1 of other file types\n" in message
+    assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in message
 
 
 def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_new_build(docs, monkeypatch, capsys):
     monkeypatch.setattr(source, "_FILES", 5)
-    first, names = build(docs), read(monkeypatch)
+    first, names = build(docs), files_read(monkeypatch)
     assert build(docs) == first
     assert names == []
     (docs / "notes/log03.txt").write_text("The lamp is out.\n")
@@ -91,14 +87,15 @@ def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_
     assert second["notes/log03.txt#0:line=1"].text == "The lamp is out."
     assert build(docs, name="other") == second
     assert len([*Path("indexes/other/passages").glob("passages-*.jsonl")]) > 3
-    for path in Path("indexes/mine/passages").iterdir():
-        assert (
-            path.name == "manifest.json" or path.read_bytes() == Path("indexes/other/passages", path.name).read_bytes()
-        )
+    ours, other = (
+        {path.name: path.read_bytes() for path in Path(f"indexes/{name}/passages").iterdir() if path.suffix != ".json"}
+        for name in ("mine", "other")
+    )
+    assert ours == other
 
 
-def test_damaged_passages_other_settings_and_later_readers_make_files_be_read_again(docs, monkeypatch):
-    first, names = build(docs), read(monkeypatch)
+def test_files_are_read_again_for_damaged_passages_other_settings_and_later_readers(docs, monkeypatch):
+    first, names = build(docs), files_read(monkeypatch)
     shard = Path("indexes/mine/passages/passages-00000.jsonl")
     shard.write_bytes(shard.read_bytes().replace(b"Ruth", b"Rita"))
     assert build(docs) == first
@@ -110,21 +107,21 @@ def test_damaged_passages_other_settings_and_later_readers_make_files_be_read_ag
 
 
 def test_articles_and_documents_of_a_corpus_are_reported_apart(docs, capsys):
-    built = corpus(docs / "notes")
+    notes = corpus(docs / "notes")
     articles = [{"id": "1", "title": "Mill", "text": "It grinds rye."}, {"id": "a b", "title": "Lamp", "text": "Lit."}]
     Path("a.jsonl").write_text("".join(json.dumps(article) + "\n" for article in articles))
-    stages.build_passages(replace(built, sources=({"format": "articles", "path": "a.jsonl"}, *built.sources)))
-    said = capsys.readouterr().err
-    assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in said
-    assert "left out: 1 hidden, 2 links\n" in said
-    assert "left out: empty.txt: empty\n" in said
-    assert "a b" not in said
+    stages.build_passages(replace(notes, sources=({"format": "articles", "path": "a.jsonl"}, *notes.sources)))
+    message = capsys.readouterr().err
+    assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in message
+    assert "left out: 1 hidden, 2 links\n" in message
+    assert "left out: empty.txt: empty\n" in message
+    assert "a b" not in message
 
 
 def test_a_file_whose_name_is_not_utf_8_is_read_once(docs, monkeypatch):
     (docs / "caf\udce9.txt").write_text("The lamp is lit.\n")
     build(docs)
-    names = read(monkeypatch)
+    names = files_read(monkeypatch)
     (docs / "notes/new.md").write_text("A new note.\n")
     assert "caf%E9.txt#0:line=1" in build(docs)
     assert names == ["notes/new.md"]
@@ -144,16 +141,16 @@ def test_patterns_choose_files(docs, settings, wanted):
 
 
 @pytest.mark.parametrize(
-    ("settings", "complaint"),
+    ("settings", "message"),
     [({"path": "nowhere"}, "documents not found: there is no "), ({"overlap": 100}, "wanted fewer words than a passage has"),
      ({"include": "x"}, "'include': wanted a list of texts"), ({"max_mb": 0}, "'max_mb': wanted a number above 0")],
 )  # fmt: skip
-def test_wrong_settings_are_refused(docs, settings, complaint):
-    with pytest.raises(IfqaError, match=complaint):
+def test_wrong_settings_are_refused(docs, settings, message):
+    with pytest.raises(IfqaError, match=message):
         build(**{"path": docs} | settings)
 
 
-def test_a_folder_without_text_or_the_library_of_its_pdfs_is_refused(docs, monkeypatch):
+def test_a_folder_without_text_or_without_the_library_for_its_pdfs_is_refused(docs, monkeypatch):
     (docs / "only").mkdir()
     with pytest.raises(IfqaError, match=r"its sources hold no passage; no file in .*only$"):
         build(docs / "only")
@@ -169,24 +166,25 @@ def test_a_folder_without_text_or_the_library_of_its_pdfs_is_refused(docs, monke
         build(docs)
 
 
-def test_a_file_that_cannot_be_hashed_is_left_out_until_it_can(docs, monkeypatch):
-    lost = docs / "notes/log03.txt"
-    plain, plain_bytes = source.sha256, Path.read_bytes
+def test_a_file_that_cannot_be_hashed_is_skipped_until_it_can(docs, monkeypatch):
+    def fail_on_log03(function):
+        def read(path):
+            if path == docs / "notes/log03.txt":
+                raise OSError(5, "no disk")
+            return function(path)
 
-    def refuse(path):
-        raise OSError(5, "no disk")
+        return read
 
-    monkeypatch.setattr(source, "sha256", lambda path: refuse(path) if path == lost else plain(path))
-    monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(path) if path == lost else plain_bytes(path))
-    names = {one.partition("#")[0] for one in build(docs)}
+    with monkeypatch.context() as patch:
+        patch.setattr(source, "sha256", fail_on_log03(source.sha256))
+        patch.setattr(Path, "read_bytes", fail_on_log03(Path.read_bytes))
+        names = {locator.partition("#")[0] for locator in build(docs)}
     assert {"notes/log02.txt", "notes/log03.txt"} & names == {"notes/log02.txt"}
-    assert listed()["notes/log03.txt"] == "cannot be read (no disk)"
-    monkeypatch.setattr(source, "sha256", plain)
-    monkeypatch.setattr(Path, "read_bytes", plain_bytes)
-    assert "notes/log03.txt" in {one.partition("#")[0] for one in build(docs)}
+    assert skipped_files()["notes/log03.txt"] == "cannot be read (no disk)"
+    assert "notes/log03.txt" in {locator.partition("#")[0] for locator in build(docs)}
 
 
-def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, capsys):
+def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):
     monkeypatch.chdir(docs)
     (docs / "indexes").mkdir()
     before = build(docs)
@@ -196,7 +194,7 @@ def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, caps
     (docs / "experiments/mine.md").write_text("The keeper is Ada.")
     after = build(docs)
     assert after.keys() - before.keys() == {"experiments/mine.md#0:line=1"}
-    ours = {bad["id"] for bad in shards.read_bad_pages(Path("indexes/mine/passages")) if bad["kind"] == "ifqa"}
+    ours = {file["id"] for file in shards.read_bad_pages(Path("indexes/mine/passages")) if file["kind"] == "ifqa"}
     assert ours == {"indexes/mine/passages", "notes/another/indexes/mine/passages", "experiments/RESULTS.md"}
     capsys.readouterr()
     build(docs)
@@ -210,4 +208,4 @@ def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     (docs / "app").mkdir()
     (docs / "app/manifest.json").write_text(manifest)
     (docs / "app/readme.md").write_text("The keeper is Ada.")
-    assert "app/readme.md" in {one.name for one in Documents(str(docs)).scanned if not one.kind}
+    assert "app/readme.md" in {file.name for file in Documents(str(docs)).scanned if not file.kind}

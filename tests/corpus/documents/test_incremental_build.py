@@ -1,7 +1,7 @@
-"""The work to read a document grows as its bytes: lines of Python that run, counted, since times differ from run to run.
+"""Reading a document takes linear time: the number of executed lines of Python is proportional to its bytes.
 
-What runs within a line (a pattern, a copy of a string) is not counted; for that, the last tests have documents so long that time
-square in their length would be more than a minute of the processor.
+This does not count work within a line (a pattern, a copy of a string). The last tests have documents so long that quadratic time would
+exceed a minute.
 """
 
 import sys
@@ -35,9 +35,13 @@ LONG_DOCUMENTS = {
 }
 
 
-def steps(name, data):
-    """Lines of Python that run while a document is cut into passages."""
+def chunks(name, content):
     unit, reader = READERS["." + name.rpartition(".")[2]]
+    return chunk_document(name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit)
+
+
+def steps(name, content):
+    """Executed lines of Python while a document is split into passages."""
     count = 0
 
     def trace(frame, event, argument):
@@ -48,8 +52,7 @@ def steps(name, data):
     before = sys.gettrace()  # that of coverage
     sys.settrace(trace)
     try:
-        for _ in chunk_document(name, reader(data.encode(), ()), unit):
-            pass
+        list(chunks(name, content))
     finally:
         sys.settrace(before)
     return count
@@ -64,7 +67,6 @@ def test_twice_the_bytes_are_twice_the_work(name):
 @pytest.mark.parametrize("name", LONG_DOCUMENTS)
 def test_a_long_document_is_read_in_seconds(name):
     content = LONG_DOCUMENTS[name]()
-    unit, reader = READERS["." + name.rpartition(".")[2]]
     start = time.process_time()
-    assert any(chunk_document(name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit))
+    assert any(chunks(name, content))
     assert time.process_time() - start < 15

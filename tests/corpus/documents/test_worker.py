@@ -1,4 +1,4 @@
-"""The process that reads documents: whatever a file does to it is that file's reason, and the next file is read."""
+"""The process that reads documents: a file that breaks it is unreadable for that reason, and the next file is read."""
 
 import os
 import re
@@ -13,9 +13,9 @@ from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.worker import Worker
 
 
-def read(request, data):
+def read(request, content):
     """Stands in for the readers, in the process."""
-    match data:
+    match content:
         case b"crash":
             os.abort()
         case b"hang":
@@ -32,7 +32,7 @@ def read(request, data):
             print("not an answer")
         case b"mutter":
             print("out of memory", file=sys.stderr, flush=True)
-    return {"process": os.getpid()}, data.upper()
+    return {"process": os.getpid()}, content.upper()
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def worker():
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"),
+    ("content", "reason"),
     [
         (b"hang", "it takes more than 1 seconds to read"),
         (b"memory", "it takes more than 1.1 GB of memory to read"),
@@ -52,25 +52,25 @@ def worker():
         (b"refuse at length", "^(no column ){10,}.{,10}$"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_left_out_alone(worker, data, reason):
+def test_an_unreadable_file_does_not_affect_the_next(worker, content, reason):
     with pytest.raises(UnreadableFile, match=reason) as caught:
-        worker.read({}, data)
+        worker.read({}, content)
     assert len(str(caught.value)) <= 300
     assert worker.read({}, b"fine")[1] == b"FINE"
 
 
-def test_one_process_reads_many_files_and_what_it_says_of_them_is_no_answer_and_no_later_reason(worker):
-    assert len({worker.read({}, data)[0]["process"] for data in (b"a", b"print", b"mutter", b"b" * 1_000_000)}) == 1
+def test_one_process_reads_many_files_and_its_messages_do_not_affect_responses_or_later_reasons(worker):
+    assert len({worker.read({}, file)[0]["process"] for file in (b"a", b"print", b"mutter", b"b" * 1_000_000)}) == 1
     with pytest.raises(UnreadableFile, match=r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB"):
         worker.read({}, b"crash")
 
 
-@pytest.mark.parametrize(("data", "ending"), [(b"", "SIGTERM"), (b"hang", "SIGKILL")])
-def test_the_process_ends_with_its_parent(data, ending):
+@pytest.mark.parametrize(("content", "ending"), [(b"", "SIGTERM"), (b"hang", "SIGKILL")])
+def test_the_process_ends_with_its_parent(content, ending):
     code = (
         "import os, signal, threading, time; from ifqa.corpus.documents.worker import Worker\n"
         f"worker = Worker('{__name__}:read'); print(worker.read({{}}, b'')[0]['process'], flush=True)\n"
-        f"threading.Thread(target=worker.read, args=({{}}, {data!r})).start()\n"
+        f"threading.Thread(target=worker.read, args=({{}}, {content!r})).start()\n"
         f"time.sleep(0.3); os.kill(os.getpid(), signal.{ending})"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
