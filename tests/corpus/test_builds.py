@@ -21,8 +21,7 @@ PARTIAL = Path("indexes/c/.passages.partial")
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _small_blocks(here, monkeypatch):
     monkeypatch.setattr(source, "PACKED", 4000)
     monkeypatch.setattr(source, "TEXT", 20_000)
     Path("indexes").mkdir()
@@ -55,12 +54,6 @@ def test_the_bytes_do_not_depend_on_the_number_of_workers():
     assert len([name for name in local if name.startswith("passages-")]) > 3
     shutil.rmtree("indexes/c")
     assert build(workers=3) == local
-
-
-def test_streams_do_not_change_the_passages():
-    Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
-    many, single = (list(PassageStore(stages.build_passages(corpus(path[0], path)))) for path in ("d.xml.bz2", "e.xml"))
-    assert many == single
 
 
 def test_a_stopped_build_resumes_with_the_unfinished_blocks(monkeypatch, capsys):

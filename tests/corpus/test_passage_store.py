@@ -125,6 +125,3 @@ def test_passages_come_from_the_first_of_several_stores_that_has_them(folder):
     assert passage_store.get_passages([store, PassageStore(folder)], ["1-1", "g", "1-0"]) == wanted
     with pytest.raises(IfqaError, match=rf"no passage 'x' in {path}, {folder}; was the run"):
         passage_store.get_passages([store, PassageStore(folder)], ["g", "x"])
-    path.write_bytes(b"".join(map(generated_passage_line, passages("a", "b", "a"))))
-    with pytest.raises(IfqaError, match=r"'a' appears twice: .*generated\.jsonl:1 and .*generated\.jsonl:3"):
-        GeneratedPassages(path)

@@ -20,8 +20,7 @@ GOLD = {"format": "gold", "benchmark": "ifqa", "splits": ["full-dev"]}
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _files(here):
     Path("d.xml").write_bytes(DUMP)
     Path("a.jsonl").write_text('{"id": "1", "title": "t", "text": "x"}\n')
     Path("p.tsv").write_text("1\ttext\ttitle\n")

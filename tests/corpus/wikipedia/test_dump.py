@@ -1,9 +1,10 @@
-"""The pages of dumps like those of Wikimedia, whole and damaged, and dumps of many bz2 streams cut into pieces."""
+"""Pages of complete and damaged dumps, and the split of multistream dumps."""
 
 import bz2
 import gzip
 import lzma
 import tracemalloc
+from itertools import chain
 from xml.sax.saxutils import escape
 
 import pytest
@@ -18,6 +19,10 @@ from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
 from ifqa.storage.files import unpack
+
+
+def parse(*blocks, tally=None, whole=True):
+    return parse_pages(blocks, "dump", tally or SkippedPages(), whole=whole)
 
 
 def page(page_id, title, text, ns="0", redirect=""):
@@ -44,7 +49,7 @@ def read(path):
 
 def test_articles_come_in_order_and_the_rest_is_counted():
     tally = SkippedPages()
-    pages = list(parse_pages([WHOLE.encode()], "dump", tally))
+    pages = list(parse(WHOLE.encode(), tally=tally))
     assert pages[0] == Page("1", "A & B", "first <ref>&amp;</ref>\n'''é'''")
     assert [page.id for page in pages] == ["1", "4", "5", "6"]
     assert tally.left_out == {"redirect": 1, "namespace": 1}
@@ -55,7 +60,7 @@ def test_any_version_of_the_export_schema_is_read(version):
     xml = WHOLE.replace("0.11", version)
     prefixed = xml.replace("<", "<mw:").replace("<mw:/", "</mw:").replace("xmlns=", "xmlns:mw=")
     for text in (xml, prefixed):
-        assert [page.id for page in parse_pages([text.encode()], "dump", SkippedPages())] == ["1", "4", "5", "6"]
+        assert [page.id for page in parse(text.encode())] == ["1", "4", "5", "6"]
 
 
 @pytest.mark.parametrize(
@@ -63,21 +68,21 @@ def test_any_version_of_the_export_schema_is_read(version):
     [("bz2", bz2.compress(WHOLE.encode())), ("bz2", bz2.compress(WHOLE[:700].encode()) + bz2.compress(WHOLE[700:].encode())), ("gz", gzip.compress(WHOLE.encode())), ("xz", lzma.compress(WHOLE.encode()))],
     ids=["bz2", "streams", "gz", "xz"],
 )  # fmt: skip
-def test_packed_dumps_are_read_and_cut_ones_refused(tmp_path, suffix, packed):
+def test_packed_dumps_are_read_and_truncated_dumps_refused(tmp_path, suffix, packed):
     whole, cut = tmp_path / f"whole.xml.{suffix}", tmp_path / f"cut.xml.{suffix}"
     whole.write_bytes(packed)
     cut.write_bytes(packed[: len(packed) * 2 // 3])
-    assert read(whole) == list(parse_pages([WHOLE.encode()], "dump", SkippedPages()))
+    assert read(whole) == list(parse(WHOLE.encode()))
     with pytest.raises(IfqaError, match=r"cut\.xml\..*fetch the file again") as caught:
         read(cut)
     assert "\n" not in str(caught.value)
 
 
 @given(st.integers(0, len(WHOLE.rstrip()) - 1))
-def test_all_whole_pages_of_a_cut_dump_are_read(length):
+def test_all_complete_pages_of_a_truncated_dump_are_read(length):
     ends = [WHOLE.index(PAGES[number]) + len(PAGES[number].rstrip()) for number in (0, 3, 4, 5)]
     whole = sum(end <= length for end in ends)
-    pages = parse_pages([WHOLE[:length].encode()], "dump", SkippedPages())
+    pages = parse(WHOLE[:length].encode())
     assert [next(pages).id for _ in range(whole)] == ["1", "4", "5", "6"][:whole]
     with pytest.raises(IfqaError, match="dump"):
         next(pages)
@@ -86,8 +91,7 @@ def test_all_whole_pages_of_a_cut_dump_are_read(length):
 @given(st.integers(1, 400))
 def test_pages_do_not_depend_on_where_blocks_end(size):
     xml = WHOLE.encode()
-    blocks = [xml[start : start + size] for start in range(0, len(xml), size)]
-    assert list(parse_pages(blocks, "dump", SkippedPages())) == list(parse_pages([xml], "dump", SkippedPages()))
+    assert list(parse(*(xml[start : start + size] for start in range(0, len(xml), size)))) == list(parse(xml))
 
 
 @pytest.mark.parametrize(
@@ -121,32 +125,31 @@ def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
 def test_a_bad_page_is_listed_and_the_others_are_read(monkeypatch, xml, title, reason, size):
     monkeypatch.setattr(dump, "LONGEST", 1000)
     content, tally = f"{HEAD}{xml}{PAGES[4]}</mediawiki>".encode(), SkippedPages()
-    blocks = [content[at : at + size] for at in range(0, len(content), size)]
-    assert [page.id for page in parse_pages(blocks, "dump", tally)] == ["5"]
-    assert [bad["title"] for bad in tally.bad] == [title]
+    blocks = (content[at : at + size] for at in range(0, len(content), size))
+    assert [page.id for page in parse(*blocks, tally=tally)] == ["5"]
+    assert [page["title"] for page in tally.bad] == [title]
     assert reason in tally.bad[0]["reason"]
     assert tally.left_out["bad"] == 1
 
 
 def test_a_part_of_a_dump_may_stop_between_pages_but_not_inside_a_page():
     part = (HEAD + PAGES[0] + PAGES[4]).encode()
-    assert len(list(parse_pages([part], "dump", SkippedPages(), whole=False))) == 2
+    assert len(list(parse(part, whole=False))) == 2
     with pytest.raises(IfqaError, match="the XML is truncated or damaged"):
-        list(parse_pages([part[:-20]], "dump", SkippedPages(), whole=False))
+        list(parse(part[:-20], whole=False))
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_any_bytes_in_a_dump_give_pages_or_a_one_line_error(noise, place):
-    xml, complaint = WHOLE.encode(), ""
+    xml = WHOLE.encode()
     try:
-        list(parse_pages([xml[:place] + noise + xml[place:]], "dump", SkippedPages()))
+        list(parse(xml[:place] + noise + xml[place:]))
     except IfqaError as error:
-        complaint = str(error)
-    assert "\n" not in complaint
+        assert "\n" not in str(error)  # noqa: PT017
 
 
 @pytest.mark.parametrize(
-    ("begin", "more", "complaint"),
+    ("begin", "more", "message"),
     [
         ("<page a='", "x", "no tag ends in 2 MB from line 1 on"),
         (f"{page('1', 'A', 'x')}<page><title>B</title><revision><text>", "x", "page 1 ('A'): no tag ends in 2 MB from line"),
@@ -154,7 +157,7 @@ def test_any_bytes_in_a_dump_give_pages_or_a_one_line_error(noise, place):
         ("\n", "<a>", "over 100 nested tags at line 2"),
     ],
 )  # fmt: skip
-def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeypatch, begin, more, complaint):
+def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeypatch, begin, more, message):
     monkeypatch.setattr(dump, "_UNTAGGED", 1 << 21)
     fed = iter(range(50))
 
@@ -165,7 +168,7 @@ def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeyp
 
     with pytest.raises(IfqaError) as caught:
         list(parse_pages(blocks(), "dump", SkippedPages()))
-    assert complaint in str(caught.value)
+    assert message in str(caught.value)
     assert next(fed) <= 9
 
 
@@ -186,7 +189,7 @@ def test_link_prefixes_that_the_siteinfo_translates_become_english():
     names = '<namespace key="6">Bielde</namespace><namespace key="14">Kategory_x</namespace>'
     site = f'<siteinfo><namespaces><namespace key="0"/>{names}</namespaces></siteinfo>'
     text = "[[ bielde :A.jpg|b]] c [[Kategory x:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
-    [article] = parse_pages([f"<mediawiki>{site}{page('1', 'P', text)}</mediawiki>".encode()], "here", SkippedPages())
+    [article] = parse(f"<mediawiki>{site}{page('1', 'P', text)}</mediawiki>".encode())
     assert article.text == "[[File:A.jpg|b]] c [[Category:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
     assert to_text(article.text) == "c Bielde:A.jpg Bielden"
 
@@ -196,26 +199,21 @@ STREAMED = (HEAD + "".join(ARTICLES) + TAIL).encode()
 
 
 def titles(path, size):
-    head = stream_header(path)
-    assert head is not None
-    pieces = list(split_streams(path, head, size))
-    assert b"".join(piece.packed for piece in pieces) == path.read_bytes()
-    return [
-        page.title
-        for piece in pieces
-        for page in parse_pages(piece.xml(), piece.where, SkippedPages(), whole=piece.last)
-    ]
+    groups = list(split_streams(path, stream_header(path), size))
+    assert b"".join(streams.packed for streams in groups) == path.read_bytes()
+    pages = (parse_pages(streams.xml(), streams.where, SkippedPages(), whole=streams.last) for streams in groups)
+    return [page.title for page in chain.from_iterable(pages)]
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 30), st.sampled_from([1, 300, 5000, 10**9]))
-def test_all_pages_come_however_the_streams_are_cut(tmp_path_factory, each, size):
+def test_all_pages_are_read_wherever_the_streams_are_split(tmp_path_factory, each, size):
     path = multistream(tmp_path_factory.mktemp("dump") / "d.xml.bz2", ARTICLES, each)
     assert titles(path, size) == [f"Page {n}" for n in range(1, 60)]
 
 
 @pytest.mark.parametrize(
-    "data",
+    "content",
     [
         bz2.compress(STREAMED),
         b"".join(bz2.compress(STREAMED[at : at + 700]) for at in range(0, 9000, 700)),
@@ -224,29 +222,24 @@ def test_all_pages_come_however_the_streams_are_cut(tmp_path_factory, each, size
         bz2.compress(HEAD.encode()) + b"BZh91AY&SY damaged",
         b"",
     ],
-    ids=["one stream", "streams that cut pages", "plain", "no dump", "damaged", "empty"],
+    ids=["one stream", "streams that split pages", "plain", "no dump", "damaged", "empty"],
 )
-def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path, data):
-    (tmp_path / "d.xml.bz2").write_bytes(data)
+def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path, content):
+    (tmp_path / "d.xml.bz2").write_bytes(content)
     assert stream_header(tmp_path / "d.xml.bz2") is None
-
-
-def test_the_header_ends_where_the_first_page_begins(tmp_path):
-    (tmp_path / "d.xml.bz2").write_bytes(bz2.compress(b"<mediawiki>\n  <page>") + bz2.compress(b"\n<page>"))
-    assert stream_header(tmp_path / "d.xml.bz2") == b"<mediawiki>"
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda data: data[: len(data) // 2], "from byte .*fetch the file again"),
-        (lambda data: data[: data.rindex(b"BZh9")], "the XML is truncated or damaged"),
-        (lambda data: data[:2000] + bytes(40) + data[2040:], "the compressed data is truncated or damaged"),
-        (lambda data: data + b"more", "the compressed data is truncated or damaged"),
+        (lambda packed: packed[: len(packed) // 2], "from byte .*fetch the file again"),
+        (lambda packed: packed[: packed.rindex(b"BZh9")], "the XML is truncated or damaged"),
+        (lambda packed: packed[:2000] + bytes(40) + packed[2040:], "the compressed data is truncated or damaged"),
+        (lambda packed: packed + b"more", "the compressed data is truncated or damaged"),
     ],
-    ids=["cut in a stream", "cut between streams", "damaged", "something behind it"],
+    ids=["truncated in a stream", "truncated between streams", "damaged", "trailing bytes"],
 )
-def test_a_damaged_dump_is_refused_with_its_place(tmp_path, damage, message):
+def test_a_damaged_dump_is_refused_with_the_location(tmp_path, damage, message):
     path = multistream(tmp_path / "d.xml.bz2", ARTICLES, 5)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(IfqaError, match=message) as caught:

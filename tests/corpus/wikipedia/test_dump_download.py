@@ -1,9 +1,10 @@
-"""Dumps and passages from a server laid out as dumps.wikimedia.org is, with the faults that a server may have."""
+"""Downloads of dumps and passages from a server like dumps.wikimedia.org, which may be faulty."""
 
 import bz2
 import hashlib
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ JOB = "articlesmultistreamdump"
 
 
 def publish(server, wiki="enwiki", date=DATE, names=NAMES, status="done"):
-    """A dump: files of noise, and an index file that nobody needs."""
+    """Publish a dump of random bytes, with an index file."""
     index = f"{wiki}-{date}-pages-articles-multistream-index.txt.bz2"
     contents = {name: bz2.compress(random.Random(name).randbytes(3000)) for name in [*names, index]}
     files = {}
@@ -36,9 +37,8 @@ def publish(server, wiki="enwiki", date=DATE, names=NAMES, status="done"):
 
 
 @pytest.fixture
-def server(monkeypatch, tmp_path):
-    """Its newest folder is not begun, the next is not finished, the third is DATE."""
-    monkeypatch.chdir(tmp_path)
+def server(monkeypatch, here):
+    """Its newest dump has not begun, the next is not finished, the third is DATE."""
     monkeypatch.setattr(storage_download, "_PAUSE", 0.0)
     with serving() as state:
         monkeypatch.setattr(dump_download, "WIKIMEDIA", state.url)
@@ -50,14 +50,14 @@ def server(monkeypatch, tmp_path):
         yield state
 
 
-def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
+def test_the_newest_finished_dump_is_downloaded_and_checked(server, capsys):
     fetch_wiki("enwiki")
     assert {path.name for path in Path("data/enwiki").iterdir()} == {*NAMES, "dump.json"}
     assert all((Path("data/enwiki") / name).read_bytes() == server.contents[name] for name in NAMES)
-    told = capsys.readouterr().out.splitlines()
-    assert "dump of 20260801, 3 files," in told[0]
-    assert told[0].endswith("each file verified by its published SHA-1")
-    assert told[1] == "next: ifqa passages enwiki"
+    summary, step = capsys.readouterr().out.splitlines()
+    assert "dump of 20260801, 3 files," in summary
+    assert summary.endswith("each file verified by its published SHA-1")
+    assert step == "next: ifqa passages enwiki"
     assert {path.name for path in Path("data").iterdir()} <= {"enwiki", ".lock"}
     source = {"format": "dump", "path": "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2"}
     assert [path.name for path in open_source(source).files()] == NAMES
@@ -67,7 +67,7 @@ def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
     assert "there already" in capsys.readouterr().out
 
 
-def test_a_dump_that_was_begun_goes_on_although_a_newer_one_is_finished(server):
+def test_an_interrupted_download_resumes_although_a_newer_dump_is_finished(server):
     server.statuses[f"/enwiki/{DATE}/{NAMES[2]}"] = 503
     with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP Error 503: .*run the same command again to resume"):
         fetch_wiki("enwiki")
@@ -84,7 +84,6 @@ def test_a_dump_that_was_begun_goes_on_although_a_newer_one_is_finished(server):
 def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     name = "dewiki-20260701-pages-articles-multistream.xml.bz2"
     publish(server, "mirror/dewiki", "20260701", [name])
-    server.files = {path.replace("mirror%2F", "mirror/"): content for path, content in server.files.items()}
     fetch_wiki("dewiki", date="20260701", url=f"{server.url}/mirror/")
     assert {path.name for path in Path("data/dewiki").iterdir()} == {name, "dump.json"}
     assert 'write indexes/dewiki.toml with path = "data/dewiki"' in capsys.readouterr().out
@@ -95,7 +94,7 @@ FILE, STATUS = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
 
 
 @pytest.mark.parametrize(
-    ("path", "change", "told"),
+    ("path", "change", "message"),
     [
         (FILE, lambda content: content[::-1], "SHA1 .*, published is .*; it was removed, run the same command again to"),
         (FILE, None, r"\(HTTP Error 404: Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.part"),
@@ -105,17 +104,17 @@ FILE, STATUS = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
         ("/enwiki/", None, "404: Not Found.; wanted a wiki's name .dewiki., and a --date that the server keeps, or take a mirror: --url"),
     ],
 )  # fmt: skip
-def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(path, change, told, server):
+def test_each_fault_of_a_server_is_a_one_line_error_without_a_dump(path, change, message, server):
     content = server.files.pop(path)
     if change:
         server.files[path] = change(content)
-    with pytest.raises(IfqaError, match=told) as refused:
+    with pytest.raises(IfqaError, match=message) as caught:
         fetch_wiki("enwiki")
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(caught.value)
     assert not Path("data/enwiki").exists()
 
 
-def test_dumps_are_never_mixed_and_strangers_files_stay(server):
+def test_dumps_are_never_mixed_and_other_files_stay(server):
     with pytest.raises(IfqaError, match=r"404: .*wanted .* a --date that the server keeps, or take a mirror: --url"):
         fetch_wiki("enwiki", date="20220501")
     with pytest.raises(IfqaError, match=r"the articles of 20260820 are not finished; take another --date"):
@@ -133,18 +132,13 @@ def test_dumps_are_never_mixed_and_strangers_files_stay(server):
 
 
 SUM = {"size": 9, "sha1": "0" * 40}
-STATUSES = [
-    {"jobs": 3},
-    *(
-        {"jobs": {JOB: {"status": "done", "files": files}}}
-        for files in ({}, {NAMES[0]: 3}, {NAMES[0]: {"size": 9}}, {NAMES[0]: SUM | {"sha1": "0"}}, {NAMES[0] + "/../../x": SUM})
-    ),
-]  # fmt: skip
+LISTINGS = [{}, {NAMES[0]: 3}, {NAMES[0]: {"size": 9}}, {NAMES[0]: SUM | {"sha1": "0"}}, {NAMES[0] + "/../../x": SUM}]
+JOBS = [3, *({JOB: {"status": "done", "files": files}} for files in LISTINGS)]
 
 
-@pytest.mark.parametrize("status", [b"<html>sorry</html>", *(json.dumps(status).encode() for status in STATUSES)])
-def test_a_status_file_without_checked_files_of_a_dump_is_refused(status, server, tmp_path):
-    server.files[STATUS] = status
+@pytest.mark.parametrize("status", ["<html>sorry</html>", *(json.dumps({"jobs": jobs}) for jobs in JOBS)])
+def test_a_status_file_without_checksums_is_refused(status, server, tmp_path):
+    server.files[STATUS] = status.encode()
     with pytest.raises(IfqaError, match=r"dumpstatus.json: wanted the job '\w+' with files of a size and a SHA-1 each"):
         fetch_wiki("enwiki", date=DATE)
     assert not (tmp_path / "data").exists()
@@ -152,14 +146,13 @@ def test_a_status_file_without_checked_files_of_a_dump_is_refused(status, server
 
 def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys):
     content = b"id\ttext\ttitle\n1\tAaron is a prophet\tAaron\n"
-    known = RemoteFile(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
+    wrong = RemoteFile(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
     server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
-    monkeypatch.setattr(dump_download, "_PSGS", known)
+    monkeypatch.setattr(dump_download, "_PSGS", wrong)
     with pytest.raises(IfqaError, match=r"SHA256 .*, published is 000000000000…; it was removed"):
         fetch_wiki("psgs_w100")
     assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
-    right = RemoteFile(known.url, known.path, known.size, "sha256", hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(dump_download, "_PSGS", right)
+    monkeypatch.setattr(dump_download, "_PSGS", replace(wrong, checksum=hashlib.sha256(content).hexdigest()))
     fetch_wiki("psgs_w100", url=f"{server.url}/mine/")
     assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == content
     assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"
@@ -169,7 +162,7 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize(
-    ("name", "option", "told"),
+    ("name", "option", "message"),
     [
         ("enwiki", {"date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
         ("enwiki", {"url": "file:///etc"}, "--url file:///etc: wanted an address that begins with https://"),
@@ -177,20 +170,22 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
         ("psgs_w100", {"date": DATE}, "--date is for a wiki's dump"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(name, option, told, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(IfqaError, match=told):
+@pytest.mark.usefixtures("here")
+def test_wrong_options_are_refused(name, option, message):
+    with pytest.raises(IfqaError, match=message):
         fetch_wiki(name, **option)
 
 
-def test_a_source_that_is_not_there_names_the_command_that_fetches_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for source, command in [
-        ({"format": "dump", "path": "data/enwiki/*.bz2"}, "ifqa data enwiki"),
-        ({"format": "dump", "path": "data/simplewiki"}, "ifqa data simplewiki"),
-        ({"format": "passages", "path": "data/psgs_w100/psgs_w100.tsv.gz"}, "ifqa data psgs_w100"),
-    ]:
-        with pytest.raises(IfqaError, match=rf"; fetch it with: {command}$"):
-            open_source(source)
-    with pytest.raises(IfqaError, match=r"put it there or name another in the corpus file"):
-        open_source({"format": "passages", "path": "data/mine.jsonl"})
+@pytest.mark.parametrize(
+    ("kind", "path", "hint"),
+    [
+        ("dump", "data/enwiki/*.bz2", "fetch it with: ifqa data enwiki$"),
+        ("dump", "data/simplewiki", "fetch it with: ifqa data simplewiki$"),
+        ("passages", "data/psgs_w100/psgs_w100.tsv.gz", "fetch it with: ifqa data psgs_w100$"),
+        ("passages", "data/mine.jsonl", "put it there or name another in the corpus file"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_the_error_for_a_missing_source_names_the_command_that_fetches_it(kind, path, hint):
+    with pytest.raises(IfqaError, match=hint):
+        open_source({"format": kind, "path": path})

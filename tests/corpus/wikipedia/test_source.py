@@ -1,4 +1,4 @@
-"""Articles of plain text and how they are cut, and passages that are cut already, in the formats they are published in."""
+"""Articles and how they are split, and ready passages, in the formats in which they are published."""
 
 import bz2
 import csv
@@ -26,12 +26,12 @@ LINES = "".join(json.dumps(article) + "\n" for article in ARTICLES)
 PAGES = [Page("7", "A", "one\ntwo"), Page("8", "B", "")]
 
 
-def article_files(path):
-    return open_source({"format": "articles", "path": str(path)}).files()
+def open_articles(path, **settings):
+    return open_source({"format": "articles", "path": str(path)} | settings)
 
 
 def articles(path):
-    return [page for file in article_files(path) for page, _ in read_articles(file, SkippedPages())]
+    return [page for file in open_articles(path).files() for page, _ in read_articles(file, SkippedPages())]
 
 
 def table(path, **columns):
@@ -47,19 +47,19 @@ def test_articles_are_read_from_a_file(tmp_path, suffix, packed):
     assert [position for _, position in read_articles(path, SkippedPages())][-1] == path.stat().st_size
 
 
-def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path):
+def test_a_folder_with_several_links_is_read_once(tmp_path):
     for name in ("mine/deep/a.jsonl", "mine/deep/README", "other/b.jsonl"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(LINES)
     (tmp_path / "mine/link").symlink_to("../other")
     wanted = [tmp_path / "mine/deep/a.jsonl", tmp_path / "mine/link/b.jsonl"]
-    assert article_files(tmp_path / "mine") == wanted
+    assert open_articles(tmp_path / "mine").files() == wanted
     (tmp_path / "mine/around").symlink_to(".")
     (tmp_path / "mine/round").symlink_to("..")  # with a second such link, the number of paths is endless
-    assert len(article_files(tmp_path / "mine")) == 2
+    assert len(open_articles(tmp_path / "mine").files()) == 2
 
 
-def test_the_folders_that_wikiextractor_makes_are_read(tmp_path):
+def test_the_folders_of_wikiextractor_are_read(tmp_path):
     line = '{"id": "%d", "revid": "9", "url": "https://en.wikipedia.org/wiki?curid=%d", "title": "T", "text": "t"}\n'
     for n, name in enumerate(["AA/wiki_00", "AA/wiki_01", "AB/wiki_00", "AC/wiki_00.bz2"]):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -74,11 +74,11 @@ def test_the_parquet_files_of_hugging_face_are_read(tmp_path):
         records = pyarrow.Table.from_pylist(rows[part::2])
         parquet.write_table(records, tmp_path / f"train-0000{part}-of-00002.parquet", row_group_size=700)
     assert articles(tmp_path) == [Page(row["id"], row["title"], row["text"]) for row in rows[::2] + rows[1::2]]
-    file = article_files(tmp_path)[0]
+    file = open_articles(tmp_path).files()[0]
     assert [position for _, position in read_articles(file, SkippedPages())][-1] == file.stat().st_size
 
 
-def test_parquet_files_without_whole_articles_are_refused(tmp_path, monkeypatch):
+def test_parquet_files_without_complete_articles_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     with pytest.raises(IfqaError, match="key 'title' is missing; found 'id', 'text'"):
         articles(table(path, id=["1"], text=["t"]))
@@ -93,36 +93,18 @@ def test_parquet_files_without_whole_articles_are_refused(tmp_path, monkeypatch)
         articles(table(path, id=ids, title=ids, text=["x" * 40] * 10 + ["x" * 200] * 10))
 
 
-ONE_TEXT_FOR_ALL = """
-import resource, sys, pathlib
-from ifqa.corpus.wikipedia.source import read_articles
-from ifqa.corpus.work_units import SkippedPages
-resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
-print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]), SkippedPages())))
-"""
-
-
 def test_a_text_shared_by_all_parquet_rows_does_not_fill_the_memory(tmp_path):
     texts = pyarrow.array(["x" * 4_000_000]).dictionary_encode().take(pyarrow.array([0] * 200))
     ids = [str(number) for number in range(200)]
     path = table(tmp_path / "a.parquet", id=ids, title=ids, text=texts)
     assert path.stat().st_size < 10_000
-    done = subprocess.run([sys.executable, "-c", ONE_TEXT_FOR_ALL, path], capture_output=True, text=True, check=False)
+    code = """import resource, sys, pathlib
+from ifqa.corpus.wikipedia.source import read_articles
+from ifqa.corpus.work_units import SkippedPages
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
+print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]), SkippedPages())))"""
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
     assert done.stdout == "800000000\n", done.stderr
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (LINES + '{"id": "1", "title": "A"}\n', "a.jsonl:3: key 'text' is missing; found 'id', 'title'"),
-        (LINES + "[1]\n", "a.jsonl:3: wanted a JSON object"),
-        ("", "is empty"),
-    ],
-)
-def test_json_lines_without_articles_are_refused(tmp_path, content, message):
-    (tmp_path / "a.jsonl").write_text(content)
-    with pytest.raises(IfqaError, match=message):
-        articles(tmp_path / "a.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -146,23 +128,21 @@ def test_a_bad_article_is_listed_and_the_others_are_read(tmp_path, monkeypatch, 
     json.dumps(tally.bad).encode()
 
 
-PASSAGES = [
-    Passage("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet'),
-    Passage("2", 'A "B" C', "plain, without quotes"),
-    Passage("3", "Tabs", "a\ttab and a 'quote'"),
-    Passage("4", '"Heroes" (album)', 'He sang "Heroes"'),
-]
-
-
 @pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".gz", gzip.compress)])
 def test_the_passages_of_dpr_are_read(tmp_path, suffix, packed):
+    passages = [
+        Passage("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet'),
+        Passage("2", 'A "B" C', "plain, without quotes"),
+        Passage("3", "Tabs", "a\ttab and a 'quote'"),
+        Passage("4", '"Heroes" (album)', 'He sang "Heroes"'),
+    ]
     with open(tmp_path / "rows.tsv", "w", newline="") as out:
         writer = csv.writer(out, delimiter="\t")
         writer.writerow(["id", "text", "title"])
-        writer.writerows((passage.id, passage.text, passage.title) for passage in PASSAGES)
+        writer.writerows((passage.id, passage.text, passage.title) for passage in passages)
     path = tmp_path / f"psgs_w100.tsv{suffix}"
     path.write_bytes(packed((tmp_path / "rows.tsv").read_bytes()))
-    assert [passage for passage, _ in read_passages(path)] == PASSAGES
+    assert [passage for passage, _ in read_passages(path)] == passages
 
 
 def test_passages_of_a_folder_in_pyserini_s_and_dpr_s_format_are_read(tmp_path):
@@ -180,27 +160,30 @@ def test_passages_of_a_folder_in_pyserini_s_and_dpr_s_format_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("kind", "name", "text", "message"),
     [
-        ("p.tsv", "1\ta\tb\n2\ta\n", "p.tsv:2: wanted id, text and title separated by tabs, found 2 fields"),
-        ("p.tsv", '1\t"a\tb\n2\tc "d" \te\n3\t"f"\tg\n', "found 3 fields on one or more lines; is a quotation"),
-        ("p.tsv", "1 2\ta\tb\n", "p.tsv:1: passage id '1 2'"),
-        ("p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
-        ("p.jsonl", "", "is empty"),
+        ("articles", "a.jsonl", LINES + '{"id": "1", "title": "A"}\n', "a.jsonl:3: key 'text' is missing; found 'id', 'title'"),
+        ("articles", "a.jsonl", LINES + "[1]\n", "a.jsonl:3: wanted a JSON object"),
+        ("articles", "a.jsonl", "", "is empty"),
+        ("passages", "p.tsv", "1\ta\tb\n2\ta\n", "p.tsv:2: wanted id, text and title separated by tabs, found 2 fields"),
+        ("passages", "p.tsv", '1\t"a\tb\n2\tc "d" \te\n3\t"f"\tg\n', "found 3 fields on one or more lines; is a quotation"),
+        ("passages", "p.tsv", "1 2\ta\tb\n", "p.tsv:1: passage id '1 2'"),
+        ("passages", "p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
+        ("passages", "p.jsonl", "", "is empty"),
     ],
-)
-def test_a_line_that_is_not_a_passage_is_named(tmp_path, name, text, message):
+)  # fmt: skip
+def test_a_line_that_is_not_an_article_or_a_passage_is_named(tmp_path, kind, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError, match=message):
-        list(read_passages(tmp_path / name))
+        list(open_source({"format": kind, "path": str(tmp_path / name)}).work_units())
 
 
 def test_a_larger_share_contains_every_smaller_share(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {n}, "title": "t{n}", "text": "word"}}\n' for n in range(400)))
 
     def ids(share):
-        source = open_source({"format": "articles", "path": str(tmp_path / "a.jsonl"), "share": share})
-        return {page.id for block in source.work_units() for page in block.content}
+        units = open_articles(tmp_path / "a.jsonl", share=share).work_units()
+        return {page.id for unit in units for page in unit.content}
 
     assert ids(0.2) < ids(0.5) < ids(1.0) == {str(n) for n in range(400)}
     assert 150 < len(ids(0.5)) < 250
@@ -216,17 +199,14 @@ def test_a_larger_share_contains_every_smaller_share(tmp_path):
         (0, True, []),
     ],
 )
-def test_an_article_is_cut_into_passages_of_100_words(count, wrap, passages):
+def test_an_article_is_split_into_passages_of_100_words(count, wrap, passages):
     words = [f"w{number}" for number in range(count)]
     wanted = [[word for a, b in zip(ends[::2], ends[1::2], strict=True) for word in words[a:b]] for ends in passages]
     assert [passage.split() for passage in split_article(" ".join(words), wrap=wrap)] == wanted
 
 
-TEXTS = st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join)
-
-
-@given(TEXTS, st.integers(1, 7))
-def test_the_passages_are_the_words_of_the_text_and_with_wrap_as_long_as_wanted(text, size):
+@given(st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join), st.integers(1, 7))
+def test_passages_have_the_words_of_the_text_and_with_wrap_equal_lengths(text, size):
     article = text.split()
     passages = split_article(text, words=size, wrap=False)
     assert " ".join(passages) == " ".join(article)
